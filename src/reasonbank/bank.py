@@ -1,0 +1,803 @@
+"""Bank: the one service object that every surface calls."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import IO, Any, Self, TypeVar
+
+from reasonbank import belief
+from reasonbank.errors import (
+    ConfirmationNeeded,
+    Forgotten,
+    InvalidInput,
+    NotFound,
+    ReasonBankError,
+    Refused,
+)
+from reasonbank.events import (
+    REVISABLE,
+    Event,
+    What,
+    can_undo,
+    day_of,
+    evidence_key,
+    lesson,
+    revisions,
+)
+from reasonbank.indexing import Indexing
+from reasonbank.ledger.port import Filter, Ledger, Reading, Row, Writing
+from reasonbank.model import (
+    JSON,
+    Evidence,
+    Genealogy,
+    Kind,
+    Link,
+    LinkType,
+    Memory,
+    Reply,
+    Revision,
+    Scope,
+    State,
+    Trace,
+    View,
+    Workspace,
+    checked,
+    choice,
+    from_micros,
+    new_id,
+    parse_id,
+    share,
+    text,
+    to_micros,
+    whole,
+)
+from reasonbank.settings import ORG, TEAM, Settings
+
+T = TypeVar("T")
+
+DAY = 86_400_000_000
+Progress = Callable[[int, int], None]
+
+
+class Core:
+    """What all banks of one store share, whichever workspace they look at."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        indexing: Indexing,
+        settings: Settings,
+        clock: Callable[[], int],
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.ledger = ledger
+        self.indexing = indexing
+        self.settings = settings
+        self.clock = clock
+        self.notes = notes
+        self.used: list[tuple[Bank, tuple[str, ...], str | None]] = []
+        self.lock = threading.Lock()
+        self.closed = False
+        self.tidy: Callable[[], None] = lambda: None
+        indexing.chores = self.flush
+
+    def flush(self) -> None:
+        """Store what searches returned, if that has not happened yet."""
+        if used := self.used:
+            used[0][0]._write(lambda txn: None)
+
+
+class Bank:
+    """A bank, seen from one workspace. Safe to use from several threads.
+
+    >>> with Bank.open() as bank:  # doctest: +SKIP
+    ...     memory = bank.record(Memory(title=..., description=..., content=..., outcome=...))
+    ...     hits = bank.search("flaky test", limit=5)
+    ...     bank.outcome(hits[0].memory.id, succeeded=True)
+    """
+
+    def __init__(
+        self, core: Core, view: View, *, path: str | None, author: str, surface: str
+    ) -> None:
+        self._core = core
+        self.view = view
+        self._path = path
+        self._author = author
+        self._surface = surface
+
+    @classmethod
+    def open(
+        cls,
+        url: str | None = None,
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        settings: Settings | None = None,
+        read_only: bool = False,
+        surface: str = "library",
+        clock: Callable[[], int] | None = None,
+    ) -> Self:
+        """Open, and make if need be, the bank at ``url`` (default: the user's own bank).
+
+        ``workspace`` is a project's directory, by default the current one. ``clock``
+        gives microseconds since 1970.
+        """
+        from reasonbank.opening import open_core
+
+        core = open_core(url, settings=settings, read_only=read_only, clock=clock)
+        return cls._seen_from(core, workspace, surface)
+
+    @classmethod
+    def _seen_from(cls, core: Core, workspace: str | os.PathLike[str] | None, surface: str) -> Self:
+        path = workspace_path(workspace)
+        reading = core.ledger.read()
+        id = reading.workspace_at(digest_of(path)) or digest_of(path)
+        settings = core.settings
+        team, org = reading.place(id) or (settings.team, settings.org)
+        # A setting that somebody made outranks what the workspace was first stored with.
+        if settings.team != TEAM:
+            team = settings.team
+        if settings.org != ORG:
+            org = settings.org
+        view = View(workspace=id, team=team, org=org)
+        author = settings.author or os.environ.get("USER") or os.environ.get("USERNAME") or "local"
+        return cls(core, view, path=path, author=author, surface=surface)
+
+    def within(self, workspace: str | os.PathLike[str]) -> Bank:
+        """The same bank seen from another workspace; neither affects the other."""
+        return self._seen_from(self._core, workspace, self._surface)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        core = self._core
+        with core.lock:
+            if core.closed:
+                return
+            core.closed = True
+        with contextlib.suppress(ReasonBankError):
+            self._core.flush()
+        core.indexing.close()
+        core.ledger.close()
+
+    @property
+    def settings(self) -> Settings:
+        return self._core.settings
+
+    # Writing
+
+    def record(self, memory: Memory) -> Memory:
+        """Store a lesson; it is on disk, and the next search sees it, when this returns."""
+        memory = checked(memory, self.settings.limits)
+
+        def work(txn: Writing) -> Memory:
+            if txn.forgotten(memory.id):
+                raise Forgotten(f"memory {memory.id} was forgotten for good; record it anew")
+            if txn.taken(memory.id):
+                raise Refused(f"memory {memory.id} exists already; use `update` to change it")
+            stage = self._stage(txn, memory.parents)
+            self._join(txn)
+            at = txn.stamp()
+            self._append(
+                txn, What.RECORDED, memory.id, {"lesson": lesson(memory), "stage": stage}, at=at
+            )
+            return replace(
+                memory,
+                confidence=belief.initial_confidence(memory.source, memory.outcome),
+                usage_count=0,
+                state=State.ACTIVE,
+                stage=stage,
+                revision=1,
+                merged_into=None,
+                workspace=self.view.workspace,
+                author=self._author,
+                created_at=from_micros(at),
+                last_used=None,
+            )
+
+        stored = self._write(work)
+        self._core.indexing.wake()
+        return stored
+
+    def _stage(self, txn: Reading, parents: Sequence[str]) -> int:
+        stage = 0
+        for parent in parents:
+            row = txn.row(self.view, parent)
+            if row is None:
+                raise NotFound(f"parents: there is no memory {parent} here")
+            stage = max(stage, row.stage + 1)
+        return stage
+
+    def update(self, id: str, **changes: Any) -> Memory:
+        """Change some fields; every earlier revision is kept (see ``history``, ``undo``)."""
+        id = parse_id(id)
+        for name in changes:
+            if name not in REVISABLE:
+                raise InvalidInput(
+                    name, f"cannot be changed; these can: {', '.join(sorted(REVISABLE))}"
+                )
+
+        def work(txn: Writing) -> Memory:
+            old = self._row(txn, id).memory()
+            new = lesson(checked(replace(old, **changes), self.settings.limits))
+            was = lesson(old)
+            changed = {name: new.get(name) for name in changes if new.get(name) != was.get(name)}
+            if changed:
+                self._append(txn, What.REVISED, id, {"changes": changed})
+            return self._memory(txn, self._row(txn, id))
+
+        memory = self._write(work)
+        self._core.indexing.wake()
+        return memory
+
+    def archive(self, id: str, *, reason: str = "by hand") -> Memory:
+        """Take a memory out of normal search; nothing of it is lost."""
+        reason = text(reason, "reason", self.settings.limits.comment)
+        return self._change(id, What.ARCHIVED, State.ARCHIVED, {"reason": reason})
+
+    def restore(self, id: str) -> Memory:
+        return self._change(id, What.RESTORED, State.ACTIVE, {})
+
+    def _change(self, id: str, what: What, state: State, payload: JSON) -> Memory:
+        id = parse_id(id)
+
+        def work(txn: Writing) -> Memory:
+            if self._row(txn, id).state != state:
+                self._append(txn, what, id, payload)
+            return self._memory(txn, self._row(txn, id))
+
+        return self._write(work)
+
+    def undo(self, id: str, *, to: int | None = None) -> Memory:
+        """Take back the last change of a memory, or return to revision ``to``."""
+        id = parse_id(id)
+
+        def work(txn: Writing) -> Memory:
+            self._row(txn, id)
+            changes = txn.changes_of(self.view, id)
+            if to is not None:
+                whole(to, "to", least=1, most=len(revisions(changes)))
+            elif not can_undo(changes):
+                raise Refused(f"memory {id} has no change to undo; `forget` removes it")
+            self._append(txn, What.UNDONE, id, {} if to is None else {"to": to})
+            return self._memory(txn, self._row(txn, id))
+
+        memory = self._write(work)
+        self._core.indexing.wake()
+        return memory
+
+    def forget(self, id: str) -> None:
+        """Remove a memory's content for good, from every place where it was kept.
+
+        A tombstone stays, so that no import and no peer brings it back.
+        """
+        id = parse_id(id)
+
+        def work(txn: Writing) -> int:
+            row = self._row(txn, id)
+            self._append(txn, What.FORGOTTEN, id, {})
+            return row.num
+
+        self._erase([self._write(work)])
+
+    def _erase(self, nums: list[int]) -> None:
+        self._core.indexing.erase(nums)
+        self._core.tidy()
+        self._core.ledger.scrub()
+
+    # Evidence
+
+    def feedback(
+        self, id: str, *, helpful: bool, comment: str | None = None, session: str | None = None
+    ) -> Memory:
+        """Rate a memory; rating it the same in one session again changes nothing."""
+        return self._observe(id, Kind.EXPLICIT, helpful, session, self._author, comment)
+
+    def outcome(self, id: str, *, succeeded: bool, session: str | None = None) -> Memory:
+        """Say how the task went that used a memory; twice in one session counts once."""
+        return self._observe(id, Kind.OUTCOME, succeeded, session, "", None)
+
+    def stability(self, id: str, *, kept: bool, session: str | None = None) -> Memory:
+        """Say whether the code that a memory led to was kept for 7 days, or reverted."""
+        return self._observe(id, Kind.STABILITY, kept, session, "", None)
+
+    def credit(self, session: str, *, succeeded: bool) -> int:
+        """Credit or blame every memory that searches of this session returned; how many.
+
+        Reporting the same outcome twice changes nothing.
+        """
+        session = text(session, "session", self.settings.limits.label)
+        self._core.flush()
+        ids = self._core.ledger.read().session_uses(self.view, session)
+        for id in ids:
+            self.outcome(id, succeeded=succeeded, session=session)
+        return len(ids)
+
+    def _observe(
+        self, id: str, kind: Kind, positive: bool, session: str | None, rater: str,
+        comment: str | None,
+    ) -> Memory:  # fmt: skip
+        id = parse_id(id, "memory_id")
+        limits = self.settings.limits
+        if not isinstance(positive, bool):
+            raise InvalidInput(str(kind), f"must be true or false, got {positive!r}")
+        if session is not None:
+            session = text(session, "session", limits.label)
+        if comment is not None:
+            comment = text(comment, "comment", limits.comment, blank=True)
+        key = evidence_key(id, kind, rater, session or new_id())
+
+        def work(txn: Writing) -> Memory:
+            self._row(txn, id)
+            if txn.observed(key) is not positive:
+                payload = {
+                    "kind": str(kind), "positive": positive, "session": session,
+                    "rater": self._author, "comment": comment, "key": key.hex(),
+                }  # fmt: skip
+                self._append(txn, What.OBSERVED, id, payload)
+            return self._memory(txn, self._row(txn, id))
+
+        return self._write(work)
+
+    # Reading
+
+    def get(self, id: str) -> Memory:
+        reading = self._core.ledger.read()
+        return self._memory(reading, self._row(reading, parse_id(id)))
+
+    def history(self, id: str) -> list[Revision]:
+        """How the memory stood after each change, oldest first."""
+        reading = self._core.ledger.read()
+        self._row(reading, parse_id(id))
+        return revisions(reading.changes_of(self.view, parse_id(id)))
+
+    def evidence(self, id: str) -> list[Evidence]:
+        """What a memory's confidence was made of in the last 30 days, newest first."""
+        reading = self._core.ledger.read()
+        self._row(reading, parse_id(id))
+        return reading.evidence(self.view, parse_id(id))
+
+    def memories(self, filter: Filter | None = None, *, limit: int = 50) -> list[Memory]:
+        """The newest memories that pass the filter."""
+        reading = self._core.ledger.read()
+        chosen = (filter or Filter()).checked(self.settings.limits)
+        rows = reading.listed(self.view, chosen, whole(limit, "limit", least=1, most=1_000_000))
+        return [self._memory(reading, row) for row in rows]
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        filter: Filter | None = None,
+        min_confidence: float | None = None,
+        max_tokens: int | None = None,
+        session: str | None = None,
+        explain: bool = False,
+        follow_links: bool = False,
+    ) -> Reply:
+        """The memories that fit the query best; nothing when none fits well enough.
+
+        ``session`` names the task at hand, so that its outcome can be credited to what
+        was found. ``min_confidence`` defaults to the level under which memories are
+        pruned.
+        """
+        from reasonbank.recall import Question, recall
+
+        limits = self.settings.limits
+        question = Question(
+            text=text(query, "query", limits.query),
+            limit=whole(
+                self.settings.search.limit if limit is None else limit,
+                "limit", least=1, most=limits.results,
+            ),
+            filter=(filter or Filter()).checked(limits),
+            min_confidence=share(
+                self.settings.belief.prune_below if min_confidence is None else min_confidence,
+                "min_confidence",
+            ),
+            max_tokens=None if max_tokens is None
+            else whole(max_tokens, "max_tokens", least=1, most=10_000_000),
+            explain=explain,
+            follow_links=follow_links,
+        )  # fmt: skip
+        if session is not None:
+            session = text(session, "session", limits.label)
+        reply = recall(self, question)
+        if reply.hits and not self._core.ledger.read_only:
+            ids = tuple(hit.memory.id for hit in reply.hits)
+            with self._core.lock:
+                self._core.used.append((self, ids, session))
+            self._core.indexing.wake()
+        return reply
+
+    def recommend(self, task: str) -> JSON:
+        """The best strategy for a task, with the evidence that speaks for it."""
+        from reasonbank.recall import recommend
+
+        return recommend(self, text(task, "task", self.settings.limits.query))
+
+    def _row(self, reading: Reading, id: str) -> Row:
+        row = reading.row(self.view, id)
+        if row is not None:
+            return row
+        if reading.forgotten(id):
+            raise Forgotten(f"memory {id} was forgotten for good")
+        raise NotFound(
+            f"there is no memory {id} in workspace {self.view.workspace}; "
+            "`reasonbank search` shows the ids that are"
+        )
+
+    def _memory(self, reading: Reading, row: Row) -> Memory:
+        return row.memory(round(self._confidence(reading, row), 6))
+
+    def _confidence(self, reading: Reading, row: Row, context: float | None = None) -> float:
+        settings = self.settings.belief
+        if settings.model == "bayesian" and row.packed is None:
+            return row.initial
+        weights = belief.Weights(lessons=reading.lessons(row.workspace)).without(row.lessons)
+        today = day_of(self._core.clock())
+        if settings.model == "bayesian":
+            return belief.bayesian(
+                row.initial, row.masses, weights, today, settings.half_life_days
+            ).mean
+        tally = reading.tallies([row.num])[row.num]
+        return belief.MODELS[settings.model](
+            belief.Standing(
+                initial=row.initial,
+                masses=row.masses,
+                counts=belief.counts(tally),
+                weights=weights,
+                today=today,
+                last_day=belief.last_day(tally, day_of(row.created_at)),
+                half_life=settings.half_life_days,
+                project_uses=reading.uses(row.workspace),
+                context=context,
+            )
+        )
+
+    # Links and genealogy
+
+    def link(
+        self, source: str, target: str, *, type: LinkType | str, strength: float = 1.0
+    ) -> Link:
+        link = Link(
+            source=parse_id(source, "source"),
+            target=parse_id(target, "target"),
+            type=choice(LinkType, type, "type"),
+            strength=share(strength, "strength"),
+        )
+        if link.source == link.target:
+            raise InvalidInput("target", "a memory cannot be linked to itself")
+
+        def work(txn: Writing) -> None:
+            self._row(txn, link.source)
+            self._row(txn, link.target)
+            payload = {"target": link.target, "type": str(link.type), "strength": link.strength}
+            self._append(txn, What.LINKED, link.source, payload)
+
+        self._write(work)
+        return link
+
+    def unlink(self, source: str, target: str, *, type: LinkType | str) -> None:
+        kind = choice(LinkType, type, "type")
+        source, target = parse_id(source, "source"), parse_id(target, "target")
+
+        def work(txn: Writing) -> None:
+            self._row(txn, source)
+            payload = {"target": target, "type": str(kind)}
+            self._append(txn, What.UNLINKED, source, payload)
+
+        self._write(work)
+
+    def links(self, id: str) -> list[Link]:
+        reading = self._core.ledger.read()
+        self._row(reading, parse_id(id))
+        return reading.links(self.view, parse_id(id))
+
+    def genealogy(self, id: str) -> Genealogy:
+        """All ancestors and all descendants, nearest first."""
+        id = parse_id(id)
+        reading = self._core.ledger.read()
+        row = self._row(reading, id)
+        edges: set[tuple[str, str]] = set()
+
+        def walk(towards: int) -> tuple[str, ...]:
+            seen, frontier = {id: None}, [id]
+            while frontier:
+                ties = [t for t in reading.kin(frontier) if t[1 - towards] in set(frontier)]
+                edges.update(ties)
+                frontier = [t[towards] for t in ties if t[towards] not in seen]
+                seen.update(dict.fromkeys(frontier))
+            return tuple(seen)[1:]
+
+        ancestors, descendants = walk(0), walk(1)
+        return Genealogy(
+            id=id,
+            stage=row.stage,
+            ancestors=ancestors,
+            descendants=descendants,
+            edges=tuple(sorted(edges)),
+            memories=reading.titles(self.view, (id, *ancestors, *descendants)),
+        )
+
+    # Traces
+
+    def store_trace(self, trace: Trace) -> Trace:
+        from reasonbank.transfer import checked_trace
+
+        trace = checked_trace(trace, self.settings.limits)
+
+        def work(txn: Writing) -> Trace:
+            if txn.trace(self.view, trace.id) is not None:
+                raise Refused(f"trace {trace.id} is stored already")
+            self._join(txn)
+            at = txn.stamp()
+            stored = replace(trace, created_at=trace.created_at or from_micros(at))
+            assert stored.created_at is not None
+            payload = {"trace": stored.to_json(), "at": to_micros(stored.created_at)}
+            self._append(txn, What.TRACED, stored.id, payload, at=at)
+            return stored
+
+        return self._write(work)
+
+    def trace(self, id: str) -> Trace:
+        found = self._core.ledger.read().trace(self.view, parse_id(id))
+        if found is None:
+            raise NotFound(f"there is no trace {id} in workspace {self.view.workspace}")
+        return found
+
+    def traces(self, *, limit: int = 50) -> list[Trace]:
+        return self._core.ledger.read().traces(
+            self.view, whole(limit, "limit", least=1, most=100_000)
+        )
+
+    def purge_traces(self, *, older_than_days: int) -> int:
+        """Remove this workspace's old traces; memories learned from them stay."""
+        days = whole(older_than_days, "older_than_days", least=0, most=100_000)
+
+        def work(txn: Writing) -> int:
+            ids = txn.traces_before(self.view, self._core.clock() - days * DAY)
+            if ids:
+                self._append(txn, What.PURGED, self.view.workspace, {"ids": ids})
+            return len(ids)
+
+        count = self._write(work)
+        if count:
+            self._core.ledger.scrub()
+        return count
+
+    # Workspaces
+
+    def workspaces(self) -> list[Workspace]:
+        return self._core.ledger.read().workspaces()
+
+    def name_workspace(self, id: str, name: str) -> Workspace:
+        name = text(name, "name", self.settings.limits.label, strip=True)
+
+        def work(txn: Writing) -> Workspace:
+            place = self._workspace(txn, id)
+            if any(w.name == name and w.id != place.id for w in txn.workspaces()):
+                raise InvalidInput("name", f"another workspace is called {name!r}")
+            self._append(txn, What.NAMED, place.id, {"name": name}, workspace=place.id)
+            return replace(place, name=name)
+
+        return self._write(work)
+
+    def move_workspace(self, id: str, path: str | os.PathLike[str]) -> Workspace:
+        """The project's directory has moved: its memories are found from the new path."""
+        new = workspace_path(path)
+
+        def work(txn: Writing) -> Workspace:
+            place = self._workspace(txn, id)
+            taken = txn.workspace_at(digest_of(new)) or digest_of(new)
+            if taken == place.id:
+                return place
+            if txn.place(taken) is not None:
+                raise Refused(f"{new} has a workspace of its own ({taken}); delete it first")
+            payload = {
+                "path": new,
+                "digest": digest_of(new),
+                "old_digest": digest_of(place.path) if place.path else None,
+                "heir": new_id().replace("-", "")[-16:],
+            }
+            self._append(txn, What.MOVED, place.id, payload, workspace=place.id)
+            return replace(place, path=new)
+
+        return self._write(work)
+
+    def delete_workspace(self, id: str, *, confirm: bool = False) -> int:
+        """Remove a workspace with all that belongs to it; how many memories went."""
+        place = self._workspace(self._core.ledger.read(), id)
+        if not confirm:
+            raise ConfirmationNeeded(
+                f"this removes workspace {place.name or place.id} ({place.path}) with "
+                f"{place.memories} memories for good; confirm it (--yes)"
+            )
+        self._core.flush()
+
+        def work(txn: Writing) -> list[tuple[int, str]]:
+            rows = txn.nums_of(place.id)
+            payload = {"ids": [id for _, id in rows]}
+            self._append(txn, What.DELETED, place.id, payload, workspace=place.id)
+            return rows
+
+        rows = self._write(work)
+        self._erase([num for num, _ in rows])
+        return len(rows)
+
+    def _workspace(self, reading: Reading, id_or_name: str) -> Workspace:
+        for place in reading.workspaces():
+            if id_or_name in (place.id, place.name):
+                return place
+        raise NotFound(
+            f"there is no workspace {id_or_name!r}; `reasonbank workspace list` shows all"
+        )
+
+    def _join(self, txn: Writing) -> None:
+        """A workspace comes into being, or changes its team, with what is stored in it."""
+        if txn.place(self.view.workspace) != (self.view.team, self.view.org):
+            payload = {"path": self._path, "team": self.view.team, "org": self.view.org}
+            self._append(txn, What.JOINED, self.view.workspace, payload)
+
+    # Care
+
+    def maintain(self) -> JSON:
+        """Roll old evidence up, archive what proved useless, purge old traces.
+
+        Running it again on the same day changes nothing.
+        """
+        settings = self.settings
+        before = self._core.clock() - settings.belief.roll_up_days * DAY
+        rolled = 0
+        while count := self._write(lambda txn: txn.roll_up(before, 1000)):
+            rolled += count
+        pruned = self._prune()
+        purged = (
+            self.purge_traces(older_than_days=settings.trace_days) if settings.trace_days else 0
+        )
+        return {"rolled_up": rolled, "pruned": pruned, "traces_purged": purged}
+
+    def _prune(self) -> list[str]:
+        """Archive this workspace's memories whose confidence fell too low."""
+        floor = self.settings.belief.prune_below
+
+        def work(txn: Writing) -> list[str]:
+            mine = Filter(scopes=tuple(Scope))
+            pruned = []
+            for row in txn.listed(self.view, mine, 1_000_000):
+                if row.workspace != self.view.workspace:
+                    continue
+                if row.packed or self.settings.belief.model != "bayesian":
+                    confidence = self._confidence(txn, row)
+                    if confidence < floor:
+                        reason = f"confidence {confidence:.2f} is under {floor}"
+                        self._append(txn, What.ARCHIVED, row.id, {"reason": reason})
+                        pruned.append(row.id)
+            return pruned
+
+        return self._write(work)
+
+    def embed_new(self, progress: Progress | None = None) -> int:
+        """Embed now what was just recorded or imported, rather than in the background."""
+        return self._core.indexing.embed_all(any_model=False, progress=progress)
+
+    def reindex(self, progress: Progress | None = None) -> JSON:
+        """Give every memory a vector of the active model; can be stopped and resumed."""
+        indexing = self._core.indexing
+        embedded = indexing.embed_all(any_model=True, progress=progress)
+        dropped = self._write(lambda txn: txn.drop_vectors(indexing.embedder.name))
+        indexing.follow()
+        indexing.index.save()
+        self._core.tidy()
+        return {"embedded": embedded, "dropped": dropped, "embedder": indexing.embedder.name}
+
+    def rebuild(self) -> None:
+        """Make every table anew from the log."""
+        self._write(lambda txn: txn.rebuild())
+        self._core.indexing.wake()
+
+    def export(self, file: IO[str], *, format: str = "jsonl", only_here: bool = False) -> int:
+        """Write the bank, or only this workspace, as JSON lines or Markdown."""
+        from reasonbank import transfer
+
+        self._core.flush()
+        return transfer.export(self, file, format, only_here)
+
+    def import_(self, file: IO[str], progress: Progress | None = None) -> JSON:
+        """Read what ``export`` wrote, all of it or nothing; a second time changes nothing."""
+        from reasonbank import transfer
+
+        return transfer.import_(self, file, progress or (lambda done, total: None))
+
+    def statistics(self, *, everywhere: bool = False) -> JSON:
+        self._core.flush()
+        core = self._core
+        indexing = core.indexing
+        reading = core.ledger.read()
+        new, foreign = reading.unembedded_count(indexing.embedder.name)
+        queries = indexing.queries
+        asked = queries.hits + queries.misses
+        weights = belief.Weights(lessons=reading.lessons(self.view.workspace)).normalised()
+        return {
+            "store": core.ledger.url,
+            "workspace": None if everywhere else self.view.workspace,
+            "embedder": indexing.embedder.name,
+            "semantic": indexing.embedder.semantic,
+            "degraded": not indexing.embedder.semantic,
+            "not_embedded": new,
+            "embedded_by_other_models": foreign,
+            "belief_model": self.settings.belief.model,
+            "evidence_weights": {
+                str(kind): round(weight, 6) for kind, weight in zip(Kind, weights, strict=True)
+            },
+            "query_cache": {
+                "hits": queries.hits,
+                "misses": queries.misses,
+                "hit_rate": queries.hits / asked if asked else None,
+            },
+            **reading.statistics(None if everywhere else self.view),
+        }
+
+    # Plumbing
+
+    def _append(
+        self, txn: Writing, what: What, subject: str, payload: Mapping[str, Any], *,
+        at: int | None = None, workspace: str | None = None,
+    ) -> None:  # fmt: skip
+        txn.append(
+            Event(
+                id=new_id(),
+                what=what,
+                subject=subject,
+                workspace=workspace or self.view.workspace,
+                at=txn.stamp() if at is None else at,
+                origin=self._core.ledger.bank_id,
+                author=self._author,
+                surface=self._surface,
+                payload=dict(payload),
+            )
+        )
+
+    def _write(self, work: Callable[[Writing], T]) -> T:
+        """Run ``work`` in one transaction, and store with it what searches returned."""
+        with self._core.lock:
+            used, self._core.used = self._core.used, []
+
+        def all_of_it(txn: Writing) -> T:
+            for bank, ids, session in used:
+                bank._append(txn, What.USED, "", {"ids": ids, "session": session})
+            return work(txn)
+
+        try:
+            return self._core.ledger.write(all_of_it)
+        except BaseException:
+            with self._core.lock:
+                self._core.used[:0] = used
+            raise
+
+
+def workspace_path(workspace: str | os.PathLike[str] | None) -> str:
+    """The absolute path that names a workspace; ``..`` and ``~`` are resolved."""
+    if workspace is None:
+        return os.getcwd()
+    path = os.path.abspath(os.path.expanduser(os.fspath(workspace)))
+    return text(path, "workspace", 4096)
+
+
+def digest_of(path: str) -> str:
+    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]

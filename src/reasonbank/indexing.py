@@ -1,0 +1,234 @@
+"""Keeps vectors in step with the ledger, and embeds questions.
+
+Recording does not wait for the embedding model: a thread embeds what is new once the
+writer pauses, and a search first embeds what is still missing, as long as that is little.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from reasonbank.embed.port import Embedder
+from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
+from reasonbank.index.port import Index
+from reasonbank.ledger.port import Ledger
+from reasonbank.model import Memory
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+BATCH = 64
+SIP = 16  # A search may be waiting for its turn.
+TAIL = 64  # A search embeds this many itself; more would keep its caller waiting.
+FOLLOW = 20_000
+PAUSE = 0.2
+
+
+def embedding_text(memory: Memory) -> str:
+    parts = [memory.title, memory.description, memory.content]
+    if error := memory.error_context:
+        parts.insert(2, f"{error.error_type}: {error.failure_pattern}")
+    return "\n".join(parts)
+
+
+class Indexing:
+    def __init__(
+        self,
+        ledger: Ledger,
+        index: Index,
+        embedder: Embedder,
+        *,
+        cache_size: int,
+        cache_seconds: float,
+    ) -> None:
+        self.ledger = ledger
+        self.index = index
+        self.embedder = embedder
+        self.queries = QueryCache(cache_size, cache_seconds)
+        self._embedding = threading.Lock()
+        self._following = threading.Lock()
+        # A version can only be compared with one that the same thread has read.
+        self._seen = threading.local()
+        self._notes: tuple[str, ...] = ()
+        self._news = threading.Event()
+        self._closing = threading.Event()
+        self._keeper: threading.Thread | None = None
+        self.chores: Callable[[], None] = lambda: None
+
+    def question(self, text: str) -> Vector:
+        vector = self.queries.get(text)
+        if vector is None:
+            vector = self.embedder.embed([text])[0]
+            self.queries.put(text, vector)
+        return vector
+
+    def catch_up(self) -> tuple[str, ...]:
+        """Bring the index up to the ledger; say what it does not cover."""
+        while getattr(self._seen, "version", None) != (version := self.ledger.version()):
+            embedded = self._embed_new(at_most=TAIL)
+            self.follow()
+            self._notes = self._gaps()
+            if not embedded:  # Else the version has moved on: look again.
+                self._seen.version = version
+        return self._notes
+
+    def _gaps(self) -> tuple[str, ...]:
+        new, foreign = self.ledger.read().unembedded_count(self.embedder.name)
+        notes = []
+        if new:
+            notes.append(f"{new} memories are not embedded yet: found by their words only")
+        if foreign:
+            notes.append(
+                f"{foreign} memories were embedded by another model than {self.embedder.name}: "
+                "found by their words only; run `reasonbank reindex`"
+            )
+        return tuple(notes)
+
+    def follow(self) -> None:
+        with self._following:
+            reading = self.ledger.read()
+            while self.index.position < reading.vector_position():
+                changes = reading.vector_changes(
+                    self.embedder.name, self.index.position, FOLLOW, self.embedder.dimensions
+                )
+                if not len(changes.seqs):
+                    break
+                self.index.follow(changes)
+
+    def _embed_new(self, at_most: int) -> int:
+        """Embed memories that have no vector of any model; 0 if there are more than that."""
+        if self.ledger.read_only:
+            return 0
+        with self._embedding:
+            waiting = self.ledger.read().unembedded(
+                self.embedder.name, any_model=False, limit=at_most + 1
+            )
+            try:
+                return self._embed(waiting) if len(waiting) <= at_most else 0
+            except StorageError:
+                return 0  # A full disk: what cannot be stored is found by its words.
+
+    def _embed(self, memories: list[tuple[int, Memory]]) -> int:
+        import numpy as np
+
+        if not memories:
+            return 0
+        vectors = self.embedder.embed([embedding_text(memory) for _, memory in memories])
+        packed = [
+            (num, memory.revision, vector.astype(np.float16).tobytes())
+            for (num, memory), vector in zip(memories, vectors, strict=True)
+        ]
+        self.ledger.write(lambda txn: txn.put_vectors(self.embedder.name, packed))
+        return len(memories)
+
+    def embed_all(
+        self, *, any_model: bool, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """Embed whatever has no vector of this model, newest first, until none is left."""
+        new, foreign = self.ledger.read().unembedded_count(self.embedder.name)
+        total = new + (foreign if any_model else 0)
+        done = 0
+        while True:
+            with self._embedding:
+                waiting = self.ledger.read().unembedded(
+                    self.embedder.name, any_model=any_model, limit=BATCH
+                )
+                self._embed(waiting)
+            done += len(waiting)
+            if progress:
+                progress(done, max(total, done))
+            if not waiting:
+                return done
+
+    def wake(self) -> None:
+        """There is something to embed or to write down: see to it when there is time."""
+        if self._keeper is None and not self._closing.is_set():
+            self._keeper = threading.Thread(
+                target=self._keep, name="reasonbank-keeper", daemon=True
+            )
+            self._keeper.start()
+        self._news.set()
+
+    def _keep(self) -> None:
+        while not self._closing.is_set():
+            self._news.wait()
+            # A burst of records goes first: embedding would compete with it.
+            while self._news.is_set() and not self._closing.is_set():
+                self._news.clear()
+                self._closing.wait(PAUSE)
+            if self._closing.is_set():
+                return
+            try:
+                self.chores()
+                self._drain()
+                self.follow()
+                self.index.save()
+            except ReasonBankError:
+                continue  # The next search meets the same error, and tells.
+
+    def _drain(self) -> None:
+        while not self._closing.is_set() and not self._news.is_set():
+            with self._embedding:
+                waiting = self.ledger.read().unembedded(
+                    self.embedder.name, any_model=False, limit=SIP
+                )
+                if not self._embed(waiting):
+                    return
+
+    def erase(self, nums: list[int]) -> None:
+        import numpy as np
+
+        self.queries.clear()
+        self.follow()
+        self.index.erase(np.array(sorted(nums), np.int64))
+
+    def close(self) -> None:
+        self._closing.set()
+        self._news.set()
+        if self._keeper is not None:
+            self._keeper.join()
+            try:
+                self.embed_all(any_model=False)
+            except (EmbeddingError, StorageError):
+                pass  # The text is safe; the next opener embeds it.
+        self.index.close()
+
+
+class QueryCache:
+    """The vectors of recent questions."""
+
+    def __init__(self, size: int, seconds: float) -> None:
+        self._size = size
+        self._seconds = seconds
+        self._kept: OrderedDict[str, tuple[float, Vector]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.hits = 0
+        self.misses = 0
+
+    def get(self, text: str) -> Vector | None:
+        with self._lock:
+            entry = self._kept.get(text)
+            if entry is None or entry[0] < time.monotonic():
+                self.misses += 1
+                return None
+            self._kept.move_to_end(text)
+            self.hits += 1
+            return entry[1]
+
+    def put(self, text: str, vector: Vector) -> None:
+        with self._lock:
+            self._kept[text] = (time.monotonic() + self._seconds, vector)
+            self._kept.move_to_end(text)
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()

@@ -1,0 +1,140 @@
+"""The schema of the SQLite ledger, as the list of steps that led to it.
+
+A bank's version is the number of steps it has taken. Steps are only ever added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import apsw
+
+
+def first(db: apsw.Connection) -> None:
+    db.execute(_FIRST)
+
+
+STEPS: list[Callable[[apsw.Connection], None]] = [first]
+
+_FIRST = """
+create table meta (key text primary key, value text not null) without rowid;
+
+create table events (
+    seq integer primary key,
+    id text not null unique,
+    what text not null,
+    subject text not null,
+    workspace text not null,
+    at integer not null,
+    origin text not null,
+    author text not null,
+    surface text not null,
+    payload text not null
+);
+create index events_subject on events (subject);
+
+-- Partitions: one project's memories, or what one team or org shares; active or archived.
+create table realms (num integer primary key, key text not null unique);
+
+-- The short columns come first: a filter reads them without touching the long text.
+create table memories (
+    num integer primary key autoincrement,
+    id text not null unique,
+    realm integer not null,
+    workspace text not null,
+    scope text not null,
+    state text not null,
+    outcome text not null,
+    source text not null,
+    created_at integer not null,
+    initial real not null,
+    standing blob, -- masses and lessons: what all evidence amounts to, for its belief
+    usage_count integer not null default 0,
+    last_used integer,
+    embedded integer,
+    revision integer not null,
+    stage integer not null,
+    merged_into text,
+    domain text,
+    agent text,
+    task_type text,
+    error_type text,
+    failure_pattern text,
+    author text not null,
+    lesson text not null
+);
+create index memories_realm on memories (realm, created_at);
+create index memories_embedded on memories (embedded);
+create index memories_domain on memories (realm, domain) where domain is not null;
+create index memories_agent on memories (realm, agent) where agent is not null;
+create index memories_task_type on memories (realm, task_type) where task_type is not null;
+create index memories_error_type on memories (realm, error_type) where error_type is not null;
+
+create table tags (tag text, num integer, primary key (tag, num)) without rowid;
+create index tags_num on tags (num);
+
+-- Not `contentless_delete`: it only marks a row as deleted, and its words stay in the file.
+create virtual table words using fts5 (
+    title, description, content, tags, realm,
+    content='', tokenize="porter unicode61 remove_diacritics 2"
+);
+insert into words (words, rank) values ('secure-delete', 1);
+-- The realm restricts a search; it says nothing about how well a row fits.
+insert into words (words, rank) values ('rank', 'bm25(1.0, 1.0, 1.0, 1.0, 0.0)');
+
+-- A row per memory and model; its number grows with every change, so that an index can
+-- follow. A vector of null says that the row is gone.
+create table models (num integer primary key, name text not null unique);
+create table vectors (
+    seq integer primary key autoincrement,
+    num integer not null,
+    model integer not null,
+    realm integer not null,
+    vector blob,
+    unique (num, model)
+);
+
+-- What was observed, once per memory, kind, rater and session. After 30 days a row is
+-- counted in its tally and only remembered, so that it is never counted again.
+create table evidence (
+    key blob primary key,
+    num integer not null,
+    kind text not null,
+    positive integer not null,
+    at integer not null,
+    session text,
+    rater text,
+    comment text,
+    rolled integer not null default 0
+) without rowid;
+create index evidence_num on evidence (num) where rolled = 0;
+create index evidence_at on evidence (at) where rolled = 0;
+create index evidence_session on evidence (session, num) where session is not null;
+create table tally (
+    num integer, kind text, positive integer, day integer, count integer not null,
+    primary key (num, kind, positive, day)
+) without rowid;
+
+-- What ratings taught about the other kinds of evidence, summed up over the project.
+create table weights (workspace text primary key, counts text not null) without rowid;
+
+create table links (
+    source text, target text, type text, strength real not null,
+    primary key (source, target, type)
+) without rowid;
+create index links_target on links (target);
+create table kin (child text, parent text, primary key (child, parent)) without rowid;
+create index kin_parent on kin (parent);
+create table tombstones (id text primary key, at integer not null) without rowid;
+create table traces (
+    id text primary key, workspace text not null, at integer not null, event integer not null
+) without rowid;
+create index traces_workspace on traces (workspace, at);
+
+create table workspaces (
+    id text primary key, path text, name text unique, team text not null, org text not null
+) without rowid;
+create table paths (digest text primary key, workspace text not null) without rowid;
+"""

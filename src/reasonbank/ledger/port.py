@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from reasonbank.errors import InvalidInput
+from reasonbank.events import Event, memory_of
+from reasonbank.model import (
+    JSON,
+    Evidence,
+    Limits,
+    Link,
+    Memory,
+    Outcome,
+    Scope,
+    Source,
+    State,
+    Trace,
+    View,
+    Workspace,
+    choice,
+    from_micros,
+    text,
+    whole,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reasonbank.belief import Tally
+    from reasonbank.index.port import Changes
+
+T = TypeVar("T")
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+STANDING = struct.Struct("<16d")  # Masses, then lessons.
+NOTHING = (0.0,) * 16
+STATES = {str(state): state for state in State}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which memories a search may return. ``tags`` must all be there."""
+
+    scopes: tuple[Scope, ...] = tuple(Scope)
+    states: tuple[State, ...] = (State.ACTIVE,)
+    outcomes: tuple[Outcome, ...] = ()
+    sources: tuple[Source, ...] = ()
+    tags: tuple[str, ...] = ()
+    domain: str | None = None
+    agent: str | None = None
+    task_type: str | None = None
+    error_type: str | None = None
+    warnings_only: bool = False
+    created_after: int | None = None
+    created_before: int | None = None
+
+    def checked(self, limits: Limits) -> Filter:
+        """This filter made fit to be asked with, or an error that names the wrong part."""
+
+        def several(name: str, kind: type[_Choice]) -> tuple[_Choice, ...]:
+            values = getattr(self, name)
+            if not isinstance(values, tuple | list) or len(values) > 100:
+                raise InvalidInput(name, "must be a short list")
+            return tuple(choice(kind, value, name) for value in values)
+
+        def label(name: str, largest: int) -> str | None:
+            value = getattr(self, name)
+            return None if value is None else text(value, name, largest)
+
+        def moment(name: str) -> int | None:
+            value = getattr(self, name)
+            return None if value is None else whole(value, name, least=-(1 << 62), most=1 << 62)
+
+        if not isinstance(self.tags, tuple | list) or len(self.tags) > limits.tags:
+            raise InvalidInput("tags", f"must be a list of at most {limits.tags} texts")
+        return Filter(
+            scopes=several("scopes", Scope),
+            states=several("states", State),
+            outcomes=several("outcomes", Outcome),
+            sources=several("sources", Source),
+            tags=tuple(text(tag, "tags", limits.tag) for tag in self.tags),
+            domain=label("domain", limits.label),
+            agent=label("agent", limits.label),
+            task_type=label("task_type", limits.label),
+            error_type=label("error_type", limits.error_type),
+            warnings_only=bool(self.warnings_only),
+            created_after=moment("created_after"),
+            created_before=moment("created_before"),
+        )
+
+    @property
+    def selective(self) -> bool:
+        """True if an index of the ledger can find the rows at once."""
+        return bool(self.tags or self.domain or self.agent or self.task_type or self.error_type)
+
+    @property
+    def narrows(self) -> bool:
+        return (
+            self.selective
+            or self.warnings_only
+            or bool(self.outcomes or self.sources or self.created_after or self.created_before)
+        )
+
+
+class Row(NamedTuple):
+    """A memory as the ledger holds it, with what its belief is folded from."""
+
+    num: int
+    id: str
+    workspace: str
+    state: str
+    initial: float
+    packed: bytes | None
+    usage_count: int
+    last_used: int | None
+    revision: int
+    stage: int
+    merged_into: str | None
+    author: str
+    created_at: int
+    lesson: str
+    realm: int
+
+    @property
+    def masses(self) -> tuple[float, ...]:
+        return self._standing()[:8]
+
+    @property
+    def lessons(self) -> tuple[int, ...]:
+        return tuple(map(int, self._standing()[8:]))
+
+    def _standing(self) -> tuple[float, ...]:
+        return STANDING.unpack(self.packed) if self.packed else NOTHING
+
+    def memory(self, confidence: float | None = None) -> Memory:
+        return memory_of(
+            json.loads(self.lesson),
+            id=self.id,
+            confidence=confidence,
+            workspace=self.workspace,
+            state=STATES[self.state],
+            usage_count=self.usage_count,
+            last_used=None if self.last_used is None else from_micros(self.last_used),
+            revision=self.revision,
+            stage=self.stage,
+            merged_into=self.merged_into,
+            author=self.author,
+            created_at=from_micros(self.created_at),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """What ranking needs to know of many rows, as columns."""
+
+    nums: NDArray[np.int64]
+    ids: Sequence[str]
+    scopes: Sequence[str]
+    consolidated: Sequence[bool]
+    created_at: Sequence[int]
+    workspaces: Sequence[str]
+    initial: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    lessons: NDArray[np.int64]
+    errors: Sequence[tuple[str, str] | None]
+    allowed: Sequence[bool]
+
+
+class Reading(Protocol):
+    """A consistent look at the ledger.
+
+    Requirements: nothing outside the view is ever returned, and an empty view sees
+    nothing; memories come without confidence, which the caller folds.
+    """
+
+    def row(self, view: View, id: str) -> Row | None: ...
+    def rows(self, view: View, nums: Sequence[int]) -> list[Row]: ...
+    def listed(self, view: View, filter: Filter, limit: int) -> list[Row]: ...
+    def taken(self, id: str) -> bool:
+        """Whether any memory has this id, in view or not."""
+
+    def forgotten(self, id: str) -> bool: ...
+    def realms(
+        self, view: View, scopes: Sequence[Scope], states: Sequence[State]
+    ) -> tuple[int, ...]: ...
+    def matching(self, view: View, filter: Filter, limit: int | None) -> NDArray[np.int64] | None:
+        """The rows that pass, sorted; None if they are more than ``limit``."""
+
+    def words(
+        self, view: View, filter: Filter, match: str, limit: int, among: NDArray[np.int64] | None
+    ) -> list[tuple[int, float]]:
+        """Rows by full text, best first, with their BM25 (larger is better).
+
+        Of the filter only scopes and states are looked at; ``among`` restricts the rows.
+        """
+
+    def word_rows(self) -> int: ...
+
+    def candidates(self, view: View, filter: Filter, nums: NDArray[np.int64]) -> Candidates: ...
+    def tallies(self, nums: Sequence[int]) -> Mapping[int, Tally]: ...
+    def lessons(self, workspace: str) -> tuple[int, ...]: ...
+    def uses(self, workspace: str) -> int: ...
+    def evidence(self, view: View, id: str) -> list[Evidence]: ...
+    def observed(self, key: bytes) -> bool | None: ...
+    def session_uses(self, view: View, session: str) -> list[str]: ...
+    def changes_of(self, view: View, id: str) -> list[Event]: ...
+    def links(self, view: View, id: str) -> list[Link]: ...
+    def kin(self, ids: Iterable[str]) -> list[tuple[str, str]]: ...
+    def titles(self, view: View, ids: Iterable[str]) -> dict[str, str]: ...
+    def trace(self, view: View, id: str) -> Trace | None: ...
+    def traces(self, view: View, limit: int) -> list[Trace]: ...
+    def traces_before(self, view: View, at: int) -> list[str]: ...
+    def nums_of(self, workspace: str) -> list[tuple[int, str]]: ...
+    def workspace_at(self, digest: str) -> str | None: ...
+    def place(self, workspace: str) -> tuple[str, str] | None:
+        """The team and org of a workspace, once something is stored in it."""
+
+    def workspaces(self) -> list[Workspace]: ...
+    def unembedded(
+        self, model: str, *, any_model: bool, limit: int
+    ) -> list[tuple[int, Memory]]: ...
+    def unembedded_count(self, model: str) -> tuple[int, int]:
+        """How many memories have no vector at all, and how many one of another model."""
+
+    def vector_changes(self, model: str, after: int, limit: int, dimensions: int) -> Changes: ...
+    def has_vectors(self, model: str) -> bool: ...
+    def vector_position(self) -> int:
+        """The highest sequence number of any change to any vector."""
+
+    def statistics(self, view: View | None) -> JSON: ...
+    def events(self, workspace: str | None) -> Iterator[Event]: ...
+
+
+class Writing(Reading, Protocol):
+    """One transaction: all of it happens, or nothing."""
+
+    def stamp(self) -> int:
+        """The time of the next event: later than every event seen so far."""
+
+    def append(self, event: Event) -> None:
+        """Write an event and bring every table up to date with it."""
+
+    def take(self, events: Iterable[Event]) -> int:
+        """Append events of another bank, in any order, each once; return how many were new."""
+
+    def put_vectors(self, model: str, vectors: Sequence[tuple[int, int, bytes]]) -> None:
+        """Vectors of (row, revision); one whose memory has changed since is dropped."""
+
+    def drop_vectors(self, except_model: str) -> int: ...
+    def roll_up(self, before: int, limit: int) -> int: ...
+    def rebuild(self) -> None: ...
+
+
+class Ledger(Protocol):
+    """Where a bank's truth is kept.
+
+    Requirements: when ``write`` returns, its work is on disk and seen by every reader;
+    if it raises, nothing of it is; several threads and processes may call it at once.
+    """
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def bank_id(self) -> str: ...
+    @property
+    def read_only(self) -> bool: ...
+    def read(self) -> Reading: ...
+    def version(self) -> Any:
+        """Changes whenever anything was written, by whomever."""
+
+    def write(self, work: Callable[[Writing], T]) -> T: ...
+    def scrub(self) -> None:
+        """Make sure that what was forgotten is in no log or free page either."""
+
+    def check(self) -> list[str]:
+        """What is wrong with the store; empty when it is sound."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,276 @@
+"""The ledger on one machine: SQLite in WAL mode, every commit synced to disk."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from reasonbank.errors import NewerBank, StorageError
+from reasonbank.ledger.migrations import STEPS
+from reasonbank.ledger.sqlite_errors import translated
+from reasonbank.ledger.sqlite_reads import Reader
+from reasonbank.ledger.sqlite_writes import Writer
+from reasonbank.model import new_id
+
+T = TypeVar("T")
+
+# Two connections writing or checkpointing at once could corrupt the file before this one.
+SAFE_SQLITE = (3, 51, 3)
+BUSY_SECONDS = 60.0
+BATCH = 256
+APPLICATION_ID = int.from_bytes(b"RBnk")
+
+
+class SQLiteLedger:
+    """``synchronous`` and ``vfs`` are for tests that pull the plug."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        half_life_days: float = 180.0,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1000,
+        synchronous: str = "full",
+        vfs: str | None = None,
+    ) -> None:
+        if tuple(map(int, apsw.sqlite_lib_version().split("."))) < SAFE_SQLITE:
+            raise StorageError(
+                f"SQLite {apsw.sqlite_lib_version()} can corrupt a bank that two programs write; "
+                "3.51.3 or newer is needed: pip install -U apsw"
+            )
+        self.path = path
+        self.read_only = read_only
+        self.url = f"sqlite:///{path}"
+        self._clock = clock
+        self._half_life = half_life_days
+        self._synchronous = synchronous
+        self._vfs = vfs
+        self._local = threading.local()
+        # Weak: a thread that ends takes its connection with it.
+        self._opened: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
+        self._closed = False
+        self._turn = threading.Lock()
+        self._queue: deque[_Job] = deque()
+        if not read_only:
+            self._make_room()
+        with translated(path):
+            self._db = self._connect()
+            self._refuse_strangers()
+            self._tune(self._db)
+            if not read_only:
+                self._migrate()
+            self.bank_id = self._meta("bank_id")
+            self._writer = Writer(self._db, self.bank_id, clock, half_life_days)
+        if not read_only and self._meta("half_life") != str(half_life_days):
+            self.write(lambda txn: txn.refold_all())
+
+    def _make_room(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"cannot create {self.path.parent}: {error.strerror}; "
+                "choose another place with --bank or REASONBANK_URL"
+            ) from None
+
+    def _connect(self) -> apsw.Connection:
+        if self._closed:
+            raise StorageError("this bank was closed; open it again")
+        flags = (
+            apsw.SQLITE_OPEN_READONLY
+            if self.read_only
+            else (apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        )
+        db = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs, statementcachesize=200)
+        self._opened.add(db)
+        db.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        return db
+
+    def _tune(self, db: apsw.Connection) -> None:
+        # Another process may be creating the bank or switching it to WAL right now.
+        if not self.read_only:
+            for _ in _patiently():
+                with contextlib.suppress(apsw.BusyError):
+                    if db.pragma("journal_mode", "wal") == "wal":
+                        break
+        db.execute(
+            f"pragma synchronous={self._synchronous}; pragma foreign_keys=off;"
+            "pragma secure_delete=on; pragma temp_store=memory; pragma cache_size=-32000;"
+            "pragma mmap_size=268435456"
+        )
+
+    def _refuse_strangers(self) -> None:
+        """Before anything is changed; one statement, as another process may be creating it."""
+        found: Any = None
+        for _ in _patiently():
+            with contextlib.suppress(apsw.BusyError):
+                found = self._db.execute(
+                    "select application_id, user_version, (select count(*) from sqlite_schema)"
+                    " from pragma_application_id, pragma_user_version"
+                ).fetchone()
+                break
+        application, version, tables = found
+        if application != APPLICATION_ID and (version or tables or self.read_only):
+            raise StorageError(f"{self.path} is a database, but not a ReasonBank; choose another")
+        if version > len(STEPS):
+            raise NewerBank(
+                f"{self.path} was written by a newer ReasonBank (schema {version}, this "
+                f"program knows {len(STEPS)}); upgrade with `pip install -U reasonbank`. "
+                "Nothing was changed"
+            )
+
+    def _migrate(self) -> None:
+        """Bring an older bank up to date, all steps or none; safe when two start at once."""
+        if self._version() >= len(STEPS):
+            return
+        with _immediate(self._db):
+            start = self._version()
+            for step in STEPS[start:]:
+                step(self._db)
+            if start == 0:
+                self._db.pragma("application_id", APPLICATION_ID)
+                self._db.execute("insert into meta values ('bank_id', ?)", (new_id(),))
+                self._db.execute(
+                    "insert into meta values ('half_life', ?)", (str(self._half_life),)
+                )
+            if start < len(STEPS):
+                self._db.pragma("user_version", len(STEPS))
+
+    def _version(self) -> int:
+        return int(self._db.pragma("user_version"))
+
+    def _meta(self, key: str) -> str:
+        row: Any = self._db.execute("select value from meta where key = ?", (key,)).fetchone()
+        return str(row[0])
+
+    def _reading(self) -> apsw.Connection:
+        db = getattr(self._local, "db", None)
+        if db is None:
+            with translated(self.path):
+                db = self._local.db = self._connect()
+                self._tune(db)
+        return db
+
+    def read(self) -> Reader:
+        reader = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = Reader(self._reading())
+        return reader
+
+    def version(self) -> int:
+        return int(self._reading().pragma("data_version"))
+
+    def write(self, work: Callable[[Writer], T]) -> T:
+        """Group commit: whoever gets the turn commits the work of all who wait."""
+        if self._closed:
+            raise StorageError("this bank was closed; open it again")
+        if self.read_only:
+            raise StorageError("this bank was opened read-only; open it without read_only to write")
+        job = _Job(work)
+        self._queue.append(job)
+        with self._turn:
+            while not job.done:  # There may be more in the queue than one group holds.
+                group = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
+                self._commit(group, job)
+        if job.error is not None:
+            raise job.error
+        return job.result  # type: ignore[no-any-return]
+
+    def _commit(self, jobs: list[_Job], mine: _Job) -> None:
+        try:
+            with translated(self.path), _immediate(self._db):
+                for job in jobs:
+                    self._run(job)
+        except BaseException as error:
+            self._writer.forget_cached()
+            if not isinstance(error, Exception):
+                # Control-C is meant for this thread only: the others' work is done again.
+                self._queue.extendleft(job for job in reversed(jobs) if job is not mine)
+                raise
+            for job in jobs:
+                job.error = job.error or error
+        for job in jobs:
+            job.done = True
+
+    def _run(self, job: _Job) -> None:
+        """One job's failure leaves the others of its group alone."""
+        job.error = None
+        self._db.execute("savepoint job")
+        try:
+            with translated(self.path):
+                job.result = job.work(self._writer)
+            self._db.execute("release job")
+        except Exception as error:
+            if not self._db.in_transaction:
+                raise  # The disk took the whole transaction down.
+            self._db.execute("rollback to job; release job")
+            self._writer.forget_cached()
+            job.error = error
+
+    def scrub(self) -> None:
+        with self._turn, translated(self.path):
+            # Of two that start at once, SQLite turns one away without making it wait.
+            for _ in _patiently():
+                with contextlib.suppress(apsw.BusyError):
+                    self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                    return
+
+    def check(self) -> list[str]:
+        with translated(self.path):
+            rows = self._reading().execute("pragma quick_check(5)").fetchall()
+        return [str(row[0]) for row in rows if row[0] != "ok"]
+
+    def close(self) -> None:
+        with self._turn:
+            self._closed = True
+            for db in list(self._opened):
+                db.close(force=True)
+            self._opened.clear()
+        self._local = threading.local()
+
+
+class _Job:
+    __slots__ = ("done", "error", "result", "work")
+
+    def __init__(self, work: Callable[[Writer], Any]) -> None:
+        self.work = work
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+
+
+def _patiently() -> Iterator[None]:
+    deadline = time.monotonic() + BUSY_SECONDS
+    pause = 0.001
+    while time.monotonic() < deadline:
+        yield
+        time.sleep(pause)
+        pause = min(pause * 2, 0.25)
+    raise StorageError(
+        "another program has kept this bank locked for a minute; stop it, then retry"
+    )
+
+
+@contextlib.contextmanager
+def _immediate(db: apsw.Connection) -> Iterator[None]:
+    # A deferred transaction that turns into a writer can fail without waiting.
+    for _ in _patiently():
+        with contextlib.suppress(apsw.BusyError):
+            db.execute("begin immediate")
+            break
+    try:
+        yield
+        db.execute("commit")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("rollback")
+        raise

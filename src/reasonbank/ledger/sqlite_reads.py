@@ -1,0 +1,479 @@
+"""What can be asked of the SQLite ledger."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from reasonbank.belief import Tally
+from reasonbank.events import CHANGES, Event, What
+from reasonbank.ledger.port import STANDING, Candidates, Filter, Row
+from reasonbank.ledger.sqlite_errors import in_words
+from reasonbank.model import (
+    JSON,
+    Evidence,
+    Kind,
+    Link,
+    LinkType,
+    Memory,
+    Scope,
+    State,
+    Trace,
+    View,
+    Workspace,
+    from_micros,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reasonbank.index.port import Changes
+
+_ROW = (
+    "num, id, workspace, state, initial, standing, usage_count, last_used, revision, stage,"
+    " merged_into, author, created_at, lesson, realm"
+)
+_EVENT = "id, what, subject, workspace, at, origin, author, surface, payload"
+
+
+class Reader:
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+        self._realms: dict[str, int | None] = {}
+        self._keys: dict[int, str] = {}
+        self._newest_realm = 0
+
+    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(sql, values).fetchall()
+        except apsw.Error as error:
+            raise in_words(error, self._db.filename) from None
+
+    def _one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        try:
+            row: tuple[Any, ...] | None = self._db.execute(sql, values).fetchone()
+        except apsw.Error as error:
+            raise in_words(error, self._db.filename) from None
+        return row
+
+    def realms(
+        self, view: View, scopes: Sequence[Scope], states: Sequence[State]
+    ) -> tuple[int, ...]:
+        # A realm that is not there yet is remembered too, until any realm is added.
+        newest = self._count("realms", "max(num)")
+        if newest != self._newest_realm:
+            self._newest_realm = newest
+            self._realms.clear()
+        nums = (self._realm(key) for key in view.realms(scopes, states))
+        return tuple(num for num in nums if num is not None)
+
+    def _realm(self, key: str) -> int | None:
+        if key not in self._realms:
+            row = self._one("select num from realms where key = ?", (key,))
+            self._realms[key] = row[0] if row else None
+        return self._realms[key]
+
+    def _within(self, view: View) -> str:
+        return _numbers(self.realms(view, tuple(Scope), tuple(State)))
+
+    def row(self, view: View, id: str) -> Row | None:
+        found = self._one(f"select {_ROW} from memories where id = ?", (id,))
+        if found is None or self._key(found[-1]) not in _visible(view):
+            return None
+        return Row._make(found)
+
+    def _key(self, realm: int) -> str:
+        if realm not in self._keys:
+            row = self._one("select key from realms where num = ?", (realm,))
+            assert row is not None
+            self._keys[realm] = row[0]
+        return self._keys[realm]
+
+    def rows(self, view: View, nums: Sequence[int]) -> list[Row]:
+        if not nums:
+            return []
+        visible = _visible(view)
+        by_num = {
+            values[0]: Row._make(values)
+            for values in self._all(
+                f"select {_ROW} from carray(?) wanted cross join memories on num = wanted.value",
+                (apsw.carray(array("q", nums)),),
+            )
+            if self._key(values[-1]) in visible
+        }
+        return [by_num[num] for num in nums if num in by_num]
+
+    def listed(self, view: View, filter: Filter, limit: int) -> list[Row]:
+        where, values = self._where(view, filter)
+        found = self._all(
+            f"select {_ROW} from memories where {where} order by num desc limit ?",
+            (*values, limit),
+        )
+        return [Row._make(row) for row in found]
+
+    def taken(self, id: str) -> bool:
+        return self._one("select 1 from memories where id = ?", (id,)) is not None
+
+    def forgotten(self, id: str) -> bool:
+        return self._one("select 1 from tombstones where id = ?", (id,)) is not None
+
+    def _where(self, view: View, filter: Filter) -> tuple[str, list[Any]]:
+        parts = [f"realm in {_numbers(self.realms(view, filter.scopes, filter.states))}"]
+        values: list[Any] = []
+        for column in ("domain", "agent", "task_type", "error_type"):
+            if (wanted := getattr(filter, column)) is not None:
+                parts.append(f"{column} = ?")
+                values.append(wanted)
+        for column, wanted in (("outcome", filter.outcomes), ("source", filter.sources)):
+            if wanted:
+                parts.append(f"{column} in ({','.join('?' * len(wanted))})")
+                values += map(str, wanted)
+        for tag in filter.tags:
+            parts.append("num in (select num from tags where tag = ?)")
+            values.append(tag)
+        if filter.warnings_only:
+            parts.append("error_type is not null")
+        if filter.created_after is not None:
+            parts.append("created_at >= ?")
+            values.append(filter.created_after)
+        if filter.created_before is not None:
+            parts.append("created_at < ?")
+            values.append(filter.created_before)
+        return " and ".join(parts), values
+
+    def matching(self, view: View, filter: Filter, limit: int | None) -> NDArray[np.int64] | None:
+        import numpy as np
+
+        where, values = self._where(view, filter)
+        most = -1 if limit is None else limit + 1
+        found = self._all(f"select num from memories where {where} limit {most}", values)
+        if limit is not None and len(found) > limit:
+            return None
+        return np.sort(np.fromiter((row[0] for row in found), np.int64, len(found)))
+
+    def words(
+        self, view: View, filter: Filter, match: str, limit: int, among: NDArray[np.int64] | None
+    ) -> list[tuple[int, float]]:
+        realms = self.realms(view, filter.scopes, filter.states)
+        if not realms or (among is not None and not len(among)):
+            return []
+        if self._shared(realms):
+            within = " OR ".join(f'"r{realm}"' for realm in realms)
+            match = f"realm : ({within}) AND ({{title description content tags}} : ({match}))"
+        if among is not None:
+            return self._all(
+                "select rowid, -rank from words where words match ?"
+                " and rowid in (select value from carray(?)) order by rank limit ?",
+                (match, apsw.carray(among), limit),
+            )
+        return self._all(
+            "select rowid, -rank from words where words match ? order by rank limit ?",
+            (match, limit),
+        )
+
+    def word_rows(self) -> int:
+        """How many rows BM25 is counted over."""
+        row = self._one("select max(num) from memories")
+        return int(row[0] or 0) if row else 0
+
+    def _shared(self, realms: tuple[int, ...]) -> bool:
+        """True if memories live here that these realms must not see."""
+        return self._one(f"select 1 from realms where num not in {_numbers(realms)}") is not None
+
+    def candidates(self, view: View, filter: Filter, nums: NDArray[np.int64]) -> Candidates:
+        import numpy as np
+
+        where, values = self._where(view, filter)
+        # The test is a column, not a condition: an explanation names what was filtered out.
+        # carray takes no empty array.
+        found = (
+            []
+            if not len(nums)
+            else self._all(
+                "select num, id, scope, source = 'consolidated', created_at, workspace, initial,"
+                f" standing, error_type, failure_pattern, ({where})"
+                " from carray(?) wanted cross join memories on num = wanted.value"
+                f" where realm in {self._within(view)}",
+                (*values, apsw.carray(np.ascontiguousarray(nums))),
+            )
+        )
+        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 11
+        nothing = bytes(STANDING.size)
+        standing = np.frombuffer(b"".join(s or nothing for s in columns[7]), np.float64)
+        standing = standing.reshape(-1, 16)
+        return Candidates(
+            nums=np.array(columns[0], np.int64),
+            ids=columns[1],
+            scopes=columns[2],
+            consolidated=columns[3],
+            created_at=columns[4],
+            workspaces=columns[5],
+            initial=np.array(columns[6], np.float64),
+            masses=standing[:, :8],
+            lessons=standing[:, 8:].astype(np.int64),
+            errors=[
+                None if kind is None else (kind, pattern)
+                for kind, pattern in zip(columns[8], columns[9], strict=True)
+            ],
+            allowed=columns[10],
+        )
+
+    def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
+        result: dict[int, dict[tuple[Kind, bool, int], int]] = {num: {} for num in nums}
+        for num, kind, positive, day, count in self._all(
+            f"select num, kind, positive, day, count from tally where num in {_numbers(nums)}"
+            " union all select num, kind, positive, at / 86400000000, count(*) from evidence"
+            f" where rolled = 0 and num in {_numbers(nums)} group by 1, 2, 3, 4"
+        ):
+            key = (Kind(kind), bool(positive), day)
+            result[num][key] = result[num].get(key, 0) + count
+        return dict(result)
+
+    def lessons(self, workspace: str) -> tuple[int, ...]:
+        row = self._one("select counts from weights where workspace = ?", (workspace,))
+        return tuple(json.loads(row[0])) if row else (0,) * 8
+
+    def uses(self, workspace: str) -> int:
+        row = self._one("select sum(usage_count) from memories where workspace = ?", (workspace,))
+        return int(row[0] or 0) if row else 0
+
+    def evidence(self, view: View, id: str) -> list[Evidence]:
+        """Newest first; what was rolled up is in the tally only."""
+        found = self._all(
+            "select kind, positive, at, session, rater, comment from evidence where rolled = 0"
+            f" and num = (select num from memories where id = ? and realm in {self._within(view)})"
+            " order by at desc",
+            (id,),
+        )
+        return [
+            Evidence(
+                memory_id=id, kind=Kind(kind), positive=bool(positive), at=from_micros(at),
+                session=session, rater=rater, comment=comment,
+            )
+            for kind, positive, at, session, rater, comment in found
+        ]  # fmt: skip
+
+    def observed(self, key: bytes) -> bool | None:
+        """What was said under this key, if anything was."""
+        row = self._one("select positive from evidence where key = ?", (key,))
+        return bool(row[0]) if row else None
+
+    def session_uses(self, view: View, session: str) -> list[str]:
+        found = self._all(
+            "select distinct id from evidence join memories using (num) where session = ?"
+            f" and kind = 'usage' and realm in {self._within(view)} order by num",
+            (session,),
+        )
+        return [row[0] for row in found]
+
+    def changes_of(self, view: View, id: str) -> list[Event]:
+        if self.row(view, id) is None:
+            return []
+        return self._events_about(id)
+
+    def _events_about(self, subject: str) -> list[Event]:
+        found = self._all(
+            f"select {_EVENT} from events where subject = ? and what in {_texts(CHANGES)}",
+            (subject,),
+        )
+        return [_event(row) for row in found]
+
+    def links(self, view: View, id: str) -> list[Link]:
+        within = self._within(view)
+        found = self._all(
+            "select source, target, type, strength from links where (source = ?1 or target = ?1)"
+            f" and source in (select id from memories where realm in {within})"
+            f" and target in (select id from memories where realm in {within})"
+            " order by strength desc, target",
+            (id,),
+        )
+        return [
+            Link(source=source, target=target, type=LinkType(type), strength=strength)
+            for source, target, type, strength in found
+        ]
+
+    def kin(self, ids: Iterable[str]) -> list[tuple[str, str]]:
+        """(parent, child) of every tie that one of ``ids`` has."""
+        wanted = json.dumps(list(ids))
+        return [
+            (parent, child)
+            for parent, child in self._all(
+                "select parent, child from kin where child in (select value from json_each(?1))"
+                " union select parent, child from kin"
+                " where parent in (select value from json_each(?1))",
+                (wanted,),
+            )
+        ]
+
+    def titles(self, view: View, ids: Iterable[str]) -> dict[str, str]:
+        return dict(
+            self._all(
+                "select id, lesson ->> 'title' from memories"
+                f" where realm in {self._within(view)}"
+                " and id in (select value from json_each(?))",
+                (json.dumps(list(ids)),),
+            )
+        )
+
+    def trace(self, view: View, id: str) -> Trace | None:
+        row = self._one(
+            "select payload from traces join events on seq = event"
+            " where traces.id = ? and traces.workspace = ?",
+            (id, view.workspace),
+        )
+        return Trace.from_json(json.loads(row[0])["trace"]) if row else None
+
+    def traces(self, view: View, limit: int) -> list[Trace]:
+        found = self._all(
+            "select payload from traces join events on seq = event"
+            " where traces.workspace = ? order by traces.at desc limit ?",
+            (view.workspace, limit),
+        )
+        return [Trace.from_json(json.loads(row[0])["trace"]) for row in found]
+
+    def traces_before(self, view: View, at: int) -> list[str]:
+        found = self._all(
+            "select id from traces where workspace = ? and at < ?", (view.workspace, at)
+        )
+        return [row[0] for row in found]
+
+    def nums_of(self, workspace: str) -> list[tuple[int, str]]:
+        found = self._all("select num, id from memories where workspace = ?", (workspace,))
+        return [(num, id) for num, id in found]
+
+    def workspace_at(self, digest: str) -> str | None:
+        row = self._one("select workspace from paths where digest = ?", (digest,))
+        return row[0] if row else None
+
+    def place(self, workspace: str) -> tuple[str, str] | None:
+        row = self._one("select team, org from workspaces where id = ?", (workspace,))
+        return (row[0], row[1]) if row else None
+
+    def workspaces(self) -> list[Workspace]:
+        found = self._all(
+            "select w.id, path, name, team, org, count(num) from workspaces w"
+            " left join memories m on m.workspace = w.id"
+            " group by w.id order by coalesce(name, path, w.id)"
+        )
+        return [
+            Workspace(id=id, path=path, name=name, team=team, org=org, memories=count)
+            for id, path, name, team, org, count in found
+        ]
+
+    def unembedded(self, model: str, *, any_model: bool, limit: int) -> list[tuple[int, Memory]]:
+        """Memories to embed: those with no vector, or also those with another model's."""
+        missing = "embedded is null"
+        if any_model:
+            missing = f"(embedded is null or embedded != {self._model(model) or 0})"
+        found = self._all(
+            f"select {_ROW} from memories where {missing} order by num desc limit ?", (limit,)
+        )
+        return [(row[0], Row._make(row).memory()) for row in found]
+
+    def unembedded_count(self, model: str) -> tuple[int, int]:
+        num = self._model(model) or 0
+        return (
+            self._count("memories where embedded is null"),
+            self._count(f"memories where embedded < {num} or embedded > {num}"),
+        )
+
+    def _model(self, name: str) -> int | None:
+        row = self._one("select num from models where name = ?", (name,))
+        return row[0] if row else None
+
+    def has_vectors(self, model: str) -> bool:
+        return self._model(model) is not None
+
+    def vector_position(self) -> int:
+        return self._count("sqlite_sequence where name = 'vectors'", "max(seq)")
+
+    def vector_changes(self, model: str, after: int, limit: int, dimensions: int) -> Changes:
+        import numpy as np
+
+        from reasonbank.index.port import Changes
+
+        found = self._all(
+            "select seq, num, realm, vector from vectors where seq > ? and model = ?"
+            " order by seq limit ?",
+            (after, self._model(model) or 0, limit),
+        )
+        gone = bytes(2 * dimensions)
+        packed = b"".join(gone if row[3] is None else row[3] for row in found)
+        vectors = np.frombuffer(packed, np.float16).reshape(-1, dimensions)
+        return Changes(
+            seqs=np.array([row[0] for row in found], np.int64),
+            nums=np.array([row[1] for row in found], np.int64),
+            realms=np.array([row[2] for row in found], np.int32),
+            vectors=vectors.astype(np.float32),
+            deleted=np.array([row[3] is None for row in found], bool),
+        )
+
+    def statistics(self, view: View | None) -> JSON:
+        within = "1" if view is None else f"realm in {self._within(view)}"
+
+        def counts(column: str) -> JSON:
+            return dict(
+                self._all(f"select {column}, count(*) from memories where {within} group by 1")
+            )
+
+        traces = "1" if view is None else "workspace = ?"
+        values = () if view is None else (view.workspace,)
+        return {
+            "memories": sum(counts("state").values()),
+            "by_state": counts("state"),
+            "by_scope": counts("scope"),
+            "by_source": counts("source"),
+            "by_outcome": counts("outcome"),
+            "warnings": self._count(f"memories where {within} and error_type is not null"),
+            "uses": self._count(f"memories where {within}", "sum(usage_count)"),
+            "evidence": self._count(
+                f"evidence where num in (select num from memories where {within})"
+            ),
+            "links": self._count(f"links where source in (select id from memories where {within})"),
+            "traces": self._count(f"traces where {traces}", values=values),
+            "forgotten": self._count("tombstones"),
+            "workspaces": self._count("workspaces"),
+            "events": self._count("events"),
+        }
+
+    def _count(self, rest: str, what: str = "count(*)", values: Sequence[Any] = ()) -> int:
+        row = self._one(f"select {what} from {rest}", values)
+        return int(row[0] or 0) if row else 0
+
+    def events(self, workspace: str | None) -> Iterator[Event]:
+        """The log in order, without what was forgotten or purged."""
+        where = "" if workspace is None else "and workspace = ?"
+        for row in self._db.execute(
+            f"select {_EVENT} from events where payload != '' {where} order by seq",
+            () if workspace is None else (workspace,),
+        ):
+            yield _event(row)
+
+
+def _event(row: Sequence[Any]) -> Event:
+    id, what, subject, workspace, at, origin, author, surface, payload = row
+    return Event(
+        id=id, what=What(what), subject=subject, workspace=workspace, at=at, origin=origin,
+        author=author, surface=surface, payload=json.loads(payload or "{}"),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _visible(view: View) -> frozenset[str]:
+    return frozenset(view.realms(tuple(Scope), tuple(State)))
+
+
+def _numbers(nums: Iterable[int]) -> str:
+    """Whole numbers that we made, as SQL."""
+    return f"({','.join(map(str, nums))})"
+
+
+@cache
+def _texts(values: frozenset[What]) -> str:
+    return "(" + ",".join(f"'{value}'" for value in sorted(values)) + ")"

@@ -1,0 +1,374 @@
+"""A question in, memories out: gather candidates, fold their beliefs, rank, reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reasonbank import belief, ranking
+from reasonbank.errors import EmbeddingError
+from reasonbank.events import day_of
+from reasonbank.ledger.port import Candidates, Filter, Reading
+from reasonbank.model import JSON, Hit, Memory, Outcome, Reply
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reasonbank.bank import Bank
+
+    Nums = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+DAY = 86_400_000_000
+# Up to this many rows that pass a filter are scored one by one; more are found by
+# searching all and filtering what comes back.
+FEW = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    text: str
+    limit: int
+    filter: Filter
+    min_confidence: float
+    max_tokens: int | None = None
+    explain: bool = False
+    follow_links: bool = False
+
+
+@dataclass(slots=True)
+class _Found:
+    """The candidates of one question, as columns in the same order."""
+
+    rows: Candidates
+    cosine: Floats
+    bm25: Floats
+    confidence: Floats
+    allowed: NDArray[np.bool_]
+    complete: bool
+    """True if no further row could pass the filter."""
+
+
+def recall(bank: Bank, question: Question) -> Reply:
+    core = bank._core
+    indexing = core.indexing
+    notes = list(core.notes)
+    vector = None
+    try:
+        notes += indexing.catch_up()
+        vector = indexing.question(question.text)
+    except EmbeddingError as error:
+        notes.append(f"embedding failed, so only words were searched: {error}")
+    found = _gather(bank, question, vector)
+    ranked = _ranked(bank, question, found, vector is not None)
+    hits, tokens, cut = _hits(bank, question, found, ranked)
+    embedder = indexing.embedder.name if vector is not None else "none"
+    return Reply(
+        hits=hits,
+        total_found=ranked.relevant,
+        tokens_used=tokens,
+        embedder=embedder,
+        more=not found.complete and ranked.relevant > len(hits),
+        degraded=bool(notes),
+        notes=tuple(notes),
+        dropped=_dropped(question, found, ranked) + cut if question.explain else (),
+    )
+
+
+def _gather(bank: Bank, question: Question, vector: NDArray[np.float32] | None) -> _Found:
+    """Candidates from both sides; deeper only if a filter left too few of them."""
+    reading = bank._core.ledger.read()
+    filter = question.filter
+    among = None
+    if filter.selective:
+        among = reading.matching(bank.view, filter, FEW)
+    pool = max(bank.settings.search.pool, 3 * question.limit)
+    found = _candidates(bank, reading, question, vector, pool, among)
+    if among is not None or found.complete or int(found.allowed.sum()) >= question.limit:
+        return found
+    among = _passing(bank, reading, question)
+    return _candidates(bank, reading, question, vector, pool, among)
+
+
+def _passing(bank: Bank, reading: Reading, question: Question) -> Nums:
+    """All rows that pass the filter and are trusted enough, however many there are."""
+    import numpy as np
+
+    nums = reading.matching(bank.view, question.filter, None)
+    assert nums is not None
+    trusted = [
+        rows.nums[_confidence(bank, reading, rows) >= question.min_confidence]
+        for start in range(0, len(nums), FEW)
+        for rows in (reading.candidates(bank.view, question.filter, nums[start : start + FEW]),)
+    ]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *trusted]))
+
+
+def _candidates(
+    bank: Bank,
+    reading: Reading,
+    question: Question,
+    vector: NDArray[np.float32] | None,
+    pool: int,
+    among: Nums | None,
+) -> _Found:
+    import numpy as np
+
+    index = bank._core.indexing.index
+    filter = question.filter
+    empty = np.empty(0, np.int64)
+    nearest, cosines = empty, np.empty(0, np.float32)
+    if vector is not None:
+        realms = reading.realms(bank.view, filter.scopes, filter.states)
+        nearest, cosines = index.nearest(vector, realms=realms, limit=pool, among=among)
+    match = ranking.match_expression(question.text)
+    # Deeper than the pool: a candidate by meaning may match by words further down.
+    depth = max(pool, ranking.LEXICAL_DEPTH)
+    worded = reading.words(bank.view, filter, match, depth, among) if match else []
+    near = set(nearest.tolist())
+    only_words = np.array([num for num, _ in worded[:pool] if num not in near], np.int64)
+    nums = np.concatenate([nearest, only_words])
+    rows = reading.candidates(bank.view, filter, nums)
+
+    by_num = np.argsort(nums)
+    place = by_num[np.searchsorted(nums, rows.nums, sorter=by_num)]
+    cosine = np.full(len(nums), np.nan)
+    cosine[: len(nearest)] = cosines
+    if vector is not None and len(only_words):
+        cosine[len(nearest) :] = index.cosines(vector, only_words)
+    scores = dict(worded)
+    confidence = _confidence(bank, reading, rows, cosine[place])
+    return _Found(
+        rows=rows,
+        cosine=cosine[place],
+        bm25=np.array([scores.get(num, 0.0) for num in rows.nums.tolist()]),
+        confidence=confidence,
+        allowed=np.array(rows.allowed, bool) & (confidence >= question.min_confidence),
+        complete=len(nearest) < pool and len(worded) < pool,
+    )
+
+
+def _confidence(
+    bank: Bank, reading: Reading, rows: Candidates, cosine: Floats | None = None
+) -> Floats:
+    import numpy as np
+
+    settings = bank.settings.belief
+    result = np.empty(len(rows.nums))
+    today = day_of(bank._core.clock())
+    workspaces = np.array(rows.workspaces, dtype=object)
+    for workspace in set(rows.workspaces):
+        mine = np.flatnonzero(workspaces == workspace)
+        weights = belief.Weights(lessons=reading.lessons(workspace))
+        if settings.model == "bayesian":
+            result[mine] = belief.bayesian_means(
+                rows.initial[mine], rows.masses[mine], weights, today, settings.half_life_days,
+                own=rows.lessons[mine],
+            )  # fmt: skip
+            continue
+        nums = rows.nums[mine].tolist()
+        tallies = reading.tallies(nums)
+        uses = reading.uses(workspace)
+        for i, num in zip(mine.tolist(), nums, strict=True):
+            tally = tallies[num]
+            standing = belief.Standing(
+                initial=float(rows.initial[i]),
+                masses=tuple(rows.masses[i].tolist()),
+                counts=belief.counts(tally),
+                weights=weights.without(tuple(map(int, rows.lessons[i]))),
+                today=today,
+                last_day=belief.last_day(tally, day_of(rows.created_at[i])),
+                half_life=settings.half_life_days,
+                project_uses=uses,
+                context=None if cosine is None or np.isnan(cosine[i]) else float(cosine[i]),
+            )
+            result[i] = belief.MODELS[settings.model](standing)
+    return result
+
+
+def _ranked(bank: Bank, question: Question, found: _Found, semantic: bool) -> ranking.Ranking:
+    import numpy as np
+
+    settings = bank.settings.search
+    core = bank._core
+    rows = found.rows
+    now = core.clock()
+    name = core.indexing.embedder.name if semantic else "words"
+    fusion = ranking.fuse(
+        question.text,
+        found.cosine,
+        found.bm25,
+        ranking.calibration_for(name),
+        rows=core.ledger.read().word_rows(),
+    )
+    # What the filter leaves out takes no part, but an explanation still mentions it.
+    fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))
+    scopes = {"project": settings.project, "team": settings.team, "org": settings.org}
+    errors = [ranking.error_match(question.text, *error) if error else 0.0 for error in rows.errors]
+    columns = ranking.Columns(
+        age_days=(now - np.array(rows.created_at, np.float64)) / DAY,
+        error_match=np.array(errors, np.float64),
+        confidence=found.confidence,
+        scope=np.array([scopes[scope] for scope in rows.scopes], np.float64),
+        consolidated=np.array(rows.consolidated, bool),
+        vectors=core.indexing.index.vectors(rows.nums) if semantic else None,
+    )
+    return ranking.rank(
+        fusion,
+        columns,
+        limit=question.limit,
+        weights=ranking.Weights(
+            similarity=settings.similarity,
+            recency=settings.recency,
+            error_match=settings.error_match,
+        ),
+        half_life_days=settings.half_life_days,
+        diversity=settings.diversity,
+        threshold=settings.threshold if settings.threshold >= 0 else None,
+    )
+
+
+def _hits(
+    bank: Bank, question: Question, found: _Found, ranked: ranking.Ranking
+) -> tuple[tuple[Hit, ...], int, tuple[tuple[str, str], ...]]:
+    """The winners as far as the token budget goes, what they cost, and who did not fit."""
+    reading = bank._core.ledger.read()
+    order = ranked.order.tolist()
+    nums = found.rows.nums[ranked.order].tolist()
+    rows = {row.num: row for row in reading.rows(bank.view, nums)}
+    parts = {p.candidate: _parts(p) for p in ranked.explain()} if question.explain else {}
+    hits = [
+        Hit(
+            memory=rows[num].memory(round(float(found.confidence[i]), 6)),
+            relevance=round(float(ranked._columns["relevance"][i]), 6),
+            score=round(score, 6),
+            parts=parts.get(i, {}),
+        )
+        for i, num, score in zip(order, nums, ranked.scores.tolist(), strict=True)
+        if num in rows  # Else somebody has just forgotten it.
+    ]
+    if question.follow_links:
+        hits += _linked(bank, reading, question, hits)
+    kept, tokens, cut = [], 0, []
+    for hit in hits:
+        cost = ranking.tokens_in(hit.memory.format_for_prompt())
+        if question.max_tokens is not None and tokens + cost > question.max_tokens:
+            cut.append((hit.memory.id, f"its {cost} tokens do not fit in max_tokens"))
+            continue
+        tokens += cost
+        kept.append(hit)
+    return tuple(kept), tokens, tuple(cut)
+
+
+def _linked(bank: Bank, reading: Reading, question: Question, hits: list[Hit]) -> list[Hit]:
+    """What the hits' links lead to, one step, strongest first; at most as many again."""
+    import numpy as np
+
+    best: dict[str, Hit] = {}
+    have = {hit.memory.id for hit in hits}
+    for hit in hits:
+        for link in reading.links(bank.view, hit.memory.id):
+            other = link.target if link.source == hit.memory.id else link.source
+            score = hit.score * link.strength
+            if other in have or (other in best and best[other].score >= score):
+                continue
+            row = reading.row(bank.view, other)
+            if row is None:
+                continue
+            num = np.array([row.num], np.int64)
+            if not reading.candidates(bank.view, question.filter, num).allowed[0]:
+                continue
+            confidence = round(bank._confidence(reading, row), 6)
+            if confidence >= question.min_confidence:
+                best[other] = Hit(
+                    memory=row.memory(confidence),
+                    relevance=round(hit.relevance * link.strength, 6),
+                    score=round(score, 6),
+                    via=hit.memory.id,
+                )
+    return sorted(best.values(), key=lambda hit: -hit.score)[: question.limit]
+
+
+def _parts(parts: ranking.Parts) -> dict[str, float]:
+    names = (
+        "cosine", "distance", "bm25", "lexical_weight", "similarity", "recency", "error_match",
+        "confidence", "scope", "boost", "composite", "mmr_penalty", "score",
+    )  # fmt: skip
+    return {name: round(value, 6) for name in names if (value := getattr(parts, name)) is not None}
+
+
+def _dropped(
+    question: Question, found: _Found, ranked: ranking.Ranking
+) -> tuple[tuple[str, str], ...]:
+    result = []
+    for parts in ranked.explain(found.rows.ids):
+        i = parts.candidate
+        if parts.dropped is None:
+            continue
+        reason = parts.dropped
+        if not found.rows.allowed[i]:
+            reason = "left out by the filter"
+        elif found.confidence[i] < question.min_confidence:
+            reason = f"confidence {found.confidence[i]:.2f} is under {question.min_confidence:.2f}"
+        result.append((found.rows.ids[i], reason))
+    return tuple(result)
+
+
+def recommend(bank: Bank, task: str) -> JSON:
+    """Recognise what a task is about, and name the strategy that the evidence backs best."""
+    words = ranking.keywords(task)
+    reply = bank.search(task, limit=10, min_confidence=bank.settings.belief.inject_above)
+    domain = _domain(reply.hits)
+    strategies = [hit for hit in reply if hit.memory.outcome is not Outcome.FAILURE]
+    best = max(strategies, key=lambda hit: hit.score, default=None)
+    return {
+        "keywords": words,
+        "domain": domain,
+        "strategy": best.memory.to_json() if best else None,
+        "confidence": best.memory.confidence if best else None,
+        "successful_uses": _successes(bank, best.memory) if best else 0,
+        "reasoning": _reasoning(bank, best, domain),
+        "warnings": [hit.memory.to_json() for hit in reply if hit.warning][:3],
+        "embedder": reply.embedder,
+        "degraded": reply.degraded,
+    }
+
+
+def _domain(hits: tuple[Hit, ...]) -> str | None:
+    """The domain that the most relevant memories speak of."""
+    votes: dict[str, float] = {}
+    for hit in hits:
+        if hit.memory.domain:
+            votes[hit.memory.domain] = votes.get(hit.memory.domain, 0.0) + hit.relevance
+    return max(votes, key=lambda name: votes[name], default=None)
+
+
+def _outcomes(bank: Bank, memory: Memory) -> tuple[int, ...]:
+    reading = bank._core.ledger.read()
+    row = reading.row(bank.view, memory.id)
+    return belief.counts(reading.tallies([row.num])[row.num]) if row else (0,) * 8
+
+
+def _successes(bank: Bank, memory: Memory) -> int:
+    return _outcomes(bank, memory)[4]
+
+
+def _reasoning(bank: Bank, best: Hit | None, domain: str | None) -> str:
+    if best is None:
+        return "Nothing in this bank is relevant enough to recommend."
+    helped, hindered, _, _, succeeded, failed, kept, reverted = _outcomes(bank, best.memory)
+    said = []
+    if succeeded or failed:
+        said.append(f"{succeeded} of {succeeded + failed} tasks that used it succeeded")
+    if helped or hindered:
+        said.append(f"{helped} of {helped + hindered} ratings call it helpful")
+    if kept or reverted:
+        said.append(f"the code was kept {kept} of {kept + reverted} times")
+    if not said:
+        said.append("nobody has reported an outcome yet")
+    about = f" in {domain}" if domain and best.memory.domain == domain else ""
+    return (
+        f"“{best.memory.title}” fits this task best{about} (relevance {best.relevance:.2f}); "
+        f"{'; '.join(said)}; confidence {best.memory.confidence:.2f}."
+    )

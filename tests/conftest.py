@@ -1,0 +1,143 @@
+"""Banks for tests: real parts, in a temporary directory, with a clock that stands still."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonbank import Bank, Settings
+from reasonbank.bank import Core
+from reasonbank.embed.hashed import Hashed
+from reasonbank.errors import EmbeddingError
+from reasonbank.indexing import Indexing
+from reasonbank.ledger.sqlite import SQLiteLedger
+from reasonbank.model import to_micros
+from reasonbank.opening import local_index
+from reasonbank.settings import Embed
+
+DAY = 86_400_000_000
+HASHED = Settings(embed=Embed(model="hashed"))
+
+
+class Clock:
+    """Stands still until it is told to move."""
+
+    def __init__(self) -> None:
+        self.now = to_micros(datetime(2026, 3, 1, 12, tzinfo=UTC))
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, *, days: float) -> None:
+        self.now += int(days * DAY)
+
+
+class Fragile(Hashed):
+    """An embedder that fails when it is told to."""
+
+    def __init__(self, name: str = Hashed.name) -> None:
+        self.name = name
+        self.broken = False
+
+    def embed(self, texts: Any) -> Any:
+        if self.broken:
+            raise EmbeddingError("the model is on holiday")
+        return super().embed(texts)
+
+
+class Opener:
+    """Opens banks and closes all of them in the end; all are one store unless named."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self.folder = folder
+        self.clock = clock
+        self.opened: list[Bank] = []
+
+    def url(self, name: str = "bank") -> str:
+        return f"sqlite:///{self.folder / name}.db"
+
+    def project(self, name: str = "project") -> Path:
+        path = self.folder / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def __call__(
+        self,
+        name: str = "bank",
+        *,
+        settings: Settings = HASHED,
+        workspace: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> Bank:
+        bank = Bank.open(
+            self.url(name),
+            workspace=workspace or self.project(),
+            settings=settings,
+            clock=self.clock,
+            **options,
+        )
+        self.opened.append(bank)
+        return bank
+
+    def with_embedder(
+        self, embedder: Any, name: str = "bank", *, settings: Settings = HASHED
+    ) -> Bank:
+        """What `opening` does for the embedders that settings can name."""
+        path = self.folder / f"{name}.db"
+        ledger = SQLiteLedger(path, clock=self.clock)
+        index = local_index(path, ledger, embedder)
+        indexing = Indexing(
+            ledger,
+            index,
+            embedder,
+            cache_size=settings.embed.cache_size,
+            cache_seconds=settings.embed.cache_seconds,
+        )
+        bank = Bank._seen_from(
+            Core(ledger, indexing, settings, self.clock), self.project(), "library"
+        )
+        self.opened.append(bank)
+        return bank
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test may read or write the settings and the bank of whoever runs it."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("REASONBANK_")]:
+            if not name.startswith(("REASONBANK_TEST_", "REASONBANK_DATA")):
+                patch.delenv(name)
+        for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+            patch.setenv(name, str(home))
+        yield
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def open_bank(tmp_path: Path, clock: Clock) -> Iterator[Opener]:
+    opener = Opener(tmp_path, clock)
+    yield opener
+    for bank in opener.opened:
+        bank.close()
+
+
+@pytest.fixture
+def bank(open_bank: Opener) -> Bank:
+    """Knows meaning: the real embedding model."""
+    return open_bank(settings=Settings())
+
+
+@pytest.fixture
+def plain_bank(open_bank: Opener) -> Bank:
+    """Cheaper, for what does not depend on meaning."""
+    return open_bank()

@@ -1,0 +1,167 @@
+"""A full disk refuses what does not fit, loses nothing, and is forgiven once there is room."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fault_tools import a_memory, open_bank
+
+from reasonbank.bank import Bank
+from reasonbank.errors import StorageFull
+from reasonbank.model import Memory
+
+BIG = "word " * 2000
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    if mounted.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def record_until_full(bank: Bank) -> list[Memory]:
+    stored: list[Memory] = []
+    try:
+        while len(stored) < 2000:
+            stored.append(bank.record(a_memory(f"Number {len(stored)}", content=BIG)))
+    except StorageFull:
+        return stored
+    raise AssertionError("it never got full")
+
+
+def fill_up(ballast: Path) -> None:
+    with pytest.raises(OSError, match="No space"):
+        ballast.write_bytes(bytes(10_000_000))
+
+
+def check_all_there(bank: Bank, stored: list[Memory]) -> None:
+    assert len(stored) > 3
+    assert [bank.get(memory.id) for memory in stored] == stored
+    assert bank.statistics()["memories"] == len(stored)
+    assert bank._core.ledger.check() == []
+
+
+def test_a_full_disk_keeps_what_was_acknowledged_and_goes_on_when_there_is_room(
+    small_disk: Path,
+) -> None:
+    path = small_disk / "bank.db"
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(400_000))
+    with open_bank(path) as bank:
+        stored = record_until_full(bank)
+        check_all_there(bank, stored)
+        for _ in range(3):  # It stays refused, and nothing piles up.
+            with pytest.raises(StorageFull, match="no room left"):
+                bank.record(a_memory(content=BIG * 3))
+        ballast.unlink()
+        stored.append(bank.record(a_memory("After")))
+        check_all_there(bank, stored)
+    with open_bank(path) as bank:
+        check_all_there(bank, stored)
+
+
+def test_a_search_answers_on_a_full_disk(small_disk: Path) -> None:
+    with open_bank(small_disk / "bank.db") as bank:
+        stored = record_until_full(bank)
+        fill_up(small_disk / "ballast")
+        found = bank.search(stored[0].title, limit=100)
+        assert stored[0].id in {hit.memory.id for hit in found}
+
+
+def test_a_bank_on_a_disk_without_a_byte_left_says_so_and_opens_when_there_is_room(
+    small_disk: Path,
+) -> None:
+    path, ballast = small_disk / "bank.db", small_disk / "ballast"
+    with open_bank(path) as bank:
+        stored = [bank.record(a_memory(f"Number {i}")) for i in range(5)]
+    fill_up(ballast)
+    with pytest.raises(StorageFull):
+        open_bank(path)
+    ballast.unlink()
+    with open_bank(path) as bank:
+        check_all_there(bank, stored)
+
+
+def test_a_new_bank_on_a_full_disk_is_refused_and_made_when_there_is_room(
+    small_disk: Path,
+) -> None:
+    ballast = small_disk / "ballast"
+    fill_up(ballast)
+    with pytest.raises(StorageFull):
+        open_bank(small_disk / "bank.db")
+    ballast.unlink()
+    with open_bank(small_disk / "bank.db") as bank:
+        bank.record(a_memory())
+
+
+@pytest.fixture
+def limited(path: Path) -> Iterator[tuple[Bank, Callable[[int], None]]]:
+    """A bank whose file may not grow: a full disk that needs no root."""
+    with open_bank(path) as bank:
+        db = bank._core.ledger._db
+        pages = db.pragma("page_count")
+
+        def grow(more: int) -> None:
+            db.pragma("max_page_count", pages + more)
+
+        grow(40)
+        yield bank, grow
+
+
+def test_a_file_that_may_not_grow_keeps_what_was_acknowledged(
+    limited: tuple[Bank, Callable[[int], None]],
+) -> None:
+    bank, grow = limited
+    stored = record_until_full(bank)
+    check_all_there(bank, stored)
+    grow(400)
+    stored.append(bank.record(a_memory("After")))
+    check_all_there(bank, stored)
+
+
+def test_a_workspace_that_did_not_fit_is_visible_when_it_is_made_later(
+    limited: tuple[Bank, Callable[[int], None]],
+) -> None:
+    """What a failed transaction made up must not be remembered."""
+    bank, grow = limited
+    record_until_full(bank)
+    other = bank.within("/other")
+    with pytest.raises(StorageFull):
+        other.record(a_memory(content=BIG * 3))
+    grow(400)
+    third = bank.within("/third").record(a_memory("Third"))
+    mine = other.record(a_memory("Mine"))
+    assert [m.id for m in other.memories()] == [mine.id]
+    assert [m.id for m in bank.within("/third").memories()] == [third.id]
+
+
+def test_a_commit_that_failed_leaves_no_partition_behind_in_memory(bank: Bank) -> None:
+    """The same when it is the commit itself that fails, not a statement in it."""
+    db = bank._core.ledger._db
+    db.set_commit_hook(lambda: True)
+    with pytest.raises(Exception):  # noqa: B017  (whatever SQLite says about it)
+        bank.record(a_memory("Lost"))
+    db.set_commit_hook(None)
+    elsewhere = bank.within("/elsewhere").record(a_memory("Elsewhere"))
+    mine = bank.record(a_memory("Mine"))
+    assert [m.id for m in bank.memories()] == [mine.id]
+    assert [m.id for m in bank.within("/elsewhere").memories()] == [elsewhere.id]
+    assert bank.get(mine.id) == mine

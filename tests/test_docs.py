@@ -1,0 +1,75 @@
+"""The documentation is run: what a reader would type must give what the page shows."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page, language):
+    return [body for kind, body in BLOCK.findall(page.read_text()) if kind == language]
+
+
+def environment(home):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(home), "COLUMNS": "80", "LANG": "C.UTF-8"}
+
+
+def as_pattern(shown):
+    """What is printed, with … for the parts that differ from run to run."""
+    lines = [line.rstrip() for line in shown.strip().splitlines()]
+    return "\n".join(".*?".join(map(re.escape, line.split("…"))) for line in lines)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_the_commands_on_a_page_print_what_it_shows(page, tmp_path):
+    session = "".join(blocks(page, "console"))
+    steps = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE)
+    script = "\n".join(f"{command}\necho '=={number}'" for number, (command, _) in enumerate(steps))
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment(tmp_path),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    printed = re.split(r"^==\d+\n", done.stdout, flags=re.MULTILINE)
+    assert not done.stderr, done.stderr
+    for (command, shown), actual in zip(steps, printed, strict=False):
+        found = "\n".join(line.rstrip() for line in actual.strip().splitlines())
+        assert re.fullmatch(as_pattern(shown), found, re.DOTALL), f"$ {command}\n{actual}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_the_python_on_a_page_runs(page, tmp_path):
+    for code in blocks(page, "python"):
+        if code.startswith(">>>"):
+            examples = doctest.DocTestParser().get_doctest(code, {}, page.name, None, None)
+            assert doctest.DocTestRunner().run(examples).failed == 0
+            continue
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, env=environment(tmp_path),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "docs").glob("*/*.md"))],
+                         ids=lambda p: p.name)  # fmt: skip
+def test_the_links_on_a_page_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", ["cli.md", "settings.md"])
+def test_the_reference_is_what_the_program_says(name):
+    from tools.reference import FOLDER, pages
+
+    written = (FOLDER / name).read_text()
+    assert written == pages()[name], "run python -m tools.reference"

@@ -1,0 +1,51 @@
+"""What people import. To add a name is a decision; to remove one breaks them."""
+
+import reasonbank
+from reasonbank import errors, testing
+
+
+def words(text):
+    return text.split()
+
+
+PUBLIC = words("""
+    Bank ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter Forgotten
+    Genealogy Hit InvalidInput InvalidSetting Kind Link LinkType Memory NewerBank NotFound Outcome
+    ReasonBankError Refused Reply Revision Scope Settings Source State Step StorageError
+    StorageFull Trace Workspace __version__
+""")
+
+METHODS = words("""
+    archive close credit delete_workspace embed_new evidence export feedback forget genealogy get
+    history import_ link links maintain memories move_workspace name_workspace open outcome
+    purge_traces rebuild recommend record reindex restore search settings stability statistics
+    store_trace trace traces undo unlink update within workspaces
+""")
+
+
+def test_the_public_names_are_these():
+    assert sorted(reasonbank.__all__) == sorted(PUBLIC)
+    assert dir(reasonbank) == sorted(reasonbank.__all__)
+
+
+def test_every_public_name_is_there():
+    for name in reasonbank.__all__:
+        assert getattr(reasonbank, name) is not None
+    assert not hasattr(reasonbank, "nonsense")
+
+
+def test_the_methods_of_a_bank_are_these():
+    assert sorted(name for name in vars(reasonbank.Bank) if not name.startswith("_")) == METHODS
+
+
+def test_every_error_is_public_and_of_one_family():
+    ours = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert ours <= set(PUBLIC)
+    assert all(issubclass(getattr(errors, name), errors.ReasonBankError) for name in ours)
+
+
+def test_builders_for_tests_are_public_too():
+    assert testing.__all__ == ["a_memory", "a_trace", "a_warning"]
+    assert testing.a_memory(title="other").title == "other"
+    assert testing.a_warning().warning
+    assert testing.a_trace().trajectory

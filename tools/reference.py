@@ -1,0 +1,83 @@
+"""Writes docs/reference from the program itself: `python -m tools.reference`.
+
+A test fails when the pages are out of date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reasonbank import errors
+from reasonbank.settings import CHOICES, Settings
+from reasonbank.surfaces.cli import main
+
+FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+NOTE = "<!-- written by `python -m tools.reference` -->\n"
+
+
+def pages() -> dict[str, str]:
+    return {"cli.md": cli(), "settings.md": settings()}
+
+
+def cli() -> str:
+    lines = [NOTE, "# Commands", "", "| exit code | meaning |", "|---|---|", "| 0 | done |"]
+    lines += ["| 1 | unexpected |"]
+    meaning = {2: "bad input or usage", 3: "not found", 4: "refused", 5: "storage", 6: "embedding"}
+    kinds = [k for k in vars(errors).values() if isinstance(k, type) and "exit_code" in vars(k)]
+    for kind in sorted(kinds, key=lambda k: k.exit_code):
+        if kind.exit_code in meaning:
+            lines.append(f"| {kind.exit_code} | {meaning[kind.exit_code]} (`{kind.__name__}`) |")
+    for name, command in commands(main, "reasonbank"):
+        context = click.Context(command, info_name=name, terminal_width=96)
+        help = re.sub(r"[ \t]+$", "", command.get_help(context), flags=re.MULTILINE)
+        lines += ["", f"## {name}", "", "```text", help, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    yield name, group
+    if isinstance(group, click.Group):
+        for key in sorted(group.commands):
+            yield from commands(group.commands[key], f"{name} {key}")
+
+
+def settings() -> str:
+    lines = [
+        NOTE,
+        "# Settings",
+        "",
+        "From `config.toml` or `config.yaml` in the user's configuration folder (or the file that",
+        "`REASONBANK_CONFIG` names) and from environment variables, which win. An unknown or wrong",
+        "setting is an error that names it.",
+        "",
+        "| setting | environment | default |",
+        "|---|---|---|",
+    ]
+    for name, default in _flat(Settings(), ""):
+        variable = "REASONBANK_" + name.replace(".", "_").upper()
+        shown = f"`{default}`" if default != "" else ""
+        if name in CHOICES:
+            shown += f" (of {', '.join(CHOICES[name])})"
+        lines.append(f"| `{name}` | `{variable}` | {shown} |")
+    return "\n".join(lines) + "\n"
+
+
+def _flat(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    for f in fields(value):
+        part = getattr(value, f.name)
+        if is_dataclass(part):
+            yield from _flat(part, f"{prefix}{f.name}.")
+        else:
+            yield f"{prefix}{f.name}", part
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text)
