@@ -34,7 +34,9 @@ def cli() -> str:
         if kind.exit_code in meaning:
             lines.append(f"| {kind.exit_code} | {meaning[kind.exit_code]} (`{kind.__name__}`) |")
     for name, command in commands(main, "reasonbank"):
-        context = click.Context(command, info_name=name, terminal_width=96)
+        context = click.Context(
+            command, info_name=name, terminal_width=96, help_option_names=["-h", "--help"]
+        )
         help = re.sub(r"[ \t]+$", "", command.get_help(context), flags=re.MULTILINE)
         lines += ["", f"## {name}", "", "```text", help, "```"]
     return "\n".join(lines) + "\n"

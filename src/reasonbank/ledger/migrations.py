@@ -81,8 +81,6 @@ create virtual table words using fts5 (
     content='', tokenize="porter unicode61 remove_diacritics 2"
 );
 insert into words (words, rank) values ('secure-delete', 1);
--- The realm restricts a search; it says nothing about how well a row fits.
-insert into words (words, rank) values ('rank', 'bm25(1.0, 1.0, 1.0, 1.0, 0.0)');
 
 -- A row per memory and model; its number grows with every change, so that an index can
 -- follow. A vector of null says that the row is gone.

@@ -23,7 +23,7 @@ from reasonbank.events import (
     revisions,
 )
 from reasonbank.ledger.port import STANDING
-from reasonbank.ledger.sqlite_reads import _EVENT, Reader, _event
+from reasonbank.ledger.sqlite_reads import _EVENT, Reader, _event, realm_word
 from reasonbank.model import ErrorContext, Memory, Outcome, View, to_micros
 
 # Realms are not among them: readers everywhere remember the numbers.
@@ -568,7 +568,7 @@ def _words(memory: Memory, realm: int) -> tuple[str, ...]:
                  error.error_message)  # fmt: skip
         content = "\n".join((content, *(part for part in parts if part)))
     tags = " ".join((*memory.tags, memory.domain or ""))
-    return (memory.title, memory.description, content, tags, f"r{realm}")
+    return (memory.title, memory.description, content, tags, realm_word(realm))
 
 
 def _texts_of(memory: Memory) -> Iterable[str]:

@@ -1,0 +1,35 @@
+"""Run every bench in turn, then put their tables into docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import tables
+
+BENCHES = ("speed", "retrieval", "embedding")
+
+
+def main() -> int:
+    here = Path(__file__).parent
+    # Some benches are also run as scripts, and import each other by their bare names.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(here.parent), str(here)))}
+    failed = []
+    for name in BENCHES:
+        if not (here / f"{name}.py").is_file():
+            print(f"bench.{name} is not here; skipped")
+            continue
+        # A process each: no bench warms the caches of the next.
+        command = [sys.executable, "-m", f"bench.{name}"]
+        if subprocess.run(command, check=False, env=environment).returncode:
+            failed.append(name)
+    tables.rewrite_document()
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
