@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 import retrieval_sets as sets
 from reasonbank import ranking
 from reasonbank.embed.minilm import MiniLM
+from reasonbank.ledger.sqlite_reads import any_of
 from retrieval_sets import Corpus, Document, Part, Question
 
 HERE = Path(__file__).resolve().parent
@@ -125,7 +126,7 @@ class Words:
                 self.rows += 1
 
     def best(self, query: str, limit: int) -> tuple[NDArray[np.int64], Array]:
-        expression = ranking.match_expression(query)
+        expression = any_of(ranking.terms(query))
         rows = (
             self._connection.execute(
                 "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?",

@@ -37,8 +37,9 @@ from reasonbank import Bank
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.index.local import LocalIndex
 from reasonbank.ledger.port import Filter
+from reasonbank.ledger.sqlite_reads import any_of
 from reasonbank.model import Scope, State
-from reasonbank.ranking import match_expression
+from reasonbank.ranking import terms
 from reasonbank.settings import Embed, Settings
 
 BARE_WORDS = "select rowid from words where words match ? order by rank limit 100"
@@ -263,8 +264,9 @@ def _filter_is_exact(
         true = np.sort(matrix @ vector)[::-1][: len(found)]
         if len(found) != min(100, len(among)) or not np.allclose(cosines, true, atol=1e-5):
             return False
-        if match := match_expression(query):
-            worded = reading.words(bank.view, chosen, match, 100, among)
+        if asked_for := terms(query):
+            worded = reading.words(bank.view, chosen, asked_for, 100, among)
+            match = any_of(asked_for)
             scores = [s for num, s in db.execute(everything, (match,)) if num in allowed]
             if not np.allclose([score for _, score in worded], scores[:100]):
                 return False
@@ -293,7 +295,7 @@ def _searching_in(bank: Bank, table: Table, options: Options, size: int) -> None
     asked, vectors = queries(options.queries_at(size))
     index, realms = bank._core.indexing.index, realms_of(bank)
     db = bare(Path(bank._core.ledger.url.removeprefix("sqlite:///")))
-    match = {query: match_expression(query) for query in asked}
+    match = {query: any_of(terms(query)) for query in asked}
     vector = dict(zip(asked, vectors, strict=True))
     for query in asked:
         bank.search(query)

@@ -154,7 +154,8 @@ class Indexing:
                 target=self._keep, name="reasonbank-keeper", daemon=True
             )
             self._keeper.start()
-        self._news.set()
+        if not self._news.is_set():
+            self._news.set()
 
     def _keep(self) -> None:
         while not self._closing.is_set():

@@ -87,7 +87,7 @@ def parse_id(value: str, name: str = "id") -> str:
 
 
 def from_micros(value: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=value)
+    return _EPOCH + timedelta(0, 0, value)
 
 
 def to_micros(value: datetime) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
-"""The ``tokenize`` option of the full-text table, which ``match_expression`` agrees with."""
+"""The ``tokenize`` option of the full-text table, which ``terms`` agrees with."""
 
 COLUMN_WEIGHTS: Mapping[str, float] = {
     "title": 1.0,
@@ -86,7 +86,9 @@ def terms(query: str) -> list[str]:
 
     Stop words are left out unless there is nothing else. An identifier such as
     ``parse_config`` or ``libssl.so.3`` counts word by word and also as a phrase, so
-    that its exact form is worth more than its pieces.
+    that its exact form is worth more than its pieces. Any text is safe: terms hold
+    letters, digits and spaces only, and their number is bounded, so that a query of ten
+    megabytes costs no more than one of a page.
     """
     found: dict[str, None] = {}
     spare: dict[str, None] = {}
@@ -99,15 +101,6 @@ def terms(query: str) -> list[str]:
         if len(found) >= MAX_TERMS:
             break
     return list(found or spare)[:MAX_TERMS]
-
-
-def match_expression(query: str) -> str | None:
-    """The FTS5 MATCH expression for ``query``, or None when it has no words at all.
-
-    Any text is safe: terms hold letters and digits only, each is quoted, and their
-    number is bounded, so a query of ten megabytes costs no more than one of a page.
-    """
-    return " OR ".join(f'"{term}"' for term in terms(query)) or None
 
 
 def keywords(text: str, limit: int = 8) -> list[str]:

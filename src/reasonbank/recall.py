@@ -44,6 +44,7 @@ class _Found:
     rows: Candidates
     cosine: Floats
     bm25: Floats
+    vectors: NDArray[np.float32] | None
     confidence: Floats
     allowed: NDArray[np.bool_]
     complete: bool
@@ -122,10 +123,9 @@ def _candidates(
     if vector is not None:
         realms = reading.realms(bank.view, filter.scopes, filter.states)
         nearest, cosines = index.nearest(vector, realms=realms, limit=pool, among=among)
-    match = ranking.match_expression(question.text)
     # Deeper than the pool: a candidate by meaning may match by words further down.
     depth = max(pool, ranking.LEXICAL_DEPTH)
-    worded = reading.words(bank.view, filter, match, depth, among) if match else []
+    worded = reading.words(bank.view, filter, ranking.terms(question.text), depth, among)
     near = set(nearest.tolist())
     only_words = np.array([num for num, _ in worded[:pool] if num not in near], np.int64)
     nums = np.concatenate([nearest, only_words])
@@ -135,14 +135,18 @@ def _candidates(
     place = by_num[np.searchsorted(nums, rows.nums, sorter=by_num)]
     cosine = np.full(len(nums), np.nan)
     cosine[: len(nearest)] = cosines
-    if vector is not None and len(only_words):
-        cosine[len(nearest) :] = index.cosines(vector, only_words)
+    vectors = None
+    if vector is not None:
+        vectors = index.vectors(nums)
+        by_words = vectors[len(nearest) :]
+        cosine[len(nearest) :] = np.where(by_words.any(axis=1), by_words @ vector, np.nan)
     scores = dict(worded)
     confidence = _confidence(bank, reading, rows, cosine[place])
     return _Found(
         rows=rows,
         cosine=cosine[place],
         bm25=np.array([scores.get(num, 0.0) for num in rows.nums.tolist()]),
+        vectors=None if vectors is None else vectors[place],
         confidence=confidence,
         allowed=np.array(rows.allowed, bool) & (confidence >= question.min_confidence),
         complete=len(nearest) < pool and len(worded) < pool,
@@ -212,7 +216,7 @@ def _ranked(bank: Bank, question: Question, found: _Found, semantic: bool) -> ra
         confidence=found.confidence,
         scope=np.array([scopes[scope] for scope in rows.scopes], np.float64),
         consolidated=np.array(rows.consolidated, bool),
-        vectors=core.indexing.index.vectors(rows.nums) if semantic else None,
+        vectors=found.vectors,
     )
     return ranking.rank(
         fusion,

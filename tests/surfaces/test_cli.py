@@ -312,6 +312,15 @@ def test_people_get_tables(shell, tmp_path):
     assert "confidence 0.8" in shell.text("outcome", child, "--failed")
 
 
+def test_stored_text_cannot_steer_the_terminal(shell):
+    id = shell.record("--title", "red \x1b[31m", "--description", "\x1b]0;title\x07",
+                      "--content", "\x1b[2J gone", "--outcome", "success")  # fmt: skip
+    for command in (["search", "red gone"], ["show", id], ["list"], ["history", id]):
+        shown = shell.text(*command)
+        assert "red" in shown
+        assert "\x1b" not in shown
+
+
 def test_an_empty_bank_says_so(shell):
     assert "No memories here" in shell.text("list")
     assert "Nothing relevant enough" in shell.text("search", "anything")

@@ -23,7 +23,7 @@ create table meta (key text primary key, value text not null) without rowid;
 
 create table events (
     seq integer primary key,
-    id text not null unique,
+    id text not null,
     what text not null,
     subject text not null,
     workspace text not null,
@@ -33,14 +33,15 @@ create table events (
     surface text not null,
     payload text not null
 );
-create index events_subject on events (subject);
+create unique index events_subject on events (subject, id);
 
 -- Partitions: one project's memories, or what one team or org shares; active or archived.
 create table realms (num integer primary key, key text not null unique);
 
--- The short columns come first: a filter reads them without touching the long text.
+-- A memory's number is that of the event that recorded it: never used again, and the same
+-- after a rebuild. Short columns come first: a filter reads them without the long text.
 create table memories (
-    num integer primary key autoincrement,
+    num integer primary key,
     id text not null unique,
     realm integer not null,
     workspace text not null,
@@ -73,7 +74,6 @@ create index memories_task_type on memories (realm, task_type) where task_type i
 create index memories_error_type on memories (realm, error_type) where error_type is not null;
 
 create table tags (tag text, num integer, primary key (tag, num)) without rowid;
-create index tags_num on tags (num);
 
 -- Not `contentless_delete`: it only marks a row as deleted, and its words stay in the file.
 create virtual table words using fts5 (

@@ -41,6 +41,8 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 STANDING = struct.Struct("<16d")  # Masses, then lessons.
 NOTHING = (0.0,) * 16
 STATES = {str(state): state for state in State}
+# What we wrote ourselves needs none of the checks of json.loads.
+_decoded = json.JSONDecoder().raw_decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +142,7 @@ class Row(NamedTuple):
 
     def memory(self, confidence: float | None = None) -> Memory:
         return memory_of(
-            json.loads(self.lesson),
+            _decoded(self.lesson)[0],
             id=self.id,
             confidence=confidence,
             workspace=self.workspace,
@@ -193,11 +195,17 @@ class Reading(Protocol):
         """The rows that pass, sorted; None if they are more than ``limit``."""
 
     def words(
-        self, view: View, filter: Filter, match: str, limit: int, among: NDArray[np.int64] | None
+        self,
+        view: View,
+        filter: Filter,
+        terms: Sequence[str],
+        limit: int,
+        among: NDArray[np.int64] | None,
     ) -> list[tuple[int, float]]:
         """Rows by full text, best first, with their BM25 (larger is better).
 
-        Of the filter only scopes and states are looked at; ``among`` restricts the rows.
+        Terms hold letters, digits and spaces only; a term of several words is a phrase. Of
+        the filter only scopes and states are looked at; ``among`` restricts the rows.
         """
 
     def word_rows(self) -> int: ...

@@ -26,6 +26,7 @@ T = TypeVar("T")
 SAFE_SQLITE = (3, 51, 3)
 BUSY_SECONDS = 60.0
 BATCH = 256
+PATIENCE = 0.002
 APPLICATION_ID = int.from_bytes(b"RBnk")
 
 
@@ -59,7 +60,11 @@ class SQLiteLedger:
         self._opened: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         self._closed = False
         self._turn = threading.Lock()
+        self._door = threading.Lock()
         self._queue: deque[_Job] = deque()
+        self._led = False
+        self._company = 1
+        self._took = 0.0
         if not read_only:
             self._make_room()
         with translated(path):
@@ -176,25 +181,76 @@ class SQLiteLedger:
         if self.read_only:
             raise StorageError("this bank was opened read-only; open it without read_only to write")
         job = _Job(work)
-        self._queue.append(job)
-        with self._turn:
-            while not job.done:  # There may be more in the queue than one group holds.
-                group = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
-                self._commit(group, job)
+        with self._door:
+            self._queue.append(job)
+            first = not self._led
+            self._led = True
+        if not first:
+            self._wait(job)
+        if not job.done:
+            self._lead(job)
         if job.error is not None:
             raise job.error
         return job.result  # type: ignore[no-any-return]
 
-    def _commit(self, jobs: list[_Job], mine: _Job) -> None:
+    def _wait(self, job: _Job) -> None:
+        try:
+            job.news.acquire()
+        except BaseException:  # Control-C: nobody waits for this job any more.
+            with self._door:
+                if job in self._queue:
+                    self._queue.remove(job)
+                    if not job.news.locked():
+                        self._hand_over()
+            raise
+
+    def _lead(self, mine: _Job) -> None:
+        """Commit the work of all who wait, then hand the lead to the next in the queue."""
+        group: list[_Job] = []
+        try:
+            self._await_company()
+            with self._turn:
+                started = time.monotonic()
+                while self._queue and len(group) < BATCH:
+                    group.append(self._queue.popleft())
+                self._commit(group)
+                self._took = time.monotonic() - started
+        finally:
+            with self._door:
+                # Control-C is meant for this thread only: the others' work is done again.
+                self._queue.extendleft(job for job in reversed(group) if not job.done)
+                if not mine.done:
+                    self._queue.remove(mine)
+                self._company = len(group) + len(self._queue)
+                self._hand_over()
+            for job in group:
+                if job is not mine and job.done:
+                    job.news.release()
+
+    def _hand_over(self) -> None:
+        self._led = bool(self._queue)
+        if self._led:
+            self._queue[0].news.release()
+
+    def _await_company(self) -> None:
+        """Those who were served a moment ago are often about to write again."""
+        deadline = time.monotonic() + min(self._took / 4, PATIENCE)
+        while len(self._queue) < self._company and time.monotonic() < deadline:
+            time.sleep(0)
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        for job in jobs:
+            job.error = None
         try:
             with translated(self.path), _immediate(self._db):
-                for job in jobs:
-                    self._run(job)
+                if len(jobs) == 1:
+                    jobs[0].result = jobs[0].work(self._writer)
+                else:
+                    for job in jobs:
+                        self._run(job)
         except BaseException as error:
             self._writer.forget_cached()
             if not isinstance(error, Exception):
-                # Control-C is meant for this thread only: the others' work is done again.
-                self._queue.extendleft(job for job in reversed(jobs) if job is not mine)
                 raise
             for job in jobs:
                 job.error = job.error or error
@@ -203,7 +259,6 @@ class SQLiteLedger:
 
     def _run(self, job: _Job) -> None:
         """One job's failure leaves the others of its group alone."""
-        job.error = None
         self._db.execute("savepoint job")
         try:
             with translated(self.path):
@@ -239,13 +294,16 @@ class SQLiteLedger:
 
 
 class _Job:
-    __slots__ = ("done", "error", "result", "work")
+    __slots__ = ("done", "error", "news", "result", "work")
 
     def __init__(self, work: Callable[[Writer], Any]) -> None:
         self.work = work
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
+        # Released when it is done, or when it is its turn to lead.
+        self.news = threading.Lock()
+        self.news.acquire()
 
 
 def _patiently() -> Iterator[None]:

@@ -39,6 +39,8 @@ _ROW = (
     "num, id, workspace, state, initial, standing, usage_count, last_used, revision, stage,"
     " merged_into, author, created_at, lesson, realm"
 )
+# From this many rows on it is worth knowing which words are rare.
+MANY = 2_000
 _EVENT = "id, what, subject, workspace, at, origin, author, surface, payload"
 
 
@@ -48,6 +50,8 @@ class Reader:
         self._realms: dict[str, int | None] = {}
         self._keys: dict[int, str] = {}
         self._newest_realm = 0
+        self._counts: dict[str, int] = {}
+        self._counted_at = 0
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -158,29 +162,71 @@ class Reader:
         return np.sort(np.fromiter((row[0] for row in found), np.int64, len(found)))
 
     def words(
-        self, view: View, filter: Filter, match: str, limit: int, among: NDArray[np.int64] | None
+        self,
+        view: View,
+        filter: Filter,
+        terms: Sequence[str],
+        limit: int,
+        among: NDArray[np.int64] | None,
     ) -> list[tuple[int, float]]:
         realms = self.realms(view, filter.scopes, filter.states)
-        if not realms or (among is not None and not len(among)):
+        if not terms or not realms or (among is not None and not len(among)):
             return []
+        match = any_of(terms)
         if self._shared(realms):
-            within = " OR ".join(f'"{realm_word(realm)}"' for realm in realms)
+            within = any_of(realm_word(realm) for realm in realms)
             match = f"realm : ({within}) AND ({match})"
-        only = "" if among is None else " and rowid in (select value from carray(?))"
-        values = (match, limit) if among is None else (match, apsw.carray(among), limit)
-        # Sorted by bm25() and not by rank, which keeps every match's positions and takes
-        # half as long again. The realm restricts; it says nothing about how well a row fits.
+        only = ""
+        values: list[Any] = []
+        if among is not None:
+            only, values = "select value from carray(?)", [apsw.carray(among)]
+        elif rare := self._rare(terms):
+            only, values = "select rowid from words where words match ?", [any_of(rare)]
+        # The plus keeps SQLite from asking the full text anew for every single row. bm25()
+        # and not rank, which keeps the positions of every match and takes half as long again.
+        # The realm restricts; it says nothing about how well a row fits.
         found = self._all(
-            "select rowid, bm25(words, 1, 1, 1, 1, 0) as score from words"
-            f" where words match ?{only} order by score limit ?",
-            values,
+            "select rowid, bm25(words, 1, 1, 1, 1, 0) as score from words where words match ?"
+            f"{f' and +rowid in ({only})' if only else ''} order by score limit ?",
+            (match, *values, limit),
         )
         return [(num, -score) for num, score in found]
 
+    def _rare(self, terms: Sequence[str]) -> list[str]:
+        """The rarest terms, as long as they are in few rows; none if that saves nothing.
+
+        Scoring is what takes time. A row that has only common words of a question is not
+        among the best when others have its rare ones.
+        """
+        rows = self.word_rows()
+        if rows < MANY:
+            return []
+        if abs(rows - self._counted_at) > rows // 20:
+            self._counted_at = rows
+            self._counts.clear()
+        for term in terms:
+            if term not in self._counts:
+                self._counts[term] = self._count(
+                    "words where words match ?", values=(any_of([term]),)
+                )
+        rare: list[str] = []
+        reach = 0
+        for term in sorted(terms, key=self._counts.__getitem__):
+            reach += self._counts[term]
+            if rare and reach > rows // 10:
+                return rare
+            rare.append(term)
+        return []
+
     def word_rows(self) -> int:
-        """How many rows BM25 is counted over."""
-        row = self._one("select max(num) from memories")
-        return int(row[0] or 0) if row else 0
+        """How many rows BM25 is counted over: FTS5 keeps it in front of its averages."""
+        row = self._one("select block from words_data where id = 1")
+        rows = 0
+        for byte in (row[0] if row else b"")[:9]:
+            rows = rows << 7 | byte & 0x7F
+            if byte < 0x80:
+                break
+        return rows
 
     def _shared(self, realms: tuple[int, ...]) -> bool:
         """True if memories live here that these realms must not see."""
@@ -467,6 +513,11 @@ def _event(row: Sequence[Any]) -> Event:
 @lru_cache(maxsize=64)
 def _visible(view: View) -> frozenset[str]:
     return frozenset(view.realms(tuple(Scope), tuple(State)))
+
+
+def any_of(terms: Iterable[str]) -> str:
+    """An FTS5 expression; terms are words without quotes."""
+    return " OR ".join(f'"{term}"' for term in terms)
 
 
 def realm_word(realm: int) -> str:

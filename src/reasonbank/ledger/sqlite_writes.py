@@ -81,7 +81,9 @@ class Writer(Reader):
         new: list[Event] = []
         deleted: dict[str, int] = {}
         for event in events:
-            if self._one("select 1 from events where id = ?", (event.id,)):
+            if self._one(
+                "select 1 from events where subject = ? and id = ?", (event.subject, event.id)
+            ):
                 continue
             if event.workspace not in deleted:
                 deleted[event.workspace] = self._deleted_at(event.workspace)
@@ -156,7 +158,8 @@ class Writer(Reader):
                 )
             case What.TRACED:
                 self._db.execute(
-                    "insert or ignore into traces select ?, ?, ?, seq from events where id = ?",
+                    "insert or ignore into traces select ?1, ?2, ?3, seq from events"
+                    " where subject = ?1 and id = ?4",
                     (event.subject, event.workspace, event.payload["at"], event.id),
                 )
             case What.PURGED:
@@ -194,7 +197,7 @@ class Writer(Reader):
                 (realm, memory.state, memory.outcome, memory.revision, memory.merged_into,
                  memory.domain, memory.agent, memory.task_type, *_error(memory), text, num),
             )  # fmt: skip
-            self._db.execute("delete from tags where num = ?", (num,))
+            self._drop_tags(num, old[1])
         if memory.tags:
             self._db.executemany(
                 "insert or ignore into tags values (?, ?)", [(tag, num) for tag in memory.tags]
@@ -215,18 +218,21 @@ class Writer(Reader):
     def _insert_memory(self, memory: Memory, first: Outcome, text: str, realm: int) -> int:
         """``first`` is the outcome it was recorded with: no later revision moves its prior."""
         assert memory.created_at is not None
+        seqs = self._all(
+            "select seq from events where subject = ? and what = ?", (memory.id, What.RECORDED)
+        )
+        num = int(min(seqs)[0])
         self._db.execute(
-            "insert into memories (id, realm, workspace, scope, state, outcome, source,"
+            "insert into memories (num, id, realm, workspace, scope, state, outcome, source,"
             " created_at, initial, revision, stage, merged_into, domain, agent, task_type,"
             " error_type, failure_pattern, author, lesson)"
-            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (memory.id, realm, memory.workspace, memory.scope, memory.state, memory.outcome,
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (num, memory.id, realm, memory.workspace, memory.scope, memory.state, memory.outcome,
              memory.source, to_micros(memory.created_at),
              belief.initial_confidence(memory.source, first), memory.revision,
              memory.stage, memory.merged_into, memory.domain, memory.agent, memory.task_type,
              *_error(memory), memory.author, text),
         )  # fmt: skip
-        num = self._db.last_insert_rowid()
         if memory.parents:
             self._db.executemany(
                 "insert or ignore into kin values (?, ?)",
@@ -247,6 +253,12 @@ class Writer(Reader):
             num = self._realm(key)
             assert num is not None
         return num
+
+    def _drop_tags(self, num: int, text: str) -> None:
+        self._db.executemany(
+            "delete from tags where tag = ? and num = ?",
+            [(tag, num) for tag in json.loads(text).get("tags", ())],
+        )
 
     def _drop_words(self, num: int, text: str, realm: int) -> None:
         """Full-text keeps no copy of what it indexed, so it is told again."""
@@ -409,7 +421,8 @@ class Writer(Reader):
             self._replace_vectors("realm, null", num)
             self._learn(num, (0,) * 8)
             self._drop_words(num, text, realm)
-            for table in ("memories", "tags", "evidence", "tally"):
+            self._drop_tags(num, text)
+            for table in ("memories", "evidence", "tally"):
                 self._db.execute(f"delete from {table} where num = ?", (num,))
         self._bury(id, event.at)
         self._db.execute("delete from links where source = ?1 or target = ?1", (id,))

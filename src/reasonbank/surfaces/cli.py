@@ -243,9 +243,9 @@ def search(shell: Shell, query: str, **options: Any) -> None:
         reply = bank.search(query, filter=chosen, **options)
 
     def draw() -> None:
-        from reasonbank.surfaces import tables
+        from reasonbank.surfaces import cards
 
-        tables.reply(reply, explain=options["explain"])
+        cards.reply(reply, explain=options["explain"])
 
     shell.show(reply.to_json(), draw)
 

@@ -10,14 +10,15 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from reasonbank.model import Evidence, Genealogy, Link, Memory, Reply, Revision, Trace, Workspace
+from reasonbank.model import Evidence, Genealogy, Link, Memory, Revision, Trace, Workspace
+from reasonbank.surfaces.cards import clean
 
 if TYPE_CHECKING:
     from reasonbank.surfaces.doctor import Check
@@ -28,6 +29,10 @@ _COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
 
 def _print(thing: Any) -> None:
     Console(highlight=False).print(thing)
+
+
+def _text(value: str, style: str = "") -> Text:
+    return Text(clean(value), style=style)
 
 
 def plain(value: Any) -> Any:
@@ -54,68 +59,29 @@ def _table(*columns: str, title: str | None = None) -> Table:
 
 
 def _sign(memory: Memory) -> Text:
-    return Text(_SIGNS[memory.outcome], style=_COLOURS[memory.outcome])
-
-
-def reply(found: Reply, *, explain: bool) -> None:
-    for note in found.notes:
-        _print(Text(f"Note: {note}", style="yellow"))
-    if not found.hits:
-        _print("Nothing relevant enough is known here.")
-    for place, hit in enumerate(found.hits, 1):
-        memory = hit.memory
-        body: list[Any] = [Text(memory.description, style="italic"), Text(memory.content)]
-        if error := memory.error_context:
-            body.append(Text(f"Warning: {error.error_type}: {error.failure_pattern}", style="red"))
-            body.append(Text(f"Instead: {error.corrective_guidance}", style="red"))
-        if hit.parts:
-            parts = "  ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
-            body.append(Text(parts, style="dim"))
-        facts = (
-            f"relevance {hit.relevance:.2f} · confidence {memory.confidence:.2f} · "
-            f"used {memory.usage_count} · {memory.scope}"
-        )
-        body.append(Text(f"{memory.id}{' · linked' if hit.via else ''}", style="dim"))
-        title = Text.assemble(f"{place}. ", _sign(memory), " ", (memory.title, "bold"))
-        _print(
-            Panel(Group(*body), title=title, title_align="left", subtitle=Text(facts, style="dim"),
-                  subtitle_align="left", border_style=_COLOURS[memory.outcome])
-        )  # fmt: skip
-    if explain and found.dropped:
-        table = _table("left out", "why")
-        for id, reason in found.dropped:
-            table.add_row(id, reason)
-        _print(table)
-    total = f"{found.total_found}{'+' if found.more else ''}"
-    _print(
-        Text(
-            f"{len(found.hits)} of {total} found · {found.tokens_used} tokens · "
-            f"{found.embedder}{' · degraded' if found.degraded else ''}",
-            style="dim",
-        )
-    )
+    return _text(_SIGNS[memory.outcome], style=_COLOURS[memory.outcome])
 
 
 def memories(found: Sequence[Memory]) -> None:
     table = _table("id", "", "title", "confidence:r", "used:r", "scope", "state", "tags")
     for memory in found:
         table.add_row(
-            memory.id, _sign(memory), Text(memory.title), f"{memory.confidence:.2f}",
-            str(memory.usage_count), memory.scope, memory.state, Text(", ".join(memory.tags)),
+            memory.id, _sign(memory), _text(memory.title), f"{memory.confidence:.2f}",
+            str(memory.usage_count), memory.scope, memory.state, _text(", ".join(memory.tags)),
         )  # fmt: skip
     _print(table if found else "No memories here.")
 
 
 def memory(found: Memory, evidence: Sequence[Evidence], links: Sequence[Link]) -> None:
-    _print(Panel(Text(found.content), title=Text(found.title), title_align="left"))
+    _print(Panel(_text(found.content), title=_text(found.title), title_align="left"))
     facts("", {k: v for k, v in found.to_json().items()
                if k not in ("title", "content") and v not in (None, [], "")})  # fmt: skip
     if evidence:
         table = _table("when", "kind", "", "session", "by", "comment", title="Evidence")
         for e in evidence:
-            sign = Text("for" if e.positive else "against", style="green" if e.positive else "red")
-            table.add_row(f"{e.at:%Y-%m-%d %H:%M}", e.kind, sign, Text(e.session or ""),
-                          Text(e.rater or ""), Text(e.comment or ""))  # fmt: skip
+            sign = _text("for" if e.positive else "against", style="green" if e.positive else "red")
+            table.add_row(f"{e.at:%Y-%m-%d %H:%M}", e.kind, sign, _text(e.session or ""),
+                          _text(e.rater or ""), _text(e.comment or ""))  # fmt: skip
         _print(table)
     if links:
         table = _table("from", "type", "to", "strength:r", title="Links")
@@ -127,14 +93,14 @@ def memory(found: Memory, evidence: Sequence[Evidence], links: Sequence[Link]) -
 def history(revisions: Sequence[Revision]) -> None:
     table = _table("revision:r", "when", "change", "by", "through", "title", "state")
     for r in revisions:
-        table.add_row(str(r.number), f"{r.at:%Y-%m-%d %H:%M:%S}", r.change, Text(r.author),
-                      r.surface, Text(r.memory.title), r.memory.state)  # fmt: skip
+        table.add_row(str(r.number), f"{r.at:%Y-%m-%d %H:%M:%S}", r.change, _text(r.author),
+                      r.surface, _text(r.memory.title), r.memory.state)  # fmt: skip
     _print(table)
 
 
 def genealogy(found: Genealogy) -> None:
     def name(id: str) -> str:
-        return f"{escape(found.memories.get(id, '(not visible)'))} [dim]{id}[/dim]"
+        return f"{escape(clean(found.memories.get(id, '(not visible)')))} [dim]{id}[/dim]"
 
     tree = Tree(f"[bold]{name(found.id)}[/bold] (stage {found.stage})")
     for label, ids in (("made from", found.ancestors), ("led to", found.descendants)):
@@ -147,29 +113,29 @@ def genealogy(found: Genealogy) -> None:
 
 def advice(found: Mapping[str, Any]) -> None:
     if strategy := found["strategy"]:
-        _print(Panel(Text(strategy["content"]), title=Text(strategy["title"]),
+        _print(Panel(_text(strategy["content"]), title=_text(strategy["title"]),
                             title_align="left", border_style="green"))  # fmt: skip
-    _print(Text(found["reasoning"]))
+    _print(_text(found["reasoning"]))
     facts("", {"keywords": found["keywords"], "domain": found["domain"]})
     for warning in found["warnings"]:
-        _print(Text(f"Warning: {warning['title']}: {warning['description']}", style="red"))
+        _print(_text(f"Warning: {warning['title']}: {warning['description']}", style="red"))
 
 
 def traces(found: Sequence[Trace]) -> None:
     table = _table("id", "when", "outcome", "score:r", "steps:r", "task")
     for t in found:
         table.add_row(t.id, f"{t.created_at:%Y-%m-%d %H:%M}", t.outcome, _short(t.final_score),
-                      str(len(t.trajectory)), Text(t.task))  # fmt: skip
+                      str(len(t.trajectory)), _text(t.task))  # fmt: skip
     _print(table if found else "No traces here.")
 
 
 def trace(found: Trace) -> None:
-    _print(Panel(Text(found.task), title="Task", title_align="left"))
+    _print(Panel(_text(found.task), title="Task", title_align="left"))
     table = _table("#:r", "action", "score:r", "what")
     for step in found.trajectory:
         score = "" if step.score is None else f"{step.score:.2f}"
-        table.add_row(str(step.iteration), Text(step.action), score,
-                      Text(step.content or step.feedback or ""))  # fmt: skip
+        table.add_row(str(step.iteration), _text(step.action), score,
+                      _text(step.content or step.feedback or ""))  # fmt: skip
     _print(table)
     facts("", {"outcome": found.outcome, "score": found.final_score, "used": found.memories_used,
                "learned": found.memories_learned, "metadata": found.metadata})  # fmt: skip
@@ -185,7 +151,7 @@ def facts(title: str, values: Mapping[str, Any]) -> None:
             shown = ", ".join(map(str, value)) or "none"
         else:
             shown = _short(value)
-        table.add_row(Text(name.replace("_", " "), style="dim"), Text(shown))
+        table.add_row(_text(name.replace("_", " "), style="dim"), _text(shown))
     _print(table)
 
 
@@ -199,7 +165,7 @@ def workspaces(places: Sequence[Workspace], here: str) -> None:
     table = _table("", "id", "name", "path", "team", "org", "memories:r")
     for w in places:
         mark = "→" if w.id == here else ""
-        table.add_row(mark, w.id, Text(w.name or ""), Text(w.path or ""), w.team, w.org,
+        table.add_row(mark, w.id, _text(w.name or ""), _text(w.path or ""), w.team, w.org,
                       str(w.memories))  # fmt: skip
     _print(table if places else "No workspaces yet: one comes with its first memory.")
 
@@ -209,8 +175,8 @@ def checks(found: Sequence[Check]) -> None:
     table = _table("", "what", "found", "repair")
     for check in found:
         sign, colour = signs[check.status]
-        table.add_row(Text(sign, style=colour), check.name, Text(check.found),
-                      Text(check.repair or "", style="bold"))  # fmt: skip
+        table.add_row(_text(sign, style=colour), check.name, _text(check.found),
+                      _text(check.repair or "", style="bold"))  # fmt: skip
     _print(table)
 
 

@@ -1,0 +1,79 @@
+"""Search results for people, drawn without rich: its import would take longer than the search."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+
+import click
+
+from reasonbank.model import Hit, Reply
+
+_SIGNS = {"success": "✓", "failure": "✗", "mixed": "±"}
+_COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
+
+
+def reply(found: Reply, *, explain: bool) -> None:
+    for note in found.notes:
+        click.secho(f"Note: {note}", fg="yellow")
+    if not found.hits:
+        click.echo("Nothing relevant enough is known here.")
+    for place, hit in enumerate(found.hits, 1):
+        _card(place, hit)
+    if explain and found.dropped:
+        click.echo("Left out:")
+        for id, reason in found.dropped:
+            click.echo(f"  {id}  {reason}")
+    total = f"{found.total_found}{'+' if found.more else ''}"
+    click.secho(
+        f"{len(found.hits)} of {total} found · {found.tokens_used} tokens · "
+        f"{found.embedder}{' · degraded' if found.degraded else ''}",
+        dim=True,
+    )
+
+
+def clean(text: str) -> str:
+    """Stored text must not steer the terminal: control characters are made visible."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\t\n" else "�" for c in text)
+
+
+def _card(place: int, hit: Hit) -> None:
+    memory = hit.memory
+    colour = _COLOURS[memory.outcome]
+    sign = click.style(_SIGNS[memory.outcome], fg=colour)
+    click.echo(
+        f"{_edge('╭─', colour)} {place}. {sign} {click.style(clean(memory.title), bold=True)}"
+    )
+    _lines(memory.description, colour, italic=True)
+    _lines(memory.content, colour)
+    if error := memory.error_context:
+        _lines(f"Warning: {error.error_type}: {error.failure_pattern}", colour, fg="red")
+        _lines(f"Instead: {error.corrective_guidance}", colour, fg="red")
+    if hit.parts:
+        parts = "  ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
+        _lines(parts, colour, dim=True)
+    facts = (
+        f"relevance {hit.relevance:.2f} · confidence {memory.confidence:.2f} · "
+        f"used {memory.usage_count} · {memory.scope}{' · linked' if hit.via else ''}"
+    )
+    _lines(facts, colour, dim=True)
+    click.echo(f"{_edge('╰─', colour)} {click.style(memory.id, dim=True)}")
+
+
+def _lines(text: str, colour: str, **style: object) -> None:
+    for line in clean(text).splitlines():
+        for part in textwrap.wrap(line, _width() - 2, replace_whitespace=False) or [""]:
+            click.echo(f"{_edge('│', colour)} {click.style(part, **style)}")  # type: ignore[arg-type]
+
+
+def _edge(line: str, colour: str) -> str:
+    return click.style(line, fg=colour)
+
+
+def _width() -> int:
+    try:
+        return max(40, int(os.environ.get("COLUMNS") or os.get_terminal_size().columns))
+    except (OSError, ValueError):
+        return 80
