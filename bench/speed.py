@@ -44,6 +44,7 @@ from reasonbank.settings import Embed, Settings
 
 BARE_WORDS = "select rowid from words where words match ? order by rank limit 100"
 BARE_ROW = "select * from memories where id = ?"
+Nums = np.ndarray[Any, np.dtype[np.int64]]
 TOP = 10
 BLOCKS = 7
 SYNC_MS = 5
@@ -121,6 +122,13 @@ def realms_of(bank: Bank) -> tuple[int, ...]:
     return bank._core.ledger.read().realms(bank.view, tuple(Scope), (State.ACTIVE,))
 
 
+def nums_of(bank: Bank) -> Nums:
+    """The ledger's numbers of all memories; they have gaps."""
+    found = bank._core.ledger.read().matching(bank.view, Filter(), None)
+    assert found is not None
+    return found
+
+
 def scan(matrix: Floats, query: Floats, count: int) -> np.ndarray[Any, Any]:
     """The bare way: every row, the best of them, sorted."""
     scores = matrix @ query
@@ -148,11 +156,11 @@ def dense(options: Options) -> Table:
         if size <= speed_corpus.WHOLE_BANKS:
             with opened(size) as bank:
                 index = bank._core.indexing.index
-                _dense_at(table, options, index, realms_of(bank), size)  # type: ignore[arg-type]
+                _dense_at(table, options, index, realms_of(bank), nums_of(bank))  # type: ignore[arg-type]
         else:
             path = speed_corpus.index_of(size)
             index = LocalIndex(path, dimensions=MiniLM.dimensions, model=MiniLM.name)
-            _dense_at(table, options, index, (1,), size)
+            _dense_at(table, options, index, (1,), np.arange(1, size + 1))
             index.close()
             # Opened anew: making the scan's matrix has read the whole file.
             index = LocalIndex(path, dimensions=MiniLM.dimensions, model=MiniLM.name)
@@ -171,9 +179,10 @@ def dense(options: Options) -> Table:
 
 
 def _dense_at(
-    table: Table, options: Options, index: LocalIndex, realms: tuple[int, ...], size: int
+    table: Table, options: Options, index: LocalIndex, realms: tuple[int, ...], nums: Nums
 ) -> None:
-    matrix = index.vectors(np.arange(1, size + 1))
+    size = len(nums)
+    matrix = index.vectors(nums)
     _, vectors = queries(options.queries_at(size))
     most = {10_000: 1.2, 100_000: 0.45, 1_000_000: 0.35}.get(size)
     enough = 0.99 if size <= 100_000 else 0.98
@@ -187,8 +196,8 @@ def _dense_at(
             options.repeat,
         )
         found = np.mean([
-            recall((index.nearest(q, realms=realms, limit=count)[0] - 1).tolist(),
-                   scan(matrix, q, TOP).tolist())
+            recall(index.nearest(q, realms=realms, limit=count)[0].tolist(),
+                   nums[scan(matrix, q, TOP)].tolist())
             for q in vectors
         ])  # fmt: skip
         ratio = took["ours"] / took["scan"]
@@ -224,7 +233,7 @@ def filtered(options: Options) -> Table:
     for size in _banks(options):
         with opened(size) as bank:
             asked, vectors = queries(options.queries_at(size))
-            exact = _filter_is_exact(bank, chosen, asked[:20], vectors[:20], size)
+            exact = _filter_is_exact(bank, chosen, asked[:20], vectors[:20])
             took = interleaved(
                 {
                     "filtered": lambda q, b=bank: b.search(q, filter=chosen),
@@ -246,14 +255,11 @@ def filtered(options: Options) -> Table:
     return table
 
 
-def _filter_is_exact(
-    bank: Bank, chosen: Filter, asked: list[str], vectors: Floats, size: int
-) -> bool:
+def _filter_is_exact(bank: Bank, chosen: Filter, asked: list[str], vectors: Floats) -> bool:
     index, reading = bank._core.indexing.index, bank._core.ledger.read()
     among = reading.matching(bank.view, chosen, None)
     assert among is not None
-    by_hand = np.array([num for num in range(1, size + 1) if (num - 1) % 100 == 37])
-    if not np.array_equal(among, by_hand):
+    if not np.array_equal(among, nums_of(bank)[37::100]):
         return False
     matrix = index.vectors(among)
     db = bare(Path(bank._core.ledger.url.removeprefix("sqlite:///")))
@@ -571,7 +577,7 @@ def getting(options: Options) -> Table:
 
 def build_peer(name: str, size: int) -> None:
     with opened(size) as bank:
-        matrix = bank._core.indexing.index.vectors(np.arange(1, size + 1))
+        matrix = bank._core.indexing.index.vectors(nums_of(bank))
     speed_peers.PEERS[name](_peer_folder(name, size), matrix)
 
 
@@ -600,12 +606,13 @@ def peers(options: Options) -> Table:
 def _peers_at(bank: Bank, table: Table, options: Options, size: int) -> None:
     index, realms = bank._core.indexing.index, realms_of(bank)
     asked, vectors = queries(min(options.queries, 50))
-    matrix = index.vectors(np.arange(1, size + 1))
+    nums = nums_of(bank)
+    matrix = index.vectors(nums)
     text = {vector.tobytes(): query for query, vector in zip(asked, vectors, strict=True)}
     stores: dict[str, Callable[[Floats], Any]] = {
         "numpy scan": lambda q: scan(matrix, q, TOP).tolist(),
-        "ReasonBank, dense stage": lambda q: (
-            index.nearest(q, realms=realms, limit=TOP)[0] - 1
+        "ReasonBank, dense stage": lambda q: np.searchsorted(
+            nums, index.nearest(q, realms=realms, limit=TOP)[0]
         ).tolist(),
         "ReasonBank, whole hybrid search": lambda q: bank.search(text[q.tobytes()]),
     }

@@ -258,7 +258,8 @@ def _build(folder: Path, size: int) -> None:
                         seen = evidence_key(memory.id, "explicit", "bench", memory.id)
                         payload = {"kind": "explicit", "positive": positive, "key": seen.hex()}
                         txn.append(_event(bank, What.OBSERVED, memory.id, at + 1, payload))
-                nums = range(start + 1, start + 1 + len(memories))
+                rows = (txn.row(bank.view, memory.id) for memory in memories)
+                nums = [row.num for row in rows if row]
                 vectors = [(num, 1, row.tobytes()) for num, row in zip(nums, packed, strict=True)]
                 txn.put_vectors(MiniLM.name, vectors)
 
