@@ -27,7 +27,7 @@ AGREEMENT = 0.5
 # How many rows are looked at to learn how far the guesses are off, and are scored at least.
 PROBED = 256
 RESCORED = 1000
-SPREADS = 4.0
+SPREADS = 2.5
 # BLAS shares the work among threads, and on a busy machine waits for the last of them: 13 ms
 # instead of 0.4 at 10,000 rows. Beyond this many products the sharing is worth the risk.
 THREADS_FROM = 2**25
