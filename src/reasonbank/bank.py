@@ -626,7 +626,7 @@ class Bank:
         if not confirm:
             raise ConfirmationNeeded(
                 f"this removes workspace {place.name or place.id} ({place.path}) with "
-                f"{place.memories} memories for good; confirm it (--yes)"
+                f"{place.memories} memories for good"
             )
         self._core.flush()
 

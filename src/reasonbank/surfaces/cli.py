@@ -36,11 +36,11 @@ class Shell:
         self.json = False
 
     @contextmanager
-    def bank(self, *, read_only: bool = False) -> Iterator[Bank]:
+    def bank(self, *, read_only: bool = False, surface: str = "cli") -> Iterator[Bank]:
         from reasonbank.bank import Bank
 
         with Bank.open(
-            self.url, workspace=self.workspace, surface="cli", read_only=read_only
+            self.url, workspace=self.workspace, surface=surface, read_only=read_only
         ) as bank:
             yield bank
 
@@ -679,3 +679,22 @@ def doctor(shell: Shell) -> None:
     shell.show(value, lambda: tables.checks(checks))
     if not sound:
         sys.exit(5)
+
+
+@command()
+@click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
+              help="core: only search, record and outcome.")  # fmt: skip
+def mcp(shell: Shell, tools: str) -> None:
+    """Serve an agent over standard input and output (MCP).
+
+    A call's workspace is its own parameter, else --workspace, else the client's root, else
+    this directory.
+    """
+    with shell.bank(surface="mcp") as bank:
+        from reasonbank.surfaces.mcp import run_stdio
+
+        run_stdio(bank, tools=tools, roots=shell.workspace is None)
+
+
+if __name__ == "__main__":
+    main()

@@ -38,14 +38,14 @@ def examine(url: str | None, workspace: str | None) -> list[Check]:
     except ReasonBankError as error:
         return [*checks, _fail("store", error, "choose another place with --bank URL")]
     with bank:
-        return [*checks, *_of_bank(bank)]
+        return [*checks, *examine_bank(bank)]
 
 
 def _fail(name: str, error: Exception, repair: str) -> Check:
     return Check(name=name, status="fail", found=str(error), repair=repair)
 
 
-def _of_bank(bank: Bank) -> Iterator[Check]:
+def examine_bank(bank: Bank) -> Iterator[Check]:
     import apsw
 
     core = bank._core
