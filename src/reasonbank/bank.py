@@ -626,7 +626,7 @@ class Bank:
         if not confirm:
             raise ConfirmationNeeded(
                 f"this removes workspace {place.name or place.id} ({place.path}) with "
-                f"{place.memories} memories for good"
+                f"{place.memories} memories for good, which nobody has confirmed"
             )
         self._core.flush()
 

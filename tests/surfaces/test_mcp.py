@@ -53,8 +53,10 @@ SEEDS = {
 }
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "workspace"}  # fmt: skip
+# A search counts what it found, so it does not only read.
 CHANGING = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
-            "memory_forget", "workspace"}  # fmt: skip
+            "memory_forget", "workspace", "memory_search", "retrieve_memories",
+            "memory_recommend"}  # fmt: skip
 
 
 @pytest.fixture
@@ -112,7 +114,8 @@ async def test_a_tool_takes_and_answers_what_its_seed_says(plain_bank, name):
     async with connected(plain_bank) as agent:
         tool = (await agent.tools())[name]
     taken = tool.input_schema["properties"]
-    assert {n: s.get("default", ...) for n, s in taken.items()} == parameters | {"workspace": None}
+    more = {"workspace": None} | ({"error_context": None} if name == "memory_record" else {})
+    assert {n: s.get("default", ...) for n, s in taken.items()} == parameters | more
     assert tool.input_schema.get("required", []) == [n for n in parameters if parameters[n] is ...]
     assert answers <= set(tool.output_schema["properties"])
 
@@ -134,6 +137,23 @@ async def test_every_tool_has_schemas_hints_and_words_for_a_model(plain_bank):
         assert hints.open_world_hint is False, name
     assert tools["memory_update"].annotations.idempotent_hint
     assert not tools["memory_record"].annotations.idempotent_hint
+
+
+async def test_a_failure_can_be_recorded_as_a_warning(plain_bank):
+    error = {
+        "error_type": "KeyError",
+        "failure_pattern": "missing key",
+        "corrective_guidance": "get",
+    }
+    lesson = {"title": "Read settings with get", "description": "When a key may be missing",
+              "content": "Use get with a default.", "outcome": "failure"}  # fmt: skip
+    async with connected(plain_bank) as agent:
+        await agent("memory_record", **lesson, error_context=error)
+        found = await agent("memory_search", query="KeyError while settings are read")
+        assert found["memories"][0]["warning"]
+        assert "corrective_guidance" in await agent.refused(
+            "memory_record", **lesson, error_context={"error_type": "KeyError"}
+        )
 
 
 @requirement("MCP-2", left="progress")

@@ -299,7 +299,10 @@ CORE = ("memory_search", "memory_record", "memory_outcome")
 def _offer(
     title: str, *, reads: bool = False, destroys: bool = False, idempotent: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Puts a function on offer; ``reads`` allows counting that a memory was found."""
+    """Puts a function on offer.
+
+    A search does not only read: that a memory was found is counted, and is evidence.
+    """
     hints = ToolAnnotations(
         title=title,
         read_only_hint=reads,
@@ -315,7 +318,7 @@ def _offer(
     return decorate
 
 
-@_offer("Search memories", reads=True)
+@_offer("Search memories")
 def memory_search(
     bank: Bank,
     query: Annotated[
@@ -365,7 +368,7 @@ def _answer(reply: Reply, memories: list[JSON]) -> JSON:
     return {"memories": memories} | {name: known[name] for name in _Reply.__annotations__}
 
 
-@_offer("Retrieve memories in full", reads=True)
+@_offer("Retrieve memories in full")
 def retrieve_memories(
     bank: Bank,
     query: Annotated[
@@ -404,6 +407,11 @@ def memory_record(
     tags: Annotated[
         Tags | None, Field(description="Words to file it under, e.g. ['git', 'ci'].")
     ] = None,
+    error_context: Annotated[
+        ErrorContext | None,
+        BeforeValidator(_unpacked),
+        Field(description="For a failure: makes it a warning that ranks higher where it fits."),
+    ] = None,
 ) -> Recorded:
     """Store a lesson that a later task can use: a strategy that worked, or a mistake to avoid.
 
@@ -413,12 +421,15 @@ def memory_record(
     memory_outcome for it instead. The answer has the id of the new memory.
     """
     stored = bank.record(
-        Memory(
-            title=title,
-            description=description,
-            content=content,
-            outcome=Outcome(outcome),
-            tags=tuple(tags or ()),
+        Memory.from_json(
+            {
+                "title": title,
+                "description": description,
+                "content": content,
+                "outcome": outcome,
+                "tags": tags or [],
+                "error_context": error_context,
+            }
         )
     )
     return {
@@ -553,7 +564,7 @@ def memory_history(bank: Bank, memory_id: MemoryId) -> History:
     return {"id": id, "revisions": plain(bank.history(id))}
 
 
-@_offer("Recommend a strategy", reads=True)
+@_offer("Recommend a strategy")
 def memory_recommend(
     bank: Bank,
     task: Annotated[str, Field(max_length=LIMITS.query, description="The task at hand.")],
