@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,6 @@ BENCHES = ("speed", "retrieval", "embedding")
 
 def main() -> int:
     here = Path(__file__).parent
-    # Some benches are also run as scripts, and import each other by their bare names.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(here.parent), str(here)))}
     failed = []
     for name in BENCHES:
         if not (here / f"{name}.py").is_file():
@@ -23,7 +20,7 @@ def main() -> int:
             continue
         # A process each: no bench warms the caches of the next.
         command = [sys.executable, "-m", f"bench.{name}"]
-        if subprocess.run(command, check=False, env=environment).returncode:
+        if subprocess.run(command, check=False).returncode:
             failed.append(name)
     tables.rewrite_document()
     if failed:

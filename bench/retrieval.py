@@ -23,11 +23,11 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-import retrieval_sets as sets
+from bench import retrieval_sets as sets
+from bench.retrieval_sets import Corpus, Document, Part, Question
 from reasonbank import ranking
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.ledger.sqlite_reads import any_of
-from retrieval_sets import Corpus, Document, Part, Question
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"
