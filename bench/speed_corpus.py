@@ -238,7 +238,7 @@ def _build(folder: Path, size: int) -> None:
     with Bank.open(
         f"sqlite:///{folder / 'bank.db'}", workspace=WORKSPACE, settings=SETTINGS
     ) as bank:
-        core = bank._core
+        core = bank.core
         for start in range(0, size, STEP):
             count = min(STEP, size - start)
             chunk = [next(made) for _ in range(count)]
@@ -273,7 +273,7 @@ def _build(folder: Path, size: int) -> None:
 def _event(bank: Bank, what: What, subject: str, at: int, payload: dict[str, object]) -> Event:
     return Event(
         id=new_id(), what=what, subject=subject, workspace=bank.view.workspace, at=at,
-        origin=bank._core.ledger.bank_id, author="bench", surface="bench", payload=payload,
+        origin=bank.core.ledger.bank_id, author="bench", surface="bench", payload=payload,
     )  # fmt: skip
 
 

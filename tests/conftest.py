@@ -11,13 +11,9 @@ from typing import Any
 import pytest
 
 from reasonbank import Bank, Settings
-from reasonbank.bank import Core
 from reasonbank.embed.hashed import Hashed
 from reasonbank.errors import EmbeddingError
-from reasonbank.indexing import Indexing
-from reasonbank.ledger.sqlite import SQLiteLedger
 from reasonbank.model import to_micros
-from reasonbank.opening import local_index
 from reasonbank.settings import Embed
 
 DAY = 86_400_000_000
@@ -38,7 +34,9 @@ class Clock:
 
 
 class Fragile(Hashed):
-    """An embedder that fails when it is told to."""
+    """An embedder that fails when it is told to; it stands for a sound one otherwise."""
+
+    semantic = True
 
     def __init__(self, name: str = Hashed.name) -> None:
         self.name = name
@@ -87,22 +85,7 @@ class Opener:
     def with_embedder(
         self, embedder: Any, name: str = "bank", *, settings: Settings = HASHED
     ) -> Bank:
-        """What `opening` does for the embedders that settings can name."""
-        path = self.folder / f"{name}.db"
-        ledger = SQLiteLedger(path, clock=self.clock)
-        index = local_index(path, ledger, embedder)
-        indexing = Indexing(
-            ledger,
-            index,
-            embedder,
-            cache_size=settings.embed.cache_size,
-            cache_seconds=settings.embed.cache_seconds,
-        )
-        bank = Bank._seen_from(
-            Core(ledger, indexing, settings, self.clock), self.project(), "library"
-        )
-        self.opened.append(bank)
-        return bank
+        return self(name, settings=settings, embedder=embedder)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -336,7 +336,7 @@ def test_the_order_in_which_evidence_arrives_does_not_matter(open_bank, clock, o
     bank = open_bank()
     ids = history(bank, clock)
     before = numbers(bank, ids)
-    events = list(bank._core.ledger.read().events(None))
+    events = list(bank.core.ledger.read().events(None))
     middle = len(events) // 2
     parts = {
         "forwards": [events],

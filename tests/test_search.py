@@ -681,7 +681,7 @@ def test_a_search_that_asks_for_nonsense_is_refused_by_name(plain_bank):
 
 
 def test_the_ledger_knows_how_many_rows_full_text_counts_over(plain_bank):
-    reading = plain_bank._core.ledger.read()
+    reading = plain_bank.core.ledger.read()
     assert reading.word_rows() == 0
     ids = [plain_bank.record(a_memory(title=f"upload {i}")).id for i in range(200)]
     plain_bank.update(ids[0], title="download")

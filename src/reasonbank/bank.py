@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 
 from reasonbank import belief
+from reasonbank.embed.port import Embedder
 from reasonbank.errors import (
     ConfirmationNeeded,
     Forgotten,
@@ -105,7 +106,7 @@ class Bank:
     def __init__(
         self, core: Core, view: View, *, path: str | None, author: str, surface: str
     ) -> None:
-        self._core = core
+        self.core = core
         self.view = view
         self._path = path
         self._author = author
@@ -120,16 +121,20 @@ class Bank:
         settings: Settings | None = None,
         read_only: bool = False,
         surface: str = "library",
+        embedder: Embedder | None = None,
         clock: Callable[[], int] | None = None,
     ) -> Self:
         """Open, and make if need be, the bank at ``url`` (default: the user's own bank).
 
-        ``workspace`` is a project's directory, by default the current one. ``clock``
-        gives microseconds since 1970.
+        ``workspace`` is a project's directory, by default the current one. ``embedder``
+        takes the place of the one that the settings name. ``clock`` gives microseconds
+        since 1970.
         """
         from reasonbank.opening import open_core
 
-        core = open_core(url, settings=settings, read_only=read_only, clock=clock)
+        core = open_core(
+            url, settings=settings, read_only=read_only, embedder=embedder, clock=clock
+        )
         return cls._seen_from(core, workspace, surface)
 
     @classmethod
@@ -150,7 +155,7 @@ class Bank:
 
     def within(self, workspace: str | os.PathLike[str]) -> Bank:
         """The same bank seen from another workspace; neither affects the other."""
-        return self._seen_from(self._core, workspace, self._surface)
+        return self._seen_from(self.core, workspace, self._surface)
 
     def __enter__(self) -> Self:
         return self
@@ -164,19 +169,19 @@ class Bank:
         self.close()
 
     def close(self) -> None:
-        core = self._core
+        core = self.core
         with core.lock:
             if core.closed:
                 return
             core.closed = True
         with contextlib.suppress(ReasonBankError):
-            self._core.flush()
+            self.core.flush()
         core.indexing.close()
         core.ledger.close()
 
     @property
     def settings(self) -> Settings:
-        return self._core.settings
+        return self.core.settings
 
     # Writing
 
@@ -210,7 +215,7 @@ class Bank:
             )
 
         stored = self._write(work)
-        self._core.indexing.wake()
+        self.core.indexing.wake()
         return stored
 
     def _stage(self, txn: Reading, parents: Sequence[str]) -> int:
@@ -241,7 +246,7 @@ class Bank:
             return self._memory(txn, self._row(txn, id))
 
         memory = self._write(work)
-        self._core.indexing.wake()
+        self.core.indexing.wake()
         return memory
 
     def archive(self, id: str, *, reason: str = "by hand") -> Memory:
@@ -277,7 +282,7 @@ class Bank:
             return self._memory(txn, self._row(txn, id))
 
         memory = self._write(work)
-        self._core.indexing.wake()
+        self.core.indexing.wake()
         return memory
 
     def forget(self, id: str) -> None:
@@ -295,9 +300,9 @@ class Bank:
         self._erase([self._write(work)])
 
     def _erase(self, nums: list[int]) -> None:
-        self._core.indexing.erase(nums)
-        self._core.tidy()
-        self._core.ledger.scrub()
+        self.core.indexing.erase(nums)
+        self.core.tidy()
+        self.core.ledger.scrub()
 
     # Evidence
 
@@ -321,8 +326,8 @@ class Bank:
         Reporting the same outcome twice changes nothing.
         """
         session = text(session, "session", self.settings.limits.label)
-        self._core.flush()
-        ids = self._core.ledger.read().session_uses(self.view, session)
+        self.core.flush()
+        ids = self.core.ledger.read().session_uses(self.view, session)
         for id in ids:
             self.outcome(id, succeeded=succeeded, session=session)
         return len(ids)
@@ -356,24 +361,24 @@ class Bank:
     # Reading
 
     def get(self, id: str) -> Memory:
-        reading = self._core.ledger.read()
+        reading = self.core.ledger.read()
         return self._memory(reading, self._row(reading, parse_id(id)))
 
     def history(self, id: str) -> list[Revision]:
         """How the memory stood after each change, oldest first."""
-        reading = self._core.ledger.read()
+        reading = self.core.ledger.read()
         self._row(reading, parse_id(id))
         return revisions(reading.changes_of(self.view, parse_id(id)))
 
     def evidence(self, id: str) -> list[Evidence]:
         """What a memory's confidence was made of in the last 30 days, newest first."""
-        reading = self._core.ledger.read()
+        reading = self.core.ledger.read()
         self._row(reading, parse_id(id))
         return reading.evidence(self.view, parse_id(id))
 
     def memories(self, filter: Filter | None = None, *, limit: int = 50) -> list[Memory]:
         """The newest memories that pass the filter."""
-        reading = self._core.ledger.read()
+        reading = self.core.ledger.read()
         chosen = (filter or Filter()).checked(self.settings.limits)
         rows = reading.listed(self.view, chosen, whole(limit, "limit", least=1, most=1_000_000))
         return [self._memory(reading, row) for row in rows]
@@ -418,11 +423,11 @@ class Bank:
         if session is not None:
             session = text(session, "session", limits.label)
         reply = recall(self, question)
-        if reply.hits and not self._core.ledger.read_only:
+        if reply.hits and not self.core.ledger.read_only:
             ids = tuple(hit.memory.id for hit in reply.hits)
-            with self._core.lock:
-                self._core.used.append((self, ids, session))
-            self._core.indexing.wake()
+            with self.core.lock:
+                self.core.used.append((self, ids, session))
+            self.core.indexing.wake()
         return reply
 
     def recommend(self, task: str) -> JSON:
@@ -450,7 +455,7 @@ class Bank:
         if settings.model == "bayesian" and row.packed is None:
             return row.initial
         weights = belief.Weights(lessons=reading.lessons(row.workspace)).without(row.lessons)
-        today = day_of(self._core.clock())
+        today = day_of(self.core.clock())
         if settings.model == "bayesian":
             return belief.bayesian(
                 row.initial, row.masses, weights, today, settings.half_life_days
@@ -505,14 +510,14 @@ class Bank:
         self._write(work)
 
     def links(self, id: str) -> list[Link]:
-        reading = self._core.ledger.read()
+        reading = self.core.ledger.read()
         self._row(reading, parse_id(id))
         return reading.links(self.view, parse_id(id))
 
     def genealogy(self, id: str) -> Genealogy:
         """All ancestors and all descendants, nearest first."""
         id = parse_id(id)
-        reading = self._core.ledger.read()
+        reading = self.core.ledger.read()
         row = self._row(reading, id)
         edges: set[tuple[str, str]] = set()
 
@@ -556,13 +561,13 @@ class Bank:
         return self._write(work)
 
     def trace(self, id: str) -> Trace:
-        found = self._core.ledger.read().trace(self.view, parse_id(id))
+        found = self.core.ledger.read().trace(self.view, parse_id(id))
         if found is None:
             raise NotFound(f"there is no trace {id} in workspace {self.view.workspace}")
         return found
 
     def traces(self, *, limit: int = 50) -> list[Trace]:
-        return self._core.ledger.read().traces(
+        return self.core.ledger.read().traces(
             self.view, whole(limit, "limit", least=1, most=100_000)
         )
 
@@ -571,20 +576,20 @@ class Bank:
         days = whole(older_than_days, "older_than_days", least=0, most=100_000)
 
         def work(txn: Writing) -> int:
-            ids = txn.traces_before(self.view, self._core.clock() - days * DAY)
+            ids = txn.traces_before(self.view, self.core.clock() - days * DAY)
             if ids:
                 self._append(txn, What.PURGED, self.view.workspace, {"ids": ids})
             return len(ids)
 
         count = self._write(work)
         if count:
-            self._core.ledger.scrub()
+            self.core.ledger.scrub()
         return count
 
     # Workspaces
 
     def workspaces(self) -> list[Workspace]:
-        return self._core.ledger.read().workspaces()
+        return self.core.ledger.read().workspaces()
 
     def name_workspace(self, id: str, name: str) -> Workspace:
         name = text(name, "name", self.settings.limits.label, strip=True)
@@ -622,13 +627,13 @@ class Bank:
 
     def delete_workspace(self, id: str, *, confirm: bool = False) -> int:
         """Remove a workspace with all that belongs to it; how many memories went."""
-        place = self._workspace(self._core.ledger.read(), id)
+        place = self._workspace(self.core.ledger.read(), id)
         if not confirm:
             raise ConfirmationNeeded(
                 f"this removes workspace {place.name or place.id} ({place.path}) with "
                 f"{place.memories} memories for good, which nobody has confirmed"
             )
-        self._core.flush()
+        self.core.flush()
 
         def work(txn: Writing) -> list[tuple[int, str]]:
             rows = txn.nums_of(place.id)
@@ -662,7 +667,7 @@ class Bank:
         Running it again on the same day changes nothing.
         """
         settings = self.settings
-        before = self._core.clock() - settings.belief.roll_up_days * DAY
+        before = self.core.clock() - settings.belief.roll_up_days * DAY
         rolled = 0
         while count := self._write(lambda txn: txn.roll_up(before, 1000)):
             rolled += count
@@ -694,28 +699,28 @@ class Bank:
 
     def embed_new(self, progress: Progress | None = None) -> int:
         """Embed now what was just recorded or imported, rather than in the background."""
-        return self._core.indexing.embed_all(any_model=False, progress=progress)
+        return self.core.indexing.embed_all(any_model=False, progress=progress)
 
     def reindex(self, progress: Progress | None = None) -> JSON:
         """Give every memory a vector of the active model; can be stopped and resumed."""
-        indexing = self._core.indexing
+        indexing = self.core.indexing
         embedded = indexing.embed_all(any_model=True, progress=progress)
         dropped = self._write(lambda txn: txn.drop_vectors(indexing.embedder.name))
         indexing.follow()
         indexing.index.save()
-        self._core.tidy()
+        self.core.tidy()
         return {"embedded": embedded, "dropped": dropped, "embedder": indexing.embedder.name}
 
     def rebuild(self) -> None:
         """Make every table anew from the log."""
         self._write(lambda txn: txn.rebuild())
-        self._core.indexing.wake()
+        self.core.indexing.wake()
 
     def export(self, file: IO[str], *, format: str = "jsonl", only_here: bool = False) -> int:
         """Write the bank, or only this workspace, as JSON lines or Markdown."""
         from reasonbank import transfer
 
-        self._core.flush()
+        self.core.flush()
         return transfer.export(self, file, format, only_here)
 
     def import_(self, file: IO[str], progress: Progress | None = None) -> JSON:
@@ -725,8 +730,8 @@ class Bank:
         return transfer.import_(self, file, progress or (lambda done, total: None))
 
     def statistics(self, *, everywhere: bool = False) -> JSON:
-        self._core.flush()
-        core = self._core
+        self.core.flush()
+        core = self.core
         indexing = core.indexing
         reading = core.ledger.read()
         new, foreign = reading.unembedded_count(indexing.embedder.name)
@@ -766,7 +771,7 @@ class Bank:
                 subject=subject,
                 workspace=workspace or self.view.workspace,
                 at=txn.stamp() if at is None else at,
-                origin=self._core.ledger.bank_id,
+                origin=self.core.ledger.bank_id,
                 author=self._author,
                 surface=self._surface,
                 payload=dict(payload),
@@ -775,8 +780,8 @@ class Bank:
 
     def _write(self, work: Callable[[Writing], T]) -> T:
         """Run ``work`` in one transaction, and store with it what searches returned."""
-        with self._core.lock:
-            used, self._core.used = self._core.used, []
+        with self.core.lock:
+            used, self.core.used = self.core.used, []
 
         def all_of_it(txn: Writing) -> T:
             for bank, ids, session in used:
@@ -784,10 +789,10 @@ class Bank:
             return work(txn)
 
         try:
-            return self._core.ledger.write(all_of_it)
+            return self.core.ledger.write(all_of_it)
         except BaseException:
-            with self._core.lock:
-                self._core.used[:0] = used
+            with self.core.lock:
+                self.core.used[:0] = used
             raise
 
 

@@ -21,6 +21,7 @@ def open_core(
     *,
     settings: Settings | None = None,
     read_only: bool = False,
+    embedder: Embedder | None = None,
     clock: Callable[[], int] | None = None,
 ) -> Core:
     settings = load() if settings is None else check(settings)
@@ -31,7 +32,7 @@ def open_core(
     ledger = SQLiteLedger(
         path, read_only=read_only, half_life_days=settings.belief.half_life_days, clock=clock
     )
-    embedder = embedder_of(settings)
+    embedder = embedder or embedder_of(settings)
     index = local_index(path, ledger, embedder)
     indexing = Indexing(
         ledger,

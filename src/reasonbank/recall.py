@@ -52,7 +52,7 @@ class _Found:
 
 
 def recall(bank: Bank, question: Question) -> Reply:
-    core = bank._core
+    core = bank.core
     indexing = core.indexing
     notes = list(core.notes)
     vector = None
@@ -79,7 +79,7 @@ def recall(bank: Bank, question: Question) -> Reply:
 
 def _gather(bank: Bank, question: Question, vector: NDArray[np.float32] | None) -> _Found:
     """Candidates from both sides; deeper only if a filter left too few of them."""
-    reading = bank._core.ledger.read()
+    reading = bank.core.ledger.read()
     filter = question.filter
     among = None
     if filter.selective:
@@ -116,7 +116,7 @@ def _candidates(
 ) -> _Found:
     import numpy as np
 
-    index = bank._core.indexing.index
+    index = bank.core.indexing.index
     filter = question.filter
     empty = np.empty(0, np.int64)
     nearest, cosines = empty, np.empty(0, np.float32)
@@ -160,7 +160,7 @@ def _confidence(
 
     settings = bank.settings.belief
     result = np.empty(len(rows.nums))
-    today = day_of(bank._core.clock())
+    today = day_of(bank.core.clock())
     workspaces = np.array(rows.workspaces, dtype=object)
     for workspace in set(rows.workspaces):
         mine = np.flatnonzero(workspaces == workspace)
@@ -195,7 +195,7 @@ def _ranked(bank: Bank, question: Question, found: _Found, semantic: bool) -> ra
     import numpy as np
 
     settings = bank.settings.search
-    core = bank._core
+    core = bank.core
     rows = found.rows
     now = core.clock()
     name = core.indexing.embedder.name if semantic else "words"
@@ -237,7 +237,7 @@ def _hits(
     bank: Bank, question: Question, found: _Found, ranked: ranking.Ranking
 ) -> tuple[tuple[Hit, ...], int, tuple[tuple[str, str], ...]]:
     """The winners as far as the token budget goes, what they cost, and who did not fit."""
-    reading = bank._core.ledger.read()
+    reading = bank.core.ledger.read()
     order = ranked.order.tolist()
     nums = found.rows.nums[ranked.order].tolist()
     rows = {row.num: row for row in reading.rows(bank.view, nums)}
@@ -349,7 +349,7 @@ def _domain(hits: tuple[Hit, ...]) -> str | None:
 
 
 def _outcomes(bank: Bank, memory: Memory) -> tuple[int, ...]:
-    reading = bank._core.ledger.read()
+    reading = bank.core.ledger.read()
     row = reading.row(bank.view, memory.id)
     return belief.counts(reading.tallies([row.num])[row.num]) if row else (0,) * 8
 

@@ -51,7 +51,7 @@ def export(bank: Bank, file: IO[str], format: str, only_here: bool) -> int:
 
 def _export_log(bank: Bank, file: IO[str], only_here: bool) -> int:
     """A header, one event a line, and a footer that shows whether the file is whole."""
-    core = bank._core
+    core = bank.core
     digest = hashlib.sha256()
     count = 0
 
@@ -136,9 +136,9 @@ def _import_log(
         raise InvalidInput("file", "was changed since it was exported; nothing was imported")
     if next(lines, None) is not None:
         raise InvalidInput("file", "goes on after its end; import one export at a time")
-    events = _checked_events(read, bank._core.clock() + 86_400_000_000, progress)
+    events = _checked_events(read, bank.core.clock() + 86_400_000_000, progress)
     new = _checked_take(bank, events)
-    bank._core.indexing.wake()
+    bank.core.indexing.wake()
     return {"events": len(events), "new": new, "skipped": len(events) - new}
 
 
@@ -168,12 +168,12 @@ def _checked_take(bank: Bank, events: list[Event]) -> int:
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidInput("file", f"holds an event that makes no sense: {error!r}") from None
 
-    indexing = bank._core.indexing
+    indexing = bank.core.indexing
     model = indexing.embedder.name
-    before = bank._core.ledger.read().vector_position()
+    before = bank.core.ledger.read().vector_position()
     new = bank._write(work)
     if any(e.what in (What.FORGOTTEN, What.DELETED, What.PURGED) for e in events):
-        changes = bank._core.ledger.read().vector_changes(
+        changes = bank.core.ledger.read().vector_changes(
             model, before, 1_000_000, indexing.embedder.dimensions
         )
         bank._erase(changes.nums[changes.deleted].tolist())
@@ -268,7 +268,7 @@ def _import_memories(
     new = 0
     for done, memory in enumerate(memories):
         progress(done + 1, len(memories))
-        reading = bank._core.ledger.read()
+        reading = bank.core.ledger.read()
         if reading.forgotten(memory.id) or reading.taken(memory.id):
             continue
         bank.record(memory)
@@ -278,7 +278,7 @@ def _import_memories(
 
 def _check_parents(bank: Bank, memories: list[Memory]) -> None:
     """The last one's parents are here, or come before it."""
-    reading = bank._core.ledger.read()
+    reading = bank.core.ledger.read()
     for parent in memories[-1].parents:
         if not any(m.id == parent for m in memories[:-1]) and not reading.row(bank.view, parent):
             raise InvalidInput("parents", f"there is no memory {parent} here")

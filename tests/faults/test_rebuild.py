@@ -97,7 +97,7 @@ def lived(bank: Bank, rng: random.Random, steps: int = 120) -> None:
 def test_tables_made_anew_from_the_log_are_the_same(path: Path, seed: int) -> None:
     with open_bank(path, clock=Clock()) as bank:
         lived(bank, random.Random(seed))
-        bank._core.flush()
+        bank.core.flush()
         before = projections(bank)
         assert before["words"] and before["memories"] and not before["orphans"]
         bank.rebuild()
@@ -163,7 +163,7 @@ def rated(bank: Bank, clock: Clock, count: int) -> list[str]:
 
 
 def exact(bank: Bank, ids: list[str]) -> list[float]:
-    reading = bank._core.ledger.read()
+    reading = bank.core.ledger.read()
     return [bank._confidence(reading, reading.row(bank.view, id)) for id in ids]
 
 

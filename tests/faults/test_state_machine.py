@@ -190,7 +190,7 @@ class BankMachine(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self) -> None:
-        self.bank._core.flush()
+        self.bank.core.flush()
         before = projections(self.bank)
         self.bank.rebuild()
         assert differences(before, projections(self.bank)) == {}

@@ -17,7 +17,7 @@ import numpy as np
 
 from reasonbank.errors import InvalidInput, StorageError
 from reasonbank.index.port import Changes
-from reasonbank.index.scan import distinct, exact, member, nearest_rows
+from reasonbank.index.scan import distinct, member, nearest_rows
 from reasonbank.index.snapshot import Draft, Snapshot, sweep
 
 if TYPE_CHECKING:
@@ -140,12 +140,6 @@ class LocalIndex:
         cosines = np.concatenate([old_cosines, new_cosines])
         order = np.lexsort((nums, -cosines))[:limit]
         return nums[order], cosines[order]
-
-    def cosines(self, query: Floats, nums: Ints) -> Floats:
-        vectors = self.vectors(nums)
-        cosines = exact(vectors, np.arange(len(vectors)), self._direction(query))
-        cosines[~vectors.any(axis=1)] = np.nan
-        return cosines
 
     def vectors(self, nums: Ints) -> Floats:
         view = self._view

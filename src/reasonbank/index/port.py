@@ -54,9 +54,6 @@ class Index(Protocol):
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Row numbers and cosines; ``among`` (sorted) restricts to these rows."""
 
-    def cosines(self, query: NDArray[np.float32], nums: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The exact cosine of each row; NaN for a row without a vector."""
-
     def vectors(self, nums: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vector of each row, zeros for a row without one."""
 

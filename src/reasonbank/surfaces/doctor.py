@@ -48,7 +48,7 @@ def _fail(name: str, error: Exception, repair: str) -> Check:
 def examine_bank(bank: Bank) -> Iterator[Check]:
     import apsw
 
-    core = bank._core
+    core = bank.core
     ledger = core.ledger
     yield Check(name="SQLite", status="ok", found=apsw.sqlite_lib_version())
     problems = ledger.check()
@@ -71,7 +71,7 @@ def examine_bank(bank: Bank) -> Iterator[Check]:
 def _disk(bank: Bank) -> Check:
     from reasonbank.opening import sqlite_path
 
-    free = shutil.disk_usage(sqlite_path(bank._core.ledger.url).parent).free
+    free = shutil.disk_usage(sqlite_path(bank.core.ledger.url).parent).free
     shown = f"{free / 1e9:.1f} GB free"
     if free < 100e6:
         return Check(name="disk", status="warn", found=shown, repair="free some space")
@@ -79,7 +79,7 @@ def _disk(bank: Bank) -> Check:
 
 
 def _embedder(bank: Bank) -> Check:
-    embedder = bank._core.indexing.embedder
+    embedder = bank.core.indexing.embedder
     try:
         embedder.verify()
         embedder.embed(["does it answer?"])
@@ -96,8 +96,8 @@ def _embedder(bank: Bank) -> Check:
 
 
 def _vectors(bank: Bank) -> Check:
-    indexing = bank._core.indexing
-    new, foreign = bank._core.ledger.read().unembedded_count(indexing.embedder.name)
+    indexing = bank.core.indexing
+    new, foreign = bank.core.ledger.read().unembedded_count(indexing.embedder.name)
     if new + foreign:
         return Check(
             name="vectors",

@@ -173,17 +173,11 @@ class IndexContract:
         nums, _ = index.nearest(vectors[0], realms=[1], limit=3, among=np.empty(0, np.int64))
         assert len(nums) == 0
 
-    def test_cosines_and_vectors_are_given_by_row_number(self, index: Index) -> None:
+    def test_vectors_are_given_by_row_number(self, index: Index) -> None:
         vectors = some_vectors(5)
         index.follow(changes(range(5), vectors))
         index.follow(changes([3], vectors[3:4], first=6, deleted=True))
         asked = np.array([4, 99, 0, 3, 4])
-        cosines = index.cosines(vectors[0], asked)
-        np.testing.assert_allclose(
-            cosines,
-            [vectors[4] @ vectors[0], np.nan, 1, np.nan, vectors[4] @ vectors[0]],
-            atol=self.tolerance,
-        )
         np.testing.assert_allclose(
             index.vectors(asked),
             [vectors[4], np.zeros(DIMENSIONS), vectors[0], np.zeros(DIMENSIONS), vectors[4]],
