@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install run test check bench format clean
+.PHONY: install run demo test check bench format clean
 
 install: $(STAMP)
 
@@ -18,6 +18,9 @@ run: install
 	@echo "Connect Claude Code:  claude mcp add reasonbank -- $(CURDIR)/$(BIN)/reasonbank mcp"
 	@echo "Other agents:         docs/how-to/connect-an-agent.md"
 	@echo "In the terminal:      $(BIN)/reasonbank --help"
+
+demo: install
+	$(BIN)/reasonbank demo
 
 test: install
 	$(BIN)/python -m pytest -n auto

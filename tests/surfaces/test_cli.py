@@ -435,7 +435,7 @@ def test_the_exit_codes_are_documented_where_people_look():
 # doctor
 
 
-@requirement("CLI-4", left="demo")
+@requirement("CLI-4")
 @requirement("RET-1")
 def test_doctor_finds_a_sound_installation_sound_and_names_the_model(shell):
     report = shell.json("doctor", REASONBANK_EMBED_MODEL="minilm")
@@ -448,7 +448,7 @@ def test_doctor_finds_a_sound_installation_sound_and_names_the_model(shell):
     assert numbers["embedder"] == "all-MiniLM-L6-v2-int8"
 
 
-@requirement("CLI-4", left="demo")
+@requirement("CLI-4")
 def test_doctor_says_how_to_leave_the_degraded_mode(shell):
     report = shell.json("doctor")
     [check] = [check for check in report["checks"] if check["name"] == "embedder"]
@@ -458,7 +458,7 @@ def test_doctor_says_how_to_leave_the_degraded_mode(shell):
     assert "reasonbank reindex" in check["repair"]
 
 
-@requirement("CLI-4", left="demo")
+@requirement("CLI-4")
 def test_doctor_sends_vectors_of_another_model_to_reindex_and_that_repairs_it(shell):
     shell.record()
     minilm = {"REASONBANK_EMBED_MODEL": "minilm"}
@@ -473,7 +473,7 @@ def test_doctor_sends_vectors_of_another_model_to_reindex_and_that_repairs_it(sh
     assert vectors()["status"] == "ok"
 
 
-@requirement("CLI-4", left="demo")
+@requirement("CLI-4")
 @pytest.mark.parametrize(
     ("environment", "name", "said"),
     [
@@ -491,7 +491,7 @@ def test_doctor_names_what_is_broken_and_the_repair(shell, environment, name, sa
     assert check["repair"]
 
 
-@requirement("CLI-4", left="demo")
+@requirement("CLI-4")
 def test_doctor_tells_a_file_that_is_no_bank(shell, tmp_path):
     (tmp_path / "bank.db").write_text("a shopping list, not a database " * 100)
     report = shell.json("doctor", code=5)
@@ -521,3 +521,17 @@ def test_the_installed_command_works_as_a_process(shell, tmp_path):
     assert (refused.returncode, refused.stdout) == (4, "")
     assert "--yes" in refused.stderr
     assert run("show", id).stderr == ""
+
+
+@requirement("CLI-4")
+def test_the_demo_shows_how_outcomes_change_what_is_answered_first(shell, tmp_path):
+    scenes = shell.json("demo", REASONBANK_EMBED_MODEL="minilm", TMPDIR=str(tmp_path))
+    first, again, mistake, unknown = (s["reply"] for s in scenes if s["reply"])
+    trust = {title: after - before for s in scenes for title, before, after in s["confidence"]}
+    assert first["memories"][0]["title"] != again["memories"][0]["title"]
+    assert trust[again["memories"][0]["title"]] > 0 > trust[first["memories"][0]["title"]]
+    assert mistake["memories"][0]["warning"]
+    assert unknown["memories"] == []
+    assert not first["degraded"]
+    assert shell.json("list") == []
+    assert not list(tmp_path.glob("reasonbank-demo-*"))

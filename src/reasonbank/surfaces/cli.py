@@ -682,6 +682,27 @@ def doctor(shell: Shell) -> None:
 
 
 @command()
+def demo(shell: Shell) -> None:
+    """Show the learning loop on a bank that is thrown away afterwards."""
+    from reasonbank.surfaces import cards
+    from reasonbank.surfaces.demo import scenes
+    from reasonbank.surfaces.tables import plain
+
+    shown = []
+    for number, scene in enumerate(scenes(), 1):
+        if shell.json:
+            shown.append(plain(scene))
+            continue
+        click.secho(f"\n{number}. {scene.what}", bold=True)
+        for title, before, after in scene.confidence:
+            click.echo(f"   {title}: confidence {before:.3f} → {after:.3f}")
+        if scene.reply is not None:
+            cards.reply(scene.reply, explain=False)
+    if shell.json:
+        click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+
+
+@command()
 @click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
               help="core: only search, record and outcome.")  # fmt: skip
 def mcp(shell: Shell, tools: str) -> None:

@@ -1,0 +1,91 @@
+"""The learning loop in a few seconds, on a bank that is thrown away afterwards.
+
+Nothing is scripted but the tasks: what is found, and how far it is trusted, comes from the
+bank while it runs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reasonbank.bank import Bank
+from reasonbank.model import ErrorContext, Memory, Outcome, Reply
+
+LESSONS = (
+    Memory(
+        title="Install from the lockfile in CI",
+        description="When a build breaks although nobody changed the code",
+        content="Use the locked install (npm ci, pip install -r with hashes), never the loose one.",
+        outcome=Outcome.SUCCESS,
+        tags=("ci",),
+    ),
+    Memory(
+        title="Clear the whole cache and build again",
+        description="When a build breaks although nobody changed the code",
+        content="Delete every cache and rerun the pipeline until it passes.",
+        outcome=Outcome.SUCCESS,
+        tags=("ci",),
+    ),
+    Memory(
+        title="Do not retry a charge blindly",
+        description="When a payment request times out",
+        content="The first request had gone through: the customer was charged twice.",
+        outcome=Outcome.FAILURE,
+        error_context=ErrorContext(
+            error_type="DuplicateCharge",
+            failure_pattern="POST /charge retried after a timeout",
+            corrective_guidance="Send an idempotency key with every charge.",
+        ),
+    ),
+)
+QUESTION = "the nightly build fails and there was no commit"
+# In this world the lockfile fixes such builds, and clearing the cache seldom does.
+REPORTS = ((True, False), (True, False), (True, True), (True, False), (True, False))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """One step of the demo: what was done, and what the bank answered, if it was asked."""
+
+    what: str
+    reply: Reply | None = None
+    confidence: tuple[tuple[str, float | None, float | None], ...] = ()
+    """Title, before and after."""
+
+
+def scenes() -> Iterator[Scene]:
+    with (
+        tempfile.TemporaryDirectory(prefix="reasonbank-demo-") as folder,
+        Bank.open(
+            f"sqlite:///{Path(folder) / 'bank.db'}", workspace=folder, surface="demo"
+        ) as bank,
+    ):
+        stored = [bank.record(lesson) for lesson in LESSONS]
+        yield Scene(what="An agent records two ways to fix a build, and a mistake it made.")
+        yield Scene(
+            what=f"Later it meets a task: “{QUESTION}”. It asks first.",
+            reply=bank.search(QUESTION),
+        )
+        lockfile, cache = stored[0], stored[1]
+        for number, verdicts in enumerate(REPORTS):
+            for memory, succeeded in zip((lockfile, cache), verdicts, strict=True):
+                bank.outcome(memory.id, succeeded=succeeded, session=f"build {number}")
+        yield Scene(
+            what="Five such tasks later it has reported each time how things went.",
+            confidence=tuple(
+                (memory.title, memory.confidence, bank.get(memory.id).confidence)
+                for memory in (lockfile, cache)
+            ),
+        )
+        yield Scene(what="It asks the same again.", reply=bank.search(QUESTION))
+        yield Scene(
+            what="“The payment service timed out, send the charge again” brings up the mistake.",
+            reply=bank.search("the payment service timed out, send the charge again"),
+        )
+        yield Scene(
+            what="“How do I bake sourdough bread” is nothing this bank knows about.",
+            reply=bank.search("how do I bake sourdough bread"),
+        )
