@@ -334,6 +334,39 @@ def test_a_filter_that_keeps_one_percent_returns_the_true_best(crowd):
             assert not reply.degraded
 
 
+@requirement("RET-2")
+def test_in_a_large_bank_rare_words_lead_and_common_ones_still_count(plain_bank):
+    """From 2,000 rows on, only rows with a rare word of the question are scored by words."""
+    rows = 2_400
+
+    def write(txn):
+        plain_bank._join(txn)
+        for i in range(rows):
+            words = "retry upload network" if i % 2 else "retry download network"
+            rare = {7: "E11000", 8: "E11000 upload", 9: "parse_config_v2"}.get(i, "")
+            payload = {"lesson": lesson(a_memory(title=f"{words} {rare}")), "stage": 0}
+            plain_bank._append(txn, What.RECORDED, new_id(), payload)
+
+    plain_bank._write(write)
+    reading = plain_bank.core.ledger.read()
+
+    def best(*terms):
+        found = reading.words(plain_bank.view, Filter(), terms, 5, None)
+        titles = [
+            row.memory().title for row in reading.rows(plain_bank.view, [n for n, _ in found])
+        ]
+        return [title.split()[-1] for title in titles], [round(score, 6) for _, score in found]
+
+    assert set(best("retry", "network", "e11000", "upload")[0]) == {"upload", "E11000"}
+    assert best("retry", "parse config v2")[0] == ["parse_config_v2"]
+    assert len(best("retry", "network")[0]) == 5
+    everything = np.arange(1, 10 * rows)
+    for terms in (("retry", "e11000"), ("upload", "e11000", "network")):
+        fewer = best(*terms)[1]
+        every = reading.words(plain_bank.view, Filter(), terms, len(fewer), everything)
+        assert fewer == [round(score, 6) for _, score in every]
+
+
 # Explanations, abstention, cost
 
 PARTS = {
