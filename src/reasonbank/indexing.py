@@ -28,6 +28,7 @@ BATCH = 64
 SIP = 16  # A search may be waiting for its turn.
 TAIL = 64  # A search embeds this many itself; more would keep its caller waiting.
 FOLLOW = 20_000
+ROUNDS = 3
 PAUSE = 0.2
 
 
@@ -71,11 +72,15 @@ class Indexing:
 
     def catch_up(self) -> tuple[str, ...]:
         """Bring the index up to the ledger; say what it does not cover."""
-        while getattr(self._seen, "version", None) != (version := self.ledger.version()):
+        # Embedding moves the version on, and so may others: look again, but not for ever.
+        for _ in range(ROUNDS):
+            version = self.ledger.version()
+            if getattr(self._seen, "version", None) == version:
+                break
             embedded = self._embed_new(at_most=TAIL)
             self.follow()
             self._notes = self._gaps()
-            if not embedded:  # Else the version has moved on: look again.
+            if not embedded:
                 self._seen.version = version
         return self._notes
 

@@ -172,7 +172,8 @@ class LocalIndex:
 
     def close(self) -> None:
         if self._path is not None:
-            self._save(WORTH_CLOSING)
+            # Writing costs by the size of the file, reading changes anew by their number.
+            self._save(max(WORTH_CLOSING, len(self._view.snapshot) // 100))
         with self._lock:
             self._start(self._empty())
 
