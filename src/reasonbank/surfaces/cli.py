@@ -202,7 +202,12 @@ def make_filter(options: dict[str, Any]) -> Any:
     from reasonbank.model import Outcome, Scope, Source, State, choice
 
     def several(kind: Any, value: str, name: str) -> tuple[Any, ...]:
-        return tuple(kind) if value == "all" else (choice(kind, value, name),)
+        if value == "all":
+            return tuple(kind)
+        try:
+            return (choice(kind, value, name),)
+        except InvalidInput as error:
+            raise InvalidInput(name, f"{str(error).partition(': ')[2]}, all") from None
 
     def ago(days: float | None, name: str) -> int | None:
         if days is None:
@@ -215,7 +220,7 @@ def make_filter(options: dict[str, Any]) -> Any:
     return Filter(
         scopes=several(Scope, options.pop("scope"), "scope"),
         states=several(State, options.pop("state"), "state"),
-        outcomes=() if outcome == "all" else (choice(Outcome, outcome, "outcome"),),
+        outcomes=() if outcome == "all" else several(Outcome, outcome, "outcome"),
         sources=tuple(choice(Source, s, "source") for s in options.pop("sources")),
         tags=options.pop("tags"),
         domain=options.pop("domain"),

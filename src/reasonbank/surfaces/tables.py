@@ -52,9 +52,15 @@ def plain(value: Any) -> Any:
 
 def _table(*columns: str, title: str | None = None) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    wide = Console().width >= 110
     for column in columns:
         name, _, side = column.partition(":")
-        table.add_column(name, justify="right" if side == "r" else "left", overflow="fold")
+        table.add_column(
+            name,
+            justify="right" if side == "r" else "left",
+            overflow="fold",
+            no_wrap=wide and name == "id",  # To be copied with a double click.
+        )
     return table
 
 
