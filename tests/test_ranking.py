@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import apsw
@@ -352,20 +351,6 @@ class TestFusion:
         bm25[order] = np.sort(bm25)
         similarity = fuse("one two three", values, bm25, MINILM, rows=rows).similarity[order]
         assert (np.diff(similarity) >= -1e-12).all()
-
-    def test_ranking_two_hundred_candidates_takes_well_under_a_millisecond_or_two(self):
-        rng = np.random.default_rng(0)
-        cosine, bm25 = rng.uniform(0, 1, 200), rng.exponential(3.0, 200)
-        vectors = _units(rng.normal(size=(200, 384)))
-        columns = some_columns(200, vectors=vectors)
-        best = min(_timed(cosine, bm25, columns) for _ in range(50))
-        assert best < 0.004
-
-
-def _timed(cosine: np.ndarray, bm25: np.ndarray, columns: Columns) -> float:
-    start = time.perf_counter()
-    rank(fuse("find a flaky test", cosine, bm25, MINILM, rows=10_000), columns, limit=10)
-    return time.perf_counter() - start
 
 
 class TestWords:
