@@ -259,3 +259,17 @@ def test_what_record_and_search_give_can_be_imported_elsewhere(open_bank):
     again = copy.get(memory.id)
     assert again.error_context == memory.error_context
     assert Memory.from_json(line) == bank.get(memory.id)
+
+
+@requirement("MEM-10", left="other backends")
+def test_plain_memories_are_imported_all_or_none_and_once(plain_bank):
+    lesson = {"title": "Pin node", "description": "When CI drifts", "content": "Use .nvmrc.",
+              "outcome": "success"}  # fmt: skip
+    good = json.dumps(lesson) + "\n" + json.dumps(lesson | {"title": "Pin python"}) + "\n"
+    orphan = json.dumps(lesson | {"parents": ["01900000-0000-7000-8000-00000000ffff"]}) + "\n"
+    with pytest.raises(InvalidInput, match="line 3"):
+        plain_bank.import_(io.StringIO(good + orphan))
+    assert plain_bank.memories() == []
+    assert plain_bank.import_(io.StringIO(good))["new"] == 2
+    assert plain_bank.import_(io.StringIO(good)) == {"memories": 2, "new": 0, "skipped": 2}
+    assert {m.source for m in plain_bank.memories()} == {Source.IMPORTED}

@@ -188,35 +188,34 @@ class Bank:
     def record(self, memory: Memory) -> Memory:
         """Store a lesson; it is on disk, and the next search sees it, when this returns."""
         memory = checked(memory, self.settings.limits)
-
-        def work(txn: Writing) -> Memory:
-            if txn.forgotten(memory.id):
-                raise Forgotten(f"memory {memory.id} was forgotten for good; record it anew")
-            if txn.taken(memory.id):
-                raise Refused(f"memory {memory.id} exists already; use `update` to change it")
-            stage = self._stage(txn, memory.parents)
-            self._join(txn)
-            at = txn.stamp()
-            self._append(
-                txn, What.RECORDED, memory.id, {"lesson": lesson(memory), "stage": stage}, at=at
-            )
-            return replace(
-                memory,
-                confidence=belief.initial_confidence(memory.source, memory.outcome),
-                usage_count=0,
-                state=State.ACTIVE,
-                stage=stage,
-                revision=1,
-                merged_into=None,
-                workspace=self.view.workspace,
-                author=self._author,
-                created_at=from_micros(at),
-                last_used=None,
-            )
-
-        stored = self._write(work)
+        stored = self._write(lambda txn: self._record(txn, memory))
         self.core.indexing.wake()
         return stored
+
+    def _record(self, txn: Writing, memory: Memory) -> Memory:
+        if txn.forgotten(memory.id):
+            raise Forgotten(f"memory {memory.id} was forgotten for good; record it anew")
+        if txn.taken(memory.id):
+            raise Refused(f"memory {memory.id} exists already; use `update` to change it")
+        stage = self._stage(txn, memory.parents)
+        self._join(txn)
+        at = txn.stamp()
+        self._append(
+            txn, What.RECORDED, memory.id, {"lesson": lesson(memory), "stage": stage}, at=at
+        )
+        return replace(
+            memory,
+            confidence=belief.initial_confidence(memory.source, memory.outcome),
+            usage_count=0,
+            state=State.ACTIVE,
+            stage=stage,
+            revision=1,
+            merged_into=None,
+            workspace=self.view.workspace,
+            author=self._author,
+            created_at=from_micros(at),
+            last_used=None,
+        )
 
     def _stage(self, txn: Reading, parents: Sequence[str]) -> int:
         stage = 0

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
-from reasonbank.errors import InvalidInput
+from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.events import CHANGES, REVISABLE, Event, What, encode
 from reasonbank.ledger.port import Filter, Writing
 from reasonbank.model import (
@@ -256,32 +256,38 @@ def _import_memories(
     lines: Iterable[tuple[int, JSON, str]],
     progress: Callable[[int, int], None],
 ) -> JSON:
-    """Plain memories, one a line: all are checked before the first is stored."""
+    """Plain memories, one a line. One without an id gets the same id each time."""
     memories = []
     for number, value, _ in (first, *lines):
         try:
-            memory = Memory.from_json({**value, "source": Source.IMPORTED})
-            memories.append(checked(memory, bank.settings.limits))
-            _check_parents(bank, memories)
+            known = {"id": _id_of(bank, value)} | value | {"source": Source.IMPORTED}
+            memories.append((number, checked(Memory.from_json(known), bank.settings.limits)))
         except InvalidInput as error:
             raise InvalidInput(f"line {number}", str(error)) from None
-    new = 0
-    for done, memory in enumerate(memories):
-        progress(done + 1, len(memories))
-        reading = bank.core.ledger.read()
-        if reading.forgotten(memory.id) or reading.taken(memory.id):
-            continue
-        bank.record(memory)
-        new += 1
+
+    def work(txn: Writing) -> int:
+        new = 0
+        for done, (number, memory) in enumerate(memories, 1):
+            progress(done, len(memories))
+            if txn.forgotten(memory.id) or txn.taken(memory.id):
+                continue
+            try:
+                bank._record(txn, memory)
+            except NotFound as error:
+                raise InvalidInput(f"line {number}", f"{error}. Nothing was imported") from None
+            new += 1
+        return new
+
+    new = bank._write(work)
+    bank.core.indexing.wake()
     return {"memories": len(memories), "new": new, "skipped": len(memories) - new}
 
 
-def _check_parents(bank: Bank, memories: list[Memory]) -> None:
-    """The last one's parents are here, or come before it."""
-    reading = bank.core.ledger.read()
-    for parent in memories[-1].parents:
-        if not any(m.id == parent for m in memories[:-1]) and not reading.row(bank.view, parent):
-            raise InvalidInput("parents", f"there is no memory {parent} here")
+def _id_of(bank: Bank, value: JSON) -> str:
+    import uuid
+
+    text = json.dumps([bank.view.workspace, value], sort_keys=True)
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, text))
 
 
 def _export_markdown(bank: Bank, file: IO[str]) -> int:
