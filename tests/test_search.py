@@ -357,14 +357,36 @@ def test_in_a_large_bank_rare_words_lead_and_common_ones_still_count(plain_bank)
         ]
         return [title.split()[-1] for title in titles], [round(score, 6) for _, score in found]
 
-    assert set(best("retry", "network", "e11000", "upload")[0]) == {"upload", "E11000"}
-    assert best("retry", "parse config v2")[0] == ["parse_config_v2"]
+    assert set(best("retry", "network", "e11000", "upload")[0][:2]) == {"upload", "E11000"}
+    assert best("retry", "parse config v2")[0][0] == "parse_config_v2"
     assert len(best("retry", "network")[0]) == 5
+    assert len(best("retry", "unheard")[0]) == 5
     everything = np.arange(1, 10 * rows)
     for terms in (("retry", "e11000"), ("upload", "e11000", "network")):
         fewer = best(*terms)[1]
         every = reading.words(plain_bank.view, Filter(), terms, len(fewer), everything)
         assert fewer == [round(score, 6) for _, score in every]
+
+
+@requirement("WSP-2", left="surfaces and backends to come")
+def test_a_word_that_only_others_use_hides_nothing_that_is_here(open_bank):
+    here = open_bank(workspace=open_bank.project("here"))
+    there = open_bank(workspace=open_bank.project("there"))
+
+    def write(bank, word):
+        def work(txn):
+            bank._join(txn)
+            for i in range(1_200):
+                payload = {"lesson": lesson(a_memory(title=f"retry {word} {i}")), "stage": 0}
+                bank._append(txn, What.RECORDED, new_id(), payload)
+
+        bank._write(work)
+
+    write(here, "upload")
+    write(there, "zebra")
+    reading = here.core.ledger.read()
+    assert len(reading.words(here.view, Filter(), ("retry", "zebra"), 50, None)) == 50
+    assert reading.words(here.view, Filter(), ("zebra",), 50, None) == []
 
 
 # Explanations, abstention, cost

@@ -181,56 +181,50 @@ class SQLiteLedger:
         if self.read_only:
             raise StorageError("this bank was opened read-only; open it without read_only to write")
         job = _Job(work)
+        group: list[_Job] = []
         with self._door:
             self._queue.append(job)
-            first = not self._led
+            job.leads = not self._led
             self._led = True
-        if not first:
-            self._wait(job)
-        if not job.done:
-            self._lead(job)
+        try:
+            if not job.leads:
+                job.news.acquire()
+            if not job.done:
+                self._lead(group)
+        finally:
+            self._leave(job, group)
         if job.error is not None:
             raise job.error
         return job.result  # type: ignore[no-any-return]
 
-    def _wait(self, job: _Job) -> None:
-        try:
-            job.news.acquire()
-        except BaseException:  # Control-C: nobody waits for this job any more.
-            with self._door:
-                if job in self._queue:
-                    self._queue.remove(job)
-                    if not job.news.locked():
-                        self._hand_over()
-            raise
+    def _lead(self, group: list[_Job]) -> None:
+        """Commit the work of all who wait."""
+        self._await_company()
+        with self._turn:
+            started = time.monotonic()
+            while self._queue and len(group) < BATCH:
+                group.append(self._queue.popleft())
+            self._commit(group)
+            self._took = time.monotonic() - started
 
-    def _lead(self, mine: _Job) -> None:
-        """Commit the work of all who wait, then hand the lead to the next in the queue."""
-        group: list[_Job] = []
-        try:
-            self._await_company()
-            with self._turn:
-                started = time.monotonic()
-                while self._queue and len(group) < BATCH:
-                    group.append(self._queue.popleft())
-                self._commit(group)
-                self._took = time.monotonic() - started
-        finally:
-            with self._door:
-                # Control-C is meant for this thread only: the others' work is done again.
-                self._queue.extendleft(job for job in reversed(group) if not job.done)
-                if not mine.done:
-                    self._queue.remove(mine)
+    def _leave(self, mine: _Job, group: list[_Job]) -> None:
+        """Whatever happened, Control-C included: nobody is left waiting, and somebody leads."""
+        if mine.done and not mine.leads:
+            return
+        with self._door:
+            # Control-C is meant for this thread only: the others' work is done again.
+            self._queue.extendleft(job for job in reversed(group) if not job.done)
+            if mine in self._queue:
+                self._queue.remove(mine)
+            if mine.leads:
                 self._company = len(group) + len(self._queue)
-                self._hand_over()
-            for job in group:
-                if job is not mine and job.done:
-                    job.news.release()
-
-    def _hand_over(self) -> None:
-        self._led = bool(self._queue)
-        if self._led:
-            self._queue[0].news.release()
+                self._led = bool(self._queue)
+                if self._led:
+                    self._queue[0].leads = True
+                    self._queue[0].news.release()
+        for job in group:
+            if job is not mine and job.done:
+                job.news.release()
 
     def _await_company(self) -> None:
         """Those who were served a moment ago are often about to write again."""
@@ -294,13 +288,14 @@ class SQLiteLedger:
 
 
 class _Job:
-    __slots__ = ("done", "error", "news", "result", "work")
+    __slots__ = ("done", "error", "leads", "news", "result", "work")
 
     def __init__(self, work: Callable[[Writer], Any]) -> None:
         self.work = work
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
+        self.leads = False
         # Released when it is done, or when it is its turn to lead.
         self.news = threading.Lock()
         self.news.acquire()

@@ -172,31 +172,32 @@ class Reader:
         realms = self.realms(view, filter.scopes, filter.states)
         if not terms or not realms or (among is not None and not len(among)):
             return []
-        match = any_of(terms)
+        within = ""
         if self._shared(realms):
-            within = any_of(realm_word(realm) for realm in realms)
-            match = f"realm : ({within}) AND ({match})"
+            within = f"realm : ({any_of(realm_word(realm) for realm in realms)}) AND "
         only = ""
         values: list[Any] = []
         if among is not None:
             only, values = "select value from carray(?)", [apsw.carray(among)]
-        elif rare := self._rare(terms):
-            only, values = "select rowid from words where words match ?", [any_of(rare)]
+        elif rare := self._rare(terms, within, limit):
+            only = "select rowid from words where words match ?"
+            values = [f"{within}({any_of(rare)})"]
         # The plus keeps SQLite from asking the full text anew for every single row. bm25()
         # and not rank, which keeps the positions of every match and takes half as long again.
         # The realm restricts; it says nothing about how well a row fits.
         found = self._all(
             "select rowid, bm25(words, 1, 1, 1, 1, 0) as score from words where words match ?"
             f"{f' and +rowid in ({only})' if only else ''} order by score limit ?",
-            (match, *values, limit),
+            (f"{within}({any_of(terms)})", *values, limit),
         )
         return [(num, -score) for num, score in found]
 
-    def _rare(self, terms: Sequence[str]) -> list[str]:
-        """The rarest terms, as long as they are in few rows; none if that saves nothing.
+    def _rare(self, terms: Sequence[str], within: str, limit: int) -> list[str]:
+        """The rarest terms that reach as many rows as are wanted; none if that saves nothing.
 
         Scoring is what takes time. A row that has only common words of a question is not
-        among the best when others have its rare ones.
+        among the best when enough others have its rare ones. Counted within the realms:
+        a word that only others use must not push aside what is here.
         """
         rows = self.word_rows()
         if rows < MANY:
@@ -204,19 +205,21 @@ class Reader:
         if abs(rows - self._counted_at) > rows // 20:
             self._counted_at = rows
             self._counts.clear()
-        for term in terms:
-            if term not in self._counts:
-                self._counts[term] = self._count(
-                    "words where words match ?", values=(any_of([term]),)
-                )
+        counts = {term: self._rows_with(term, within) for term in terms}
         rare: list[str] = []
         reach = 0
-        for term in sorted(terms, key=self._counts.__getitem__):
-            reach += self._counts[term]
-            if rare and reach > rows // 10:
+        for term in sorted(terms, key=counts.__getitem__):
+            if reach >= limit and reach + counts[term] > rows // 10:
                 return rare
+            reach += counts[term]
             rare.append(term)
         return []
+
+    def _rows_with(self, term: str, within: str) -> int:
+        match = f"{within}({any_of([term])})"
+        if match not in self._counts:
+            self._counts[match] = self._count("words where words match ?", values=(match,))
+        return self._counts[match]
 
     def word_rows(self) -> int:
         """How many rows BM25 is counted over: FTS5 keeps it in front of its averages."""
