@@ -1,0 +1,245 @@
+"""Commands for the bank as a whole: statistics, workspaces, traces, files, care."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reasonbank.errors import ConfirmationNeeded, InvalidInput
+from reasonbank.surfaces.shell import Shell, command, confirm, main
+
+
+@command()
+@click.option("--all", "everywhere", is_flag=True, help="Count all workspaces.")
+def stats(shell: Shell, everywhere: bool) -> None:
+    """Show what is in the bank."""
+    with shell.bank() as bank:
+        numbers = bank.statistics(everywhere=everywhere)
+    from reasonbank.surfaces import tables
+
+    shell.show(numbers, lambda: tables.facts("Statistics", numbers))
+
+
+@main.group()
+def workspace() -> None:
+    """List, name, move or delete workspaces."""
+
+
+@command("list", group=workspace)
+def workspace_list(shell: Shell) -> None:
+    """List all workspaces of this bank."""
+    with shell.bank() as bank:
+        places, here = bank.workspaces(), bank.view.workspace
+    from reasonbank.surfaces import tables
+
+    shell.show([tables.plain(p) for p in places], lambda: tables.workspaces(places, here))
+
+
+@command("name", group=workspace)
+@click.argument("id")
+@click.argument("name")
+def workspace_name(shell: Shell, id: str, name: str) -> None:
+    """Give a workspace a name."""
+    from reasonbank.surfaces import tables
+
+    with shell.bank() as bank:
+        place = bank.name_workspace(id, name)
+    shell.show(tables.plain(place), lambda: click.echo(f"{place.id} is now called {name}"))
+
+
+@command("move", group=workspace)
+@click.argument("id")
+@click.argument("path")
+def workspace_move(shell: Shell, id: str, path: str) -> None:
+    """Say that a workspace's directory has moved."""
+    from reasonbank.surfaces import tables
+
+    with shell.bank() as bank:
+        place = bank.move_workspace(id, path)
+    shell.show(tables.plain(place), lambda: click.echo(f"{place.id} is now at {place.path}"))
+
+
+@command("delete", group=workspace)
+@click.argument("id")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def workspace_delete(shell: Shell, id: str, yes: bool) -> None:
+    """Delete a workspace with all that belongs to it."""
+    with shell.bank() as bank:
+        try:
+            bank.delete_workspace(id)
+        except ConfirmationNeeded as warning:
+            confirm(shell, yes, f"{warning}. Go on?")
+        count = bank.delete_workspace(id, confirm=True)
+    value = {"id": id, "memories": count, "message": "Workspace deleted"}
+    shell.show(value, lambda: click.echo(f"Deleted {id} with {count} memories"))
+
+
+@main.group()
+def trace() -> None:
+    """Store, list, show or purge traces of tasks."""
+
+
+@command("store", group=trace)
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+def trace_store(shell: Shell, file: str) -> None:
+    """Store a trace: a JSON object with task, trajectory, outcome and so on."""
+    from reasonbank.model import Trace
+
+    with reading(file) as source, shell.bank() as bank:
+        stored = bank.store_trace(Trace.from_json(source.read()))
+    shell.show({"id": stored.id, "message": "Trace stored"},
+               lambda: click.echo(f"Stored trace {stored.id}"))  # fmt: skip
+
+
+@command("list", group=trace)
+@click.option("--limit", type=int, default=50, show_default=True)
+def trace_list(shell: Shell, limit: int) -> None:
+    """List this workspace's newest traces."""
+    from reasonbank.surfaces import tables
+
+    with shell.bank() as bank:
+        found = bank.traces(limit=limit)
+    shell.show([t.to_json() for t in found], lambda: tables.traces(found))
+
+
+@command("show", group=trace)
+@click.argument("id")
+def trace_show(shell: Shell, id: str) -> None:
+    """Show a trace with its steps."""
+    from reasonbank.surfaces import tables
+
+    with shell.bank() as bank:
+        found = bank.trace(id)
+    shell.show(found.to_json(), lambda: tables.trace(found))
+
+
+@command("purge", group=trace)
+@click.option("--older-than", type=int, required=True, metavar="DAYS")
+def trace_purge(shell: Shell, older_than: int) -> None:
+    """Remove this workspace's old traces; memories learned from them stay."""
+    with shell.bank() as bank:
+        count = bank.purge_traces(older_than_days=older_than)
+    shell.show({"purged": count}, lambda: click.echo(f"Purged {count} traces"))
+
+
+@command("export")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--format", "form", type=click.Choice(["jsonl", "markdown"]),
+              help="[default: by the file's ending]")  # fmt: skip
+@click.option("--only-here", is_flag=True, help="Only this workspace, not the whole bank.")
+def export_(shell: Shell, file: str, form: str | None, only_here: bool) -> None:
+    """Write the bank to a file."""
+    form = form or ("markdown" if file.endswith((".md", ".markdown")) else "jsonl")
+    with shell.bank() as bank, replacing(file) as out:
+        count = bank.export(out, format=form, only_here=only_here)
+    if file != "-":
+        value = {"file": file, "format": form, "count": count}
+        shell.show(value, lambda: click.echo(f"Wrote {count} entries to {file}"))
+
+
+@contextmanager
+def replacing(file: str) -> Iterator[Any]:
+    """Write beside the file and put it in place when it is whole."""
+    if file == "-":
+        yield sys.stdout
+        return
+    part = Path(f"{file}.part")
+    try:
+        with part.open("w", encoding="utf-8") as out:
+            yield out
+        part.replace(file)
+    except OSError as error:
+        raise InvalidInput("file", f"cannot write {file}: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(file: str) -> Iterator[Any]:
+    try:
+        source = sys.stdin if file == "-" else open(file, encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise InvalidInput("file", f"cannot read {file}: {error.strerror}") from None
+    with source:
+        try:
+            yield source
+        except UnicodeDecodeError:
+            raise InvalidInput("file", f"{file} is not UTF-8 text") from None
+
+
+@command("import")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+def import_(shell: Shell, file: str) -> None:
+    """Read a file that `export` wrote, or memories as JSON lines."""
+    from reasonbank.surfaces import tables
+
+    with reading(file) as source, shell.bank() as bank:
+        with tables.progress("Importing", quiet=shell.json) as advance:
+            result = bank.import_(source, advance)
+        with tables.progress("Embedding", quiet=shell.json) as advance:
+            bank.embed_new(advance)
+    shell.show(result, lambda: tables.facts("Imported", result))
+
+
+@command()
+def reindex(shell: Shell) -> None:
+    """Embed every memory with the active model."""
+    from reasonbank.surfaces import tables
+
+    with shell.bank() as bank, tables.progress("Embedding", quiet=shell.json) as advance:
+        result = bank.reindex(advance)
+    shell.show(result, lambda: tables.facts("Reindexed", result))
+
+
+@command()
+@click.option("--rebuild", is_flag=True, help="First make every table anew from the log.")
+def maintain(shell: Shell, rebuild: bool) -> None:
+    """Roll up old evidence, archive what proved useless, purge old traces."""
+    with shell.bank() as bank:
+        if rebuild:
+            bank.rebuild()
+        result = bank.maintain()
+    from reasonbank.surfaces import tables
+
+    shell.show(result, lambda: tables.facts("Maintenance", result))
+
+
+@command()
+def doctor(shell: Shell) -> None:
+    """Find what is wrong, and say the command that repairs it."""
+    from reasonbank.surfaces import tables
+    from reasonbank.surfaces.doctor import examine
+
+    checks = examine(shell.url, shell.workspace)
+    sound = all(check.status != "fail" for check in checks)
+    value = {"healthy": sound, "checks": [tables.plain(check) for check in checks]}
+    shell.show(value, lambda: tables.checks(checks))
+    if not sound:
+        sys.exit(5)
+
+
+@command()
+def demo(shell: Shell) -> None:
+    """Show the learning loop on a bank that is thrown away afterwards."""
+    from reasonbank.surfaces import cards
+    from reasonbank.surfaces.demo import scenes
+    from reasonbank.surfaces.tables import plain
+
+    shown = []
+    for number, scene in enumerate(scenes(), 1):
+        if shell.json:
+            shown.append(plain(scene))
+            continue
+        click.secho(f"\n{number}. {scene.what}", bold=True)
+        for title, before, after in scene.confidence:
+            click.echo(f"   {title}: confidence {before:.3f} → {after:.3f}")
+        if scene.reply is not None:
+            cards.reply(scene.reply, explain=False)
+    if shell.json:
+        click.echo(json.dumps(shown, ensure_ascii=False, indent=2))

@@ -1,0 +1,22 @@
+"""Commands that serve others."""
+
+from __future__ import annotations
+
+import click
+
+from reasonbank.surfaces.shell import Shell, command
+
+
+@command()
+@click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
+              help="core: only search, record and outcome.")  # fmt: skip
+def mcp(shell: Shell, tools: str) -> None:
+    """Serve an agent over standard input and output (MCP).
+
+    A call's workspace is its own parameter, else --workspace, else the client's root, else
+    this directory.
+    """
+    with shell.bank(surface="mcp") as bank:
+        from reasonbank.surfaces.mcp import run_stdio
+
+        run_stdio(bank, tools=tools, roots=shell.workspace is None)

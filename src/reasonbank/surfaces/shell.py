@@ -1,0 +1,133 @@
+"""What all commands share: the options, the bank they open, and how errors end.
+
+Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 3 not found, 4 refused,
+5 storage, 6 embedding. `--json` prints one JSON value, also for errors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reasonbank.errors import ConfirmationNeeded, InvalidInput, ReasonBankError
+
+if TYPE_CHECKING:
+    from reasonbank.bank import Bank
+    from reasonbank.model import JSON
+
+Command = Callable[..., Any]
+
+# One process answers one question: threads of BLAS would cost more than they bring.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+class Shell:
+    def __init__(self) -> None:
+        self.url: str | None = None
+        self.workspace: str | None = None
+        self.json = False
+
+    @contextmanager
+    def bank(self, *, read_only: bool = False, surface: str = "cli") -> Iterator[Bank]:
+        from reasonbank.bank import Bank
+
+        with Bank.open(
+            self.url, workspace=self.workspace, surface=surface, read_only=read_only
+        ) as bank:
+            yield bank
+
+    def show(self, value: Any, human: Callable[[], None]) -> None:
+        if self.json:
+            click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+        else:
+            human()
+
+
+def common(command: Command) -> Command:
+    """The options that may stand before or after the command's name."""
+
+    def take(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+        def callback(context: click.Context, _: click.Parameter, value: Any) -> None:
+            shell = context.ensure_object(Shell)
+            if value:
+                setattr(shell, name, value)
+
+        return callback
+
+    options = (
+        # The settings read REASONBANK_URL; here it would win over a --bank before the command.
+        click.option("--bank", "url", metavar="URL", expose_value=False,
+                     callback=take("url"), help="Where the bank is, e.g. sqlite:///bank.db."),
+        click.option("--workspace", metavar="PATH", expose_value=False,
+                     callback=take("workspace"), help="The project [default: this directory]."),
+        click.option("--json", "as_json", is_flag=True, is_eager=True, expose_value=False,
+                     callback=take("json"), help="Print JSON."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+class Friendly(click.Group):
+    """Turns our errors into a line on stderr and an exit code."""
+
+    def invoke(self, context: click.Context) -> Any:
+        shell = context.ensure_object(Shell)
+        try:
+            return super().invoke(context)
+        except ReasonBankError as error:
+            if shell.json:
+                problem: JSON = {"error": type(error).__name__, "message": str(error)}
+                if isinstance(error, InvalidInput):
+                    problem["field"] = error.field
+                click.echo(json.dumps(problem, ensure_ascii=False))
+            else:
+                click.secho(f"Error: {error}", fg="red", err=True)
+            context.exit(error.exit_code)
+        except click.UsageError as error:
+            if not shell.json:
+                raise
+            problem = {"error": "UsageError", "message": error.format_message()}
+            click.echo(json.dumps(problem, ensure_ascii=False))
+            context.exit(error.exit_code)
+
+
+@click.group(cls=Friendly, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="reasonbank", prog_name="reasonbank")
+@common
+@click.pass_context
+def main(context: click.Context) -> None:
+    """A memory that learns, for LLM agents.
+
+    Search before you act; report afterwards how it went.
+    """
+    context.ensure_object(Shell)
+
+
+def command(name: str | None = None, group: click.Group = main) -> Callable[[Command], Command]:
+    """A subcommand that takes the common options and gets the shell."""
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def run(*args: Any, **options: Any) -> Any:
+            return function(click.get_current_context().find_object(Shell), *args, **options)
+
+        return group.command(name)(common(run))
+
+    return decorate
+
+
+def confirm(shell: Shell, yes: bool, question: str) -> None:
+    if yes:
+        return
+    if shell.json or not sys.stdin.isatty():
+        raise ConfirmationNeeded(f"{question} Say so with --yes")
+    if not click.confirm(question):
+        raise ConfirmationNeeded("nothing was changed")
