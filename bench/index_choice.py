@@ -143,8 +143,7 @@ def faiss_sq8(matrix: Matrix) -> tuple[Search, int]:
 
 def usearch_int8(matrix: Matrix) -> tuple[Search, int]:
     """Its exact scan: the graph takes minutes to build at 100,000 and cannot filter."""
-    from usearch.index import MetricKind
-    from usearch.index import search as scan
+    from usearch.index import MetricKind, search as scan
 
     codes = np.round(matrix * 127 / np.abs(matrix).max()).astype(np.int8)
 

@@ -11,8 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from reasonbank import belief
 from reasonbank.belief import EPOCH_DAY, MODELS, Belief, Standing, Tally, Weights

@@ -5,8 +5,7 @@ import string
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reasonbank import ErrorContext, InvalidInput, Memory, Outcome, Scope, Source, State
 from reasonbank.model import LIMITS, checked, new_id, parse_id

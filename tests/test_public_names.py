@@ -9,16 +9,16 @@ def words(text):
 
 
 PUBLIC = words("""
-    Bank ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter Forgotten
+    Bank ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter Forbidden Forgotten
     Genealogy Hit InvalidInput InvalidSetting Kind Link LinkType Memory NewerBank NotFound Outcome
     ReasonBankError Refused Reply Revision Scope Settings Source State Step StorageError
-    StorageFull Trace Workspace __version__
+    StorageFull TooLarge TooMany Trace Unauthorized Workspace __version__
 """)
 
 METHODS = words("""
     archive close credit delete_workspace embed_new evidence export feedback forget genealogy get
     history import_ link links maintain memories move_workspace name_workspace open outcome
-    purge_traces rebuild recommend record reindex restore search settings stability statistics
+    purge_traces rebuild recommend record reindex restore search seen_by settings stability statistics
     store_trace trace traces undo unlink update within workspaces
 """)
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 import apsw
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from reasonbank import ranking
 from reasonbank.ledger.sqlite_reads import any_of

@@ -140,22 +140,35 @@ class Bank:
     @classmethod
     def _seen_from(cls, core: Core, workspace: str | os.PathLike[str] | None, surface: str) -> Self:
         path = workspace_path(workspace)
-        reading = core.ledger.read()
-        id = reading.workspace_at(digest_of(path)) or digest_of(path)
+        id = core.ledger.read().workspace_at(digest_of(path)) or digest_of(path)
+        view = _view(core, id)
         settings = core.settings
-        team, org = reading.place(id) or (settings.team, settings.org)
-        # A setting that somebody made outranks what the workspace was first stored with.
-        if settings.team != TEAM:
-            team = settings.team
-        if settings.org != ORG:
-            org = settings.org
-        view = View(workspace=id, team=team, org=org)
         author = settings.author or os.environ.get("USER") or os.environ.get("USERNAME") or "local"
         return cls(core, view, path=path, author=author, surface=surface)
 
     def within(self, workspace: str | os.PathLike[str]) -> Bank:
         """The same bank seen from another workspace; neither affects the other."""
-        return self._seen_from(self.core, workspace, self._surface)
+        path = workspace_path(workspace)
+        id = self.core.ledger.read().workspace_at(digest_of(path)) or digest_of(path)
+        return self.seen_by(workspace=id, path=path)
+
+    def seen_by(
+        self,
+        *,
+        workspace: str | None = None,
+        path: str | None = None,
+        author: str | None = None,
+        surface: str | None = None,
+    ) -> Bank:
+        """The same bank for another caller: the id of a workspace, who writes, through what."""
+        view = self.view if workspace is None else _view(self.core, workspace)
+        return Bank(
+            self.core,
+            view,
+            path=self._path if workspace in (None, self.view.workspace) else path,
+            author=author or self._author,
+            surface=surface or self._surface,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -793,6 +806,17 @@ class Bank:
             with self.core.lock:
                 self.core.used[:0] = used
             raise
+
+
+def _view(core: Core, workspace: str) -> View:
+    settings = core.settings
+    team, org = core.ledger.read().place(workspace) or (settings.team, settings.org)
+    # A setting that somebody made outranks what the workspace was first stored with.
+    if settings.team != TEAM:
+        team = settings.team
+    if settings.org != ORG:
+        org = settings.org
+    return View(workspace=workspace, team=team, org=org)
 
 
 def workspace_path(workspace: str | os.PathLike[str] | None) -> str:

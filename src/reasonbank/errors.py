@@ -1,18 +1,24 @@
-"""Everything that ReasonBank raises on purpose.
+"""Everything that ReasonBank raises on purpose, and how each surface says it.
 
-    ReasonBankError
-    ├── InvalidInput          a value was refused; nothing was changed       (exit 2)
-    │   └── InvalidSetting    a setting is unknown or wrong                   (exit 2)
-    ├── NotFound              no such memory, workspace or trace in this view (exit 3)
-    ├── Refused               the operation would break a promise             (exit 4)
-    │   ├── Forgotten         the memory was removed for good
-    │   ├── NewerBank         written by a newer program; left unharmed
-    │   └── ConfirmationNeeded  destructive, and nobody said yes
-    ├── StorageError          the disk or database said no                    (exit 5)
-    │   └── StorageFull       no room left; nothing half-written
-    └── EmbeddingError        the embedding model cannot answer               (exit 6)
+                                                                            exit  HTTP
+    ReasonBankError                                                            1   500
+    ├── InvalidInput          a value was refused; nothing was changed         2   400
+    │   ├── InvalidSetting    a setting is unknown or wrong
+    │   └── TooLarge          more than a limit allows                         2   413
+    ├── NotFound              no such memory, workspace or trace in this view  3   404
+    ├── Refused               the operation would break a promise              4   409
+    │   ├── Forgotten         the memory was removed for good                  4   410
+    │   ├── NewerBank         written by a newer program; left unharmed        4   503
+    │   ├── ConfirmationNeeded  destructive, and nobody said yes
+    │   ├── Unauthorized      no token, or one that is not valid               4   401
+    │   ├── Forbidden         the token does not reach so far                  4   403
+    │   └── TooMany           more calls than the server takes at a time       4   429
+    ├── StorageError          the disk or database said no                     5   503
+    │   └── StorageFull       no room left; nothing half-written               5   507
+    └── EmbeddingError        the embedding model cannot answer                6   503
 
-Messages say what happened, with the value, and what to do next.
+Messages say what happened, with the value, and what to do next. In MCP a tool that
+fails answers with the message; a resource that fails, with ``mcp_code``.
 """
 
 from __future__ import annotations
@@ -20,12 +26,16 @@ from __future__ import annotations
 
 class ReasonBankError(Exception):
     exit_code = 1
+    status = 500
+    mcp_code = -32603
 
 
 class InvalidInput(ReasonBankError):
     """``field`` names what was refused, in the words of the caller."""
 
     exit_code = 2
+    status = 400
+    mcp_code = -32602
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")
@@ -36,33 +46,56 @@ class InvalidSetting(InvalidInput):
     pass
 
 
+class TooLarge(InvalidInput):
+    status = 413
+
+
 class NotFound(ReasonBankError):
     exit_code = 3
+    status = 404
+    mcp_code = -32002
 
 
 class Refused(ReasonBankError):
     exit_code = 4
+    status = 409
+    mcp_code = -32600
 
 
 class Forgotten(Refused):
-    pass
+    status = 410
+    mcp_code = -32002
 
 
 class NewerBank(Refused):
-    pass
+    status = 503
 
 
 class ConfirmationNeeded(Refused):
     pass
 
 
+class Unauthorized(Refused):
+    status = 401
+
+
+class Forbidden(Refused):
+    status = 403
+
+
+class TooMany(Refused):
+    status = 429
+
+
 class StorageError(ReasonBankError):
     exit_code = 5
+    status = 503
 
 
 class StorageFull(StorageError):
-    pass
+    status = 507
 
 
 class EmbeddingError(ReasonBankError):
     exit_code = 6
+    status = 503

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from fault_tools import MEMORY, a_memory, differences, exported, imported, open_bank, projections
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,

@@ -8,8 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from reasonbank.index import local

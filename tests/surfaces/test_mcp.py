@@ -12,8 +12,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import ErrorData, ListRootsResult, Root
 from tests.conftest import Opener

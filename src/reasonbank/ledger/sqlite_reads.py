@@ -400,6 +400,10 @@ class Reader:
         row = self._one("select workspace from paths where digest = ?", (digest,))
         return row[0] if row else None
 
+    def workspace_named(self, name: str) -> str | None:
+        row = self._one("select id from workspaces where name = ?", (name,))
+        return row[0] if row else None
+
     def place(self, workspace: str) -> tuple[str, str] | None:
         row = self._one("select team, org from workspaces where id = ?", (workspace,))
         return (row[0], row[1]) if row else None

@@ -32,6 +32,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.types import InputRequiredResult, ListRootsRequest, ListRootsResult
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
+from reasonbank.access import LOCAL, Caller
 from reasonbank.bank import Bank
 from reasonbank.errors import Forgotten, InvalidInput, NotFound, ReasonBankError
 from reasonbank.surfaces.mcp_tools import CORE, OFFERS, Offer
@@ -67,20 +68,28 @@ class Service:
 
     bank: Bank
     roots: bool
+    caller: Callable[[Call], Caller]
 
 
 Call = Context[Service, Any]
 
 
-def make_server(bank: Bank, *, tools: str = "all", roots: bool = True) -> MCPServer[Service]:
-    """A server over ``bank``, which stays the caller's to close.
+def make_server(
+    bank: Bank,
+    *,
+    tools: str = "all",
+    roots: bool = True,
+    caller: Callable[[Call], Caller] = lambda _: LOCAL,
+) -> MCPServer[Service]:
+    """A server over ``bank``, which stays yours to close.
 
     ``tools`` is ``all`` or ``core``: search, record and outcome, for agents with little room.
+    ``caller`` says who makes a call, and so how far it reaches.
     """
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Service]) -> AsyncIterator[Service]:
-        yield Service(bank=bank, roots=roots)
+        yield Service(bank=bank, roots=roots, caller=caller)
 
     offers = OFFERS.values() if tools == "all" else [OFFERS[name] for name in CORE]
     server = MCPServer(
@@ -216,20 +225,16 @@ async def _in_workspace(
 ) -> T | InputRequiredResult:
     """Run ``work`` on the bank seen from the workspace of this call."""
     service = context.request_context.lifespan_context
-    if workspace and not os.path.isabs(os.path.expanduser(workspace)):
-        raise InvalidInput(
-            "workspace",
-            f"{workspace[:80]!r} is not an absolute path; give the project's full path, or "
-            "leave it out",
-        )
     if not workspace and service.roots:
         found = await _roots(context)
         if isinstance(found, InputRequiredResult):
             return found
         workspace = _directory(found)
 
+    caller = service.caller(context)
+
     def there() -> T:
-        return work(service.bank.within(workspace) if workspace else service.bank)
+        return work(caller.bank(service.bank, workspace))
 
     return await anyio.to_thread.run_sync(there)
 
