@@ -4,8 +4,7 @@ import pytest
 
 from reasonbank import Filter, InvalidInput, Link, LinkType, NotFound, Outcome, Scope
 from reasonbank.events import Event, What, lesson
-from reasonbank.model import new_id
-from reasonbank.surfaces.tables import plain
+from reasonbank.model import new_id, plain
 from reasonbank.testing import a_memory
 from tests.requirement import requirement
 

@@ -244,7 +244,8 @@ def test_the_workspace_is_this_directory_or_the_one_that_is_named(shell, tmp_pat
 # Every operation has a command
 
 ELSEWHERE = {
-    "close": "any", "open": "any", "settings": "doctor", "within": "any", "seen_by": "any", "embed_new": "import",
+    "close": "any", "open": "any", "settings": "doctor", "within": "any", "seen_by": "any",
+    "embed_new": "import",
     "credit": "outcome", "evidence": "show", "links": "show", "unlink": "link", "get": "show",
     "rebuild": "maintain", "statistics": "stats", "memories": "list", "import_": "import",
     "delete_workspace": "workspace", "move_workspace": "workspace", "workspaces": "workspace",

@@ -19,7 +19,7 @@ from tests.conftest import Opener
 from tests.requirement import requirement
 
 from reasonbank.embed.hashed import Hashed
-from reasonbank.surfaces import mcp_tools
+from reasonbank.surfaces import shapes
 from reasonbank.surfaces.mcp import make_server
 from reasonbank.testing.builders import a_memory, a_warning
 
@@ -173,8 +173,8 @@ async def test_the_server_explains_the_loop(plain_bank):
 
 def test_the_shape_of_a_memory_has_every_field_of_a_memory():
     shape = a_warning().to_json()
-    assert set(shape) == set(mcp_tools.StoredMemory.__annotations__)
-    assert set(shape["error_context"]) == set(mcp_tools.StoredError.__annotations__)
+    assert set(shape) == set(shapes.StoredMemory.__annotations__)
+    assert set(shape["error_context"]) == set(shapes.StoredError.__annotations__)
 
 
 # What tools do

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +37,7 @@ def workspace_list(shell: Shell) -> None:
         places, here = bank.workspaces(), bank.view.workspace
     from reasonbank.surfaces import tables
 
-    shell.show([tables.plain(p) for p in places], lambda: tables.workspaces(places, here))
+    shell.show(places, lambda: tables.workspaces(places, here))
 
 
 @command("name", group=workspace)
@@ -46,11 +45,10 @@ def workspace_list(shell: Shell) -> None:
 @click.argument("name")
 def workspace_name(shell: Shell, id: str, name: str) -> None:
     """Give a workspace a name."""
-    from reasonbank.surfaces import tables
 
     with shell.bank() as bank:
         place = bank.name_workspace(id, name)
-    shell.show(tables.plain(place), lambda: click.echo(f"{place.id} is now called {name}"))
+    shell.show(place, lambda: click.echo(f"{place.id} is now called {name}"))
 
 
 @command("move", group=workspace)
@@ -58,11 +56,10 @@ def workspace_name(shell: Shell, id: str, name: str) -> None:
 @click.argument("path")
 def workspace_move(shell: Shell, id: str, path: str) -> None:
     """Say that a workspace's directory has moved."""
-    from reasonbank.surfaces import tables
 
     with shell.bank() as bank:
         place = bank.move_workspace(id, path)
-    shell.show(tables.plain(place), lambda: click.echo(f"{place.id} is now at {place.path}"))
+    shell.show(place, lambda: click.echo(f"{place.id} is now at {place.path}"))
 
 
 @command("delete", group=workspace)
@@ -218,7 +215,7 @@ def doctor(shell: Shell) -> None:
 
     checks = examine(shell.url, shell.workspace)
     sound = all(check.status != "fail" for check in checks)
-    value = {"healthy": sound, "checks": [tables.plain(check) for check in checks]}
+    value = {"healthy": sound, "checks": checks}
     shell.show(value, lambda: tables.checks(checks))
     if not sound:
         sys.exit(5)
@@ -229,17 +226,15 @@ def demo(shell: Shell) -> None:
     """Show the learning loop on a bank that is thrown away afterwards."""
     from reasonbank.surfaces import cards
     from reasonbank.surfaces.demo import scenes
-    from reasonbank.surfaces.tables import plain
 
-    shown = []
+    played = []
     for number, scene in enumerate(scenes(), 1):
+        played.append(scene)
         if shell.json:
-            shown.append(plain(scene))
             continue
         click.secho(f"\n{number}. {scene.what}", bold=True)
         for title, before, after in scene.confidence:
             click.echo(f"   {title}: confidence {before:.3f} → {after:.3f}")
         if scene.reply is not None:
             cards.reply(scene.reply, explain=False)
-    if shell.json:
-        click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+    shell.show(played, lambda: None)

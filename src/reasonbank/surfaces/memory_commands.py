@@ -167,8 +167,8 @@ def show(shell: Shell, id: str) -> None:
     from reasonbank.surfaces import tables
 
     value = memory.to_json() | {
-        "evidence": [tables.plain(e) for e in evidence],
-        "links": [tables.plain(link) for link in links],
+        "evidence": evidence,
+        "links": links,
     }
     shell.show(value, lambda: tables.memory(memory, evidence, links))
 
@@ -216,7 +216,7 @@ def history(shell: Shell, id: str) -> None:
         revisions = bank.history(id)
     from reasonbank.surfaces import tables
 
-    shell.show([tables.plain(r) for r in revisions], lambda: tables.history(revisions))
+    shell.show(revisions, lambda: tables.history(revisions))
 
 
 @command()
@@ -355,4 +355,4 @@ def genealogy(shell: Shell, id: str) -> None:
         tree = bank.genealogy(id)
     from reasonbank.surfaces import tables
 
-    shell.show(tables.plain(tree), lambda: tables.genealogy(tree))
+    shell.show(tree, lambda: tables.genealogy(tree))

@@ -45,7 +45,9 @@ class Shell:
 
     def show(self, value: Any, human: Callable[[], None]) -> None:
         if self.json:
-            click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+            from reasonbank.model import plain
+
+            click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2))
         else:
             human()
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from datetime import datetime
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -33,21 +30,6 @@ def _print(thing: Any) -> None:
 
 def _text(value: str, style: str = "") -> Text:
     return Text(clean(value), style=style)
-
-
-def plain(value: Any) -> Any:
-    """Any of our values as JSON."""
-    if hasattr(value, "to_json"):
-        return value.to_json()
-    if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, Enum) else value
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
