@@ -10,8 +10,8 @@ def words(text):
 
 PUBLIC = words("""
     Bank ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter Forbidden Forgotten
-    Genealogy Hit InvalidInput InvalidSetting Kind Link LinkType Memory NewerBank NotFound Outcome
-    ReasonBankError Refused Reply Revision Scope Settings Source State Step StorageError
+    Genealogy Hit InvalidInput InvalidSetting Kind LeaseLost Link LinkType Memory NewerBank NotFound
+    Outcome ReasonBankError Refused Reply Revision Scope Settings Source State Step StorageError
     StorageFull TooLarge TooMany Trace Unauthorized Workspace __version__
 """)
 

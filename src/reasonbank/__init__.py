@@ -20,8 +20,8 @@ _HOMES = {
     ),
     **dict.fromkeys(
         ("ConfirmationNeeded", "EmbeddingError", "Forbidden", "Forgotten", "InvalidInput",
-         "InvalidSetting", "NewerBank", "NotFound", "ReasonBankError", "Refused", "StorageError",
-         "StorageFull", "TooLarge", "TooMany", "Unauthorized"),
+         "InvalidSetting", "LeaseLost", "NewerBank", "NotFound", "ReasonBankError", "Refused",
+         "StorageError", "StorageFull", "TooLarge", "TooMany", "Unauthorized"),
         "errors",
     ),
 }  # fmt: skip
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Forgotten as Forgotten,
         InvalidInput as InvalidInput,
         InvalidSetting as InvalidSetting,
+        LeaseLost as LeaseLost,
         NewerBank as NewerBank,
         NotFound as NotFound,
         ReasonBankError as ReasonBankError,

@@ -9,6 +9,7 @@
     ├── Refused               the operation would break a promise              4   409
     │   ├── Forgotten         the memory was removed for good                  4   410
     │   ├── NewerBank         written by a newer program; left unharmed        4   503
+    │   ├── LeaseLost         the job was taken over by another worker
     │   ├── ConfirmationNeeded  destructive, and nobody said yes
     │   ├── Unauthorized      no token, or one that is not valid               4   401
     │   ├── Forbidden         the token does not reach so far                  4   403
@@ -69,6 +70,10 @@ class Forgotten(Refused):
 
 class NewerBank(Refused):
     status = 503
+
+
+class LeaseLost(Refused):
+    pass
 
 
 class ConfirmationNeeded(Refused):

@@ -40,6 +40,7 @@ class What(StrEnum):
     LINKED = "link.drawn"
     UNLINKED = "link.removed"
     TRACED = "trace.stored"
+    LEARNED = "trace.learned"
     PURGED = "trace.purged"
     JOINED = "workspace.joined"
     NAMED = "workspace.named"

@@ -495,10 +495,13 @@ def _step(value: Any) -> Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A task, the steps taken, the outcome, and the memories that were used and learned."""
+    """A task, the steps taken, the outcome, and the memories that were used and learned.
+
+    An ``outcome`` of None is not known yet: whoever learns from the trace finds it out.
+    """
 
     task: str
-    outcome: Outcome
+    outcome: Outcome | None = None
     id: str = field(default_factory=new_id)
     trajectory: tuple[Step, ...] = ()
     final_score: float | None = None
@@ -517,7 +520,7 @@ class Trace:
         return {
             "id": self.id,
             "task": self.task,
-            "outcome": str(self.outcome),
+            "outcome": None if self.outcome is None else str(self.outcome),
             "trajectory": steps,
             "final_score": self.final_score,
             "memories_used": list(self.memories_used),
@@ -540,8 +543,37 @@ class Trace:
             data[name] = _strings(data.get(name) or (), name)
         if data.get("created_at") is not None:
             data["created_at"] = _moment(data["created_at"], "created_at")
-        data["outcome"] = choice(Outcome, data.get("outcome"), "outcome")
+        if data.get("outcome") is not None:
+            data["outcome"] = choice(Outcome, data["outcome"], "outcome")
         return cls(**data)
+
+
+class JobState(StrEnum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Work that waits for a worker.
+
+    ``claim`` names the worker that holds it; ``checkpoint`` is what an earlier attempt
+    paid for and the next need not ask again; ``error`` is why the last attempt failed.
+    """
+
+    kind: str
+    subject: str
+    workspace: str
+    id: str = field(default_factory=new_id)
+    state: JobState = JobState.WAITING
+    attempts: int = 0
+    created_at: datetime | None = None
+    due: datetime | None = None
+    claim: str | None = None
+    checkpoint: Mapping[str, Any] | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,7 +190,12 @@ def _check_event(event: Event) -> None:
     parse_id(event.id)
     for name in ("workspace", "origin", "author", "surface"):
         text(getattr(event, name), name, LIMITS.label)
-    if event.what in CHANGES or event.what in (What.FORGOTTEN, What.OBSERVED, What.TRACED):
+    if event.what in CHANGES or event.what in (
+        What.FORGOTTEN,
+        What.OBSERVED,
+        What.TRACED,
+        What.LEARNED,
+    ):
         parse_id(event.subject, "subject")
     match event.what:
         case What.RECORDED:
@@ -219,6 +224,15 @@ def _check_event(event: Event) -> None:
         case What.TRACED:
             checked_trace(Trace.from_json(p["trace"]), LIMITS)
             whole(p["at"], "at", least=0, most=1 << 62)
+        case What.LEARNED:
+            for id in p["ids"]:
+                parse_id(id, "ids")
+            if p.get("outcome") is not None:
+                choice(Outcome, p["outcome"], "outcome")
+            if p.get("score") is not None:
+                share(p["score"], "score")
+            _optional(p, "by", LIMITS.label)
+            _optional(p, "reason", LIMITS.content)
         case What.JOINED | What.NAMED | What.MOVED:
             for name in {"path", "digest", "old_digest", "heir"} & p.keys():
                 _optional(p, name, 4096)
@@ -334,7 +348,7 @@ def checked_trace(trace: Trace, limits: Limits) -> Trace:
         trace,
         id=parse_id(trace.id),
         task=text(trace.task, "task", limits.content),
-        outcome=choice(Outcome, trace.outcome, "outcome"),
+        outcome=None if trace.outcome is None else choice(Outcome, trace.outcome, "outcome"),
         final_score=None if trace.final_score is None else share(trace.final_score, "final_score"),
         memories_used=tuple(parse_id(i, "memories_used") for i in trace.memories_used),
         memories_learned=tuple(parse_id(i, "memories_learned") for i in trace.memories_learned),

@@ -16,7 +16,11 @@ def first(db: apsw.Connection) -> None:
     db.execute(_FIRST)
 
 
-STEPS: list[Callable[[apsw.Connection], None]] = [first]
+def jobs(db: apsw.Connection) -> None:
+    db.execute(_JOBS)
+
+
+STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs]
 
 _FIRST = """
 create table meta (key text primary key, value text not null) without rowid;
@@ -135,4 +139,23 @@ create table workspaces (
     id text primary key, path text, name text unique, team text not null, org text not null
 ) without rowid;
 create table paths (digest text primary key, workspace text not null) without rowid;
+"""
+
+# Work that waits for a worker: not in the log, for another bank has its own to do.
+_JOBS = """
+create table jobs (
+    id text primary key,
+    kind text not null,
+    subject text not null,
+    workspace text not null,
+    state text not null,
+    attempts integer not null,
+    created_at integer not null,
+    due integer not null, -- when it may be claimed: the end of a pause, or of a lease
+    claim text,
+    checkpoint text,
+    error text
+) without rowid;
+create index jobs_due on jobs (due) where state in ('waiting', 'running');
+create index jobs_workspace on jobs (workspace, state);
 """

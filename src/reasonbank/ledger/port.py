@@ -12,6 +12,8 @@ from reasonbank.events import Event, memory_of
 from reasonbank.model import (
     JSON,
     Evidence,
+    Job,
+    JobState,
     Limits,
     Link,
     Memory,
@@ -174,12 +176,69 @@ class Candidates:
     allowed: Sequence[bool]
 
 
+LEASE = 60_000_000
+"""Microseconds that a worker holds a job without saying so again."""
+LONGEST_PAUSE = 3_600_000_000
+"""Microseconds; no failed job waits longer for its next attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDepth:
+    """``oldest`` is when the oldest job that is not done was queued."""
+
+    waiting: int
+    running: int
+    dead: int
+    oldest: int | None
+
+
+class QueueReading(Protocol):
+    def job(self, id: str) -> Job | None: ...
+    def jobs(self, workspace: str | None, states: Sequence[JobState], limit: int) -> list[Job]:
+        """The newest first."""
+
+    def due(self, now: int, kinds: Sequence[str]) -> bool:
+        """Whether a claim would find anything."""
+
+    def depth(self, workspace: str | None) -> QueueDepth: ...
+
+
+class QueueWriting(QueueReading, Protocol):
+    """Jobs change in the transaction of what they cause, so neither is without the other.
+
+    Requirements: what a claim held and lost, by time or to another worker, it can no
+    longer change (``LeaseLost``, and with it all of that transaction).
+    """
+
+    def enqueue(self, job: Job, now: int) -> bool:
+        """False if a job of this id is known already, done or not."""
+
+    def claim(
+        self, worker: str, now: int, limit: int, max_attempts: int, kinds: Sequence[str]
+    ) -> list[Job]:
+        """Take jobs that are due, or whose worker fell silent; each claim is an attempt."""
+
+    def hold(self, job: Job, until: int) -> None: ...
+    def checkpoint(self, job: Job, value: JSON) -> None: ...
+    def finish(self, job: Job) -> None: ...
+    def fail(self, job: Job, error: str, due: int | None) -> None:
+        """Try again when it is due; with None, never."""
+
+    def retry(self, id: str, now: int) -> None: ...
+    def drop(self, id: str) -> None: ...
+    def drop_all(self, workspace: str) -> None: ...
+    def drop_done(self, before: int) -> int: ...
+
+
 class Reading(Protocol):
     """A consistent look at the ledger.
 
     Requirements: nothing outside the view is ever returned, and an empty view sees
     nothing; memories come without confidence, which the caller folds.
     """
+
+    @property
+    def queue(self) -> QueueReading: ...
 
     def row(self, view: View, id: str) -> Row | None: ...
     def rows(self, view: View, nums: Sequence[int]) -> list[Row]: ...
@@ -248,6 +307,9 @@ class Reading(Protocol):
 
 class Writing(Reading, Protocol):
     """One transaction: all of it happens, or nothing."""
+
+    @property
+    def queue(self) -> QueueWriting: ...
 
     def stamp(self) -> int:
         """The time of the next event: later than every event seen so far."""

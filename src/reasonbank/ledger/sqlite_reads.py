@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ import apsw
 from reasonbank.belief import Tally
 from reasonbank.events import CHANGES, Event, What
 from reasonbank.ledger.port import STANDING, Candidates, Filter, Row
-from reasonbank.ledger.sqlite_errors import in_words
+from reasonbank.ledger.sqlite_jobs import SQLiteQueue
+from reasonbank.ledger.sqlite_rows import Rows
 from reasonbank.model import (
     JSON,
     Evidence,
@@ -21,6 +23,7 @@ from reasonbank.model import (
     Link,
     LinkType,
     Memory,
+    Outcome,
     Scope,
     State,
     Trace,
@@ -44,27 +47,18 @@ MANY = 2_000
 _EVENT = "id, what, subject, workspace, at, origin, author, surface, payload"
 
 
-class Reader:
+class Reader(Rows):
     def __init__(self, db: apsw.Connection) -> None:
-        self._db = db
+        super().__init__(db)
         self._realms: dict[str, int | None] = {}
         self._keys: dict[int, str] = {}
         self._newest_realm = 0
         self._counts: dict[str, int] = {}
         self._counted_at = 0
 
-    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        try:
-            return self._db.execute(sql, values).fetchall()
-        except apsw.Error as error:
-            raise in_words(error, self._db.filename) from None
-
-    def _one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        try:
-            row: tuple[Any, ...] | None = self._db.execute(sql, values).fetchone()
-        except apsw.Error as error:
-            raise in_words(error, self._db.filename) from None
-        return row
+    @property
+    def queue(self) -> SQLiteQueue:
+        return SQLiteQueue(self._db)
 
     def realms(
         self, view: View, scopes: Sequence[Scope], states: Sequence[State]
@@ -376,7 +370,30 @@ class Reader:
             " where traces.id = ? and traces.workspace = ?",
             (id, view.workspace),
         )
-        return Trace.from_json(json.loads(row[0])["trace"]) if row else None
+        return self._trace(row[0]) if row else None
+
+    def _trace(self, payload: str) -> Trace:
+        """A trace, with what was found out about it since it was stored."""
+        trace = Trace.from_json(json.loads(payload)["trace"])
+        for (told,) in self._all(
+            "select payload from events where subject = ? and what = ? and payload != ''"
+            " order by at, origin, id",
+            (trace.id, What.LEARNED),
+        ):
+            found = json.loads(told)
+            learned = dict.fromkeys((*trace.memories_learned, *found["ids"]))
+            trace = replace(trace, memories_learned=tuple(learned))
+            if trace.outcome is None and found.get("outcome"):
+                judged = {name: found[name] for name in ("by", "reason") if found.get(name)}
+                trace = replace(
+                    trace,
+                    outcome=Outcome(found["outcome"]),
+                    final_score=found.get("score")
+                    if trace.final_score is None
+                    else trace.final_score,
+                    metadata={**trace.metadata, "judged": judged},
+                )
+        return trace
 
     def traces(self, view: View, limit: int) -> list[Trace]:
         found = self._all(
@@ -384,7 +401,7 @@ class Reader:
             " where traces.workspace = ? order by traces.at desc limit ?",
             (view.workspace, limit),
         )
-        return [Trace.from_json(json.loads(row[0])["trace"]) for row in found]
+        return [self._trace(row[0]) for row in found]
 
     def traces_before(self, view: View, at: int) -> list[str]:
         found = self._all(

@@ -424,6 +424,8 @@ class Writer(Reader):
             self._drop_tags(num, text)
             for table in ("memories", "evidence", "tally"):
                 self._db.execute(f"delete from {table} where num = ?", (num,))
+        # What a model answered, to be stored: it may well say the same again.
+        self._db.execute("update jobs set checkpoint = null where checkpoint is not null")
         self._bury(id, event.at)
         self._db.execute("delete from links where source = ?1 or target = ?1", (id,))
         self._db.execute("delete from kin where child = ?", (id,))
@@ -440,23 +442,25 @@ class Writer(Reader):
         texts = {text for memory in versions for text in _texts_of(memory)}
         lines = {line.strip() for text in texts for line in text.splitlines()}
         quotes = sorted(texts | {line for line in lines if len(line) >= QUOTED}, key=len)[::-1]
+        wanted = json.dumps([_in_json(q) for q in quotes if len(q) >= QUOTED])
         for seq, payload in self._all(
-            "select seq, payload from events where what = ? and (instr(payload, ?)"
+            "select seq, payload from events where what in (?, ?) and (instr(payload, ?)"
             " or exists (select 1 from json_each(?) where instr(payload, value)))",
-            (What.TRACED, id, json.dumps([_in_json(q) for q in quotes if len(q) >= QUOTED])),
+            (What.TRACED, What.LEARNED, id, wanted),
         ):
             told = json.loads(payload)
-            for name in ("task", "trajectory", "metadata"):
-                if name in told["trace"]:
-                    told["trace"][name] = _without(quotes, told["trace"][name])
+            part = told.get("trace", told)
+            for name in ("task", "trajectory", "metadata", "reason"):
+                if name in part:
+                    part[name] = _without(quotes, part[name])
             self._db.execute("update events set payload = ? where seq = ?", (encode(told), seq))
 
     def _purged(self, event: Event) -> None:
         ids = json.dumps(event.payload["ids"])
         self._db.execute(
-            "update events set payload = '' where what = ?"
+            "update events set payload = '' where what in (?, ?)"
             " and subject in (select value from json_each(?))",
-            (What.TRACED, ids),
+            (What.TRACED, What.LEARNED, ids),
         )
         self._db.execute("delete from traces where id in (select value from json_each(?))", (ids,))
 
@@ -523,6 +527,7 @@ class Writer(Reader):
             " and event in (select seq from events where payload = '')",
             (id,),
         )
+        self.queue.drop_all(id)
         again = "select 1 from events where subject = ? and what = ? and at > ?"
         if self._one(again, (id, What.JOINED, event.at)) is None:
             for table, column in (("weights", "workspace"), ("paths", "workspace"),

@@ -1,0 +1,1 @@
+"""What turns sessions into memories."""

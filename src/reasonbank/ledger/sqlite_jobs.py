@@ -1,0 +1,149 @@
+"""The queue in the SQLite ledger: part of the same transactions as all else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from reasonbank.errors import LeaseLost, NotFound, Refused
+from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, QueueDepth
+from reasonbank.ledger.sqlite_rows import Rows
+from reasonbank.model import JSON, Job, JobState, from_micros
+
+_JOB = "id, kind, subject, workspace, state, attempts, created_at, due, claim, checkpoint, error"
+_OPEN = "state in ('waiting', 'running')"
+# A lease or pause that ends later than any could was written before the clock was set back.
+_HORIZON = 2 * max(LEASE, LONGEST_PAUSE)
+
+
+class SQLiteQueue(Rows):
+    """The part that writes is only valid inside a transaction of its ledger."""
+
+    def job(self, id: str) -> Job | None:
+        row = self._one(f"select {_JOB} from jobs where id = ?", (id,))
+        return _job(row) if row else None
+
+    def jobs(self, workspace: str | None, states: Sequence[JobState], limit: int) -> list[Job]:
+        where = f"state in ({','.join('?' * len(states))})"
+        values: list[Any] = [*states]
+        if workspace is not None:
+            where += " and workspace = ?"
+            values.append(workspace)
+        found = self._all(
+            f"select {_JOB} from jobs where {where} order by created_at desc, id desc limit ?",
+            [*values, limit],
+        )
+        return [_job(row) for row in found]
+
+    def due(self, now: int, kinds: Sequence[str]) -> bool:
+        ready, values = _ready(now, kinds)
+        return self._one(f"select 1 from jobs where {ready} limit 1", values) is not None
+
+    def depth(self, workspace: str | None) -> QueueDepth:
+        where = "1" if workspace is None else "workspace = ?"
+        values = () if workspace is None else (workspace,)
+        counts = dict(
+            self._all(f"select state, count(*) from jobs where {where} group by 1", values)
+        )
+        oldest = self._one(f"select min(created_at) from jobs where {where} and {_OPEN}", values)
+        return QueueDepth(
+            waiting=counts.get("waiting", 0),
+            running=counts.get("running", 0),
+            dead=counts.get("dead", 0),
+            oldest=oldest[0] if oldest else None,
+        )
+
+    def enqueue(self, job: Job, now: int) -> bool:
+        return bool(
+            self._all(
+                "insert into jobs (id, kind, subject, workspace, state, attempts, created_at, due)"
+                " values (?, ?, ?, ?, 'waiting', 0, ?, ?) on conflict do nothing returning 1",
+                (job.id, job.kind, job.subject, job.workspace, now, now),
+            )
+        )
+
+    def claim(
+        self, worker: str, now: int, limit: int, max_attempts: int, kinds: Sequence[str]
+    ) -> list[Job]:
+        ready, values = _ready(now, kinds)
+        # Whoever held it has had its last attempt, and did not live to say what went wrong.
+        self._all(
+            "update jobs set state = 'dead', claim = null, error = coalesce(error, ?)"
+            f" where {ready} and attempts >= ?",
+            ("every worker that took it ended before it was done", *values, max_attempts),
+        )
+        found = self._all(
+            "update jobs set state = 'running', claim = ?, due = ?, attempts = attempts + 1"
+            f" where id in (select id from jobs where {ready} order by due, id limit ?)"
+            f" returning {_JOB}",
+            (worker, now + LEASE, *values, limit),
+        )
+        return sorted(map(_job, found), key=lambda job: job.id)
+
+    def hold(self, job: Job, until: int) -> None:
+        self._held(job, "due = ?", until)
+
+    def checkpoint(self, job: Job, value: JSON) -> None:
+        self._held(job, "checkpoint = ?", json.dumps(value, ensure_ascii=False))
+
+    def finish(self, job: Job) -> None:
+        self._held(job, "state = 'done', claim = null, checkpoint = null, error = ?", None)
+
+    def fail(self, job: Job, error: str, due: int | None) -> None:
+        if due is None:
+            self._held(job, "state = 'dead', claim = null, error = ?", error)
+        else:
+            self._held(job, f"state = 'waiting', claim = null, due = {due}, error = ?", error)
+
+    def _held(self, job: Job, change: str, value: Any) -> None:
+        """Change a job that this claim still holds; whoever lost it changes nothing."""
+        if not self._all(
+            f"update jobs set {change} where id = ? and claim = ? and attempts = ? returning 1",
+            (value, job.id, job.claim, job.attempts),
+        ):
+            raise LeaseLost(f"job {job.id} is held by another worker now")
+
+    def retry(self, id: str, now: int) -> None:
+        self._not_running(
+            id,
+            "update jobs set state = 'waiting', attempts = 0, due = ?, error = null, claim = null"
+            " where id = ? and state != 'running' returning 1",
+            (now, id),
+        )
+
+    def drop(self, id: str) -> None:
+        self._not_running(
+            id, "delete from jobs where id = ? and state != 'running' returning 1", (id,)
+        )
+
+    def _not_running(self, id: str, sql: str, values: Sequence[Any]) -> None:
+        if self._all(sql, values):
+            return
+        if self.job(id) is None:
+            raise NotFound(f"there is no job {id}; `reasonbank queue list` shows all")
+        raise Refused(f"job {id} is running now; wait until it has ended")
+
+    def drop_all(self, workspace: str) -> None:
+        self._all("delete from jobs where workspace = ?", (workspace,))
+
+    def drop_done(self, before: int) -> int:
+        return len(
+            self._all(
+                "delete from jobs where state = 'done' and created_at < ? returning 1", (before,)
+            )
+        )
+
+
+def _ready(now: int, kinds: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
+    marks = ",".join("?" * len(kinds))
+    return f"{_OPEN} and (due <= ? or due > ?) and kind in ({marks})", (now, now + _HORIZON, *kinds)
+
+
+def _job(row: Sequence[Any]) -> Job:
+    id, kind, subject, workspace, state, attempts, created, due, claim, checkpoint, error = row
+    return Job(
+        id=id, kind=kind, subject=subject, workspace=workspace, state=JobState(state),
+        attempts=attempts, created_at=from_micros(created), due=from_micros(due), claim=claim,
+        checkpoint=json.loads(checkpoint) if checkpoint else None, error=error,
+    )  # fmt: skip
