@@ -37,6 +37,8 @@ from reasonbank.model import (
     JSON,
     Evidence,
     Genealogy,
+    Job,
+    JobState,
     Kind,
     Link,
     LinkType,
@@ -50,6 +52,7 @@ from reasonbank.model import (
     Workspace,
     checked,
     choice,
+    derived_id,
     from_micros,
     new_id,
     parse_id,
@@ -356,19 +359,26 @@ class Bank:
             session = text(session, "session", limits.label)
         if comment is not None:
             comment = text(comment, "comment", limits.comment, blank=True)
-        key = evidence_key(id, kind, rater, session or new_id())
 
         def work(txn: Writing) -> Memory:
-            self._row(txn, id)
-            if txn.observed(key) is not positive:
-                payload = {
-                    "kind": str(kind), "positive": positive, "session": session,
-                    "rater": self._author, "comment": comment, "key": key.hex(),
-                }  # fmt: skip
-                self._append(txn, What.OBSERVED, id, payload)
+            self._note(txn, id, kind, positive, session, rater, comment)
             return self._memory(txn, self._row(txn, id))
 
         return self._write(work)
+
+    def _note(
+        self, txn: Writing, id: str, kind: Kind, positive: bool, session: str | None,
+        rater: str = "", comment: str | None = None,
+    ) -> None:  # fmt: skip
+        """Write an observation down, unless it is known already."""
+        self._row(txn, id)
+        key = evidence_key(id, kind, rater, session or new_id())
+        if txn.observed(key) is not positive:
+            payload = {
+                "kind": str(kind), "positive": positive, "session": session,
+                "rater": self._author, "comment": comment, "key": key.hex(),
+            }  # fmt: skip
+            self._append(txn, What.OBSERVED, id, payload)
 
     # Reading
 
@@ -559,18 +569,18 @@ class Bank:
 
         trace = checked_trace(trace, self.settings.limits)
 
-        def work(txn: Writing) -> Trace:
-            if txn.trace(self.view, trace.id) is not None:
-                raise Refused(f"trace {trace.id} is stored already")
-            self._join(txn)
-            at = txn.stamp()
-            stored = replace(trace, created_at=trace.created_at or from_micros(at))
-            assert stored.created_at is not None
-            payload = {"trace": stored.to_json(), "at": to_micros(stored.created_at)}
-            self._append(txn, What.TRACED, stored.id, payload, at=at)
-            return stored
+        return self._write(lambda txn: self._store_trace(txn, trace))
 
-        return self._write(work)
+    def _store_trace(self, txn: Writing, trace: Trace) -> Trace:
+        if txn.trace(self.view, trace.id) is not None:
+            raise Refused(f"trace {trace.id} is stored already")
+        self._join(txn)
+        at = txn.stamp()
+        stored = replace(trace, created_at=trace.created_at or from_micros(at))
+        assert stored.created_at is not None
+        payload = {"trace": stored.to_json(), "at": to_micros(stored.created_at)}
+        self._append(txn, What.TRACED, stored.id, payload, at=at)
+        return stored
 
     def trace(self, id: str) -> Trace:
         found = self.core.ledger.read().trace(self.view, parse_id(id))
@@ -597,6 +607,56 @@ class Bank:
         if count:
             self.core.ledger.scrub()
         return count
+
+    # Sessions to learn from
+
+    def distil(self, session: Trace) -> Job:
+        """Store a finished session and queue it to be learned from; no model is waited for.
+
+        The same session twice is queued once. ``reasonbank worker``, or the worker inside
+        a server, does the learning.
+        """
+        from reasonbank.transfer import checked_trace
+
+        trace = checked_trace(session, self.settings.limits)
+        job = Job(
+            id=derived_id("distil", self.view.workspace, trace.id),
+            kind="distil",
+            subject=trace.id,
+            workspace=self.view.workspace,
+        )
+
+        def work(txn: Writing) -> Job:
+            if txn.trace(self.view, trace.id) is None:
+                self._store_trace(txn, trace)
+            txn.queue.enqueue(job, self.core.clock())
+            return txn.queue.job(job.id) or job
+
+        return self._write(work)
+
+    def jobs(self, *, state: JobState | str | None = None, limit: int = 50) -> list[Job]:
+        """This workspace's jobs, newest first."""
+        states = tuple(JobState) if state is None else (choice(JobState, state, "state"),)
+        return self.core.ledger.read().queue.jobs(
+            self.view.workspace, states, whole(limit, "limit", least=1, most=100_000)
+        )
+
+    def retry_job(self, id: str) -> Job:
+        """Give a job that failed for good its attempts anew."""
+        return self._job(id, lambda txn: txn.queue.retry(parse_id(id), self.core.clock()))
+
+    def drop_job(self, id: str) -> Job:
+        return self._job(id, lambda txn: txn.queue.drop(parse_id(id)))
+
+    def _job(self, id: str, change: Callable[[Writing], None]) -> Job:
+        def work(txn: Writing) -> Job:
+            job = txn.queue.job(parse_id(id))
+            if job is None or job.workspace != self.view.workspace:
+                raise NotFound(f"there is no job {id} here; `reasonbank queue list` shows all")
+            change(txn)
+            return txn.queue.job(job.id) or job
+
+        return self._write(work)
 
     # Workspaces
 

@@ -114,8 +114,9 @@ class Event:
 _LESSON = (
     "title", "description", "content", "outcome", "error_context", "parents", "tags",
     "difficulty", "domain", "task_type", "agent", "scope", "source", "source_session",
+    "source_span",
 )  # fmt: skip
-REVISABLE = frozenset(_LESSON) - {"parents", "source", "source_session", "scope"}
+REVISABLE = frozenset(_LESSON) - {"parents", "source", "source_session", "source_span", "scope"}
 
 
 def lesson(memory: Memory) -> JSON:
@@ -227,6 +228,8 @@ def memory_of(lesson: JSON, **known: Any) -> Memory:
         fields["tags"] = tuple(fields["tags"])
     if "parents" in fields:
         fields["parents"] = tuple(fields["parents"])
+    if "source_span" in fields:
+        fields["source_span"] = tuple(fields["source_span"])
     if "error_context" in fields:
         fields["error_context"] = ErrorContext(**fields["error_context"])
     return Memory(**fields, **known)

@@ -84,6 +84,13 @@ def new_id() -> str:
     return f"{digits[:8]}-{digits[8:12]}-7{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
+def derived_id(*parts: str) -> str:
+    """A UUIDv5: the same parts always give the same id, so that a replay adds nothing."""
+    import uuid
+
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, "\0".join(parts)))
+
+
 _CANONICAL = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
 
@@ -150,6 +157,8 @@ class Memory:
     scope: Scope = Scope.PROJECT
     source: Source = Source.EXPLICIT
     source_session: str | None = None
+    source_span: tuple[int, int] | None = None
+    """The first and the last step of the trace that it was learned from."""
 
     confidence: float | None = None
     usage_count: int = 0
@@ -170,6 +179,7 @@ class Memory:
         result = {f.name: getattr(self, f.name) for f in fields(self)}
         result["tags"] = list(self.tags)
         result["parents"] = list(self.parents)
+        result["source_span"] = list(self.source_span) if self.source_span else None
         result["error_context"] = self.error_context.to_json() if self.error_context else None
         for name in ("created_at", "last_used"):
             result[name] = moment.isoformat() if (moment := result[name]) else None
@@ -196,6 +206,8 @@ class Memory:
                 data[name] = _moment(data[name], name)
         if data.get("error_context") is not None:
             data["error_context"] = _error_context(data["error_context"])
+        if data.get("source_span") is not None:
+            data["source_span"] = _span(data["source_span"])
         return cls(**data)
 
     def format_for_prompt(self) -> str:
@@ -333,6 +345,15 @@ def _moment(value: object, name: str) -> datetime:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
 
 
+def _span(value: object) -> tuple[int, int]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise InvalidInput("source_span", "must be two numbers: the first and the last step")
+    first, last = (whole(n, "source_span", least=0, most=1_000_000_000) for n in value)
+    if first > last:
+        raise InvalidInput("source_span", f"begins at {first}, after its end at {last}")
+    return first, last
+
+
 _NEEDED_OF_ERROR = ("error_type", "failure_pattern", "corrective_guidance")
 
 
@@ -377,6 +398,7 @@ def checked(memory: Memory, limits: Limits = LIMITS) -> Memory:
         task_type=label("task_type"),
         agent=label("agent"),
         source_session=label("source_session"),
+        source_span=None if memory.source_span is None else _span(memory.source_span),
         error_context=_checked_error(memory.error_context, limits),
     )
 

@@ -61,6 +61,18 @@ class BeliefSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Learn:
+    reasoner: str = "auto"
+    """Who learns from sessions: model, agent (the one that calls) or rules. auto is model where
+    one is set, else rules."""
+    workers: int = 2
+    attempts: int = 5
+    """So often a job is tried before it is put aside."""
+    duplicate: float = 0.9
+    """From this cosine on, a lesson is one that is stored already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     url: str = ""
     org: str = ORG
@@ -71,21 +83,25 @@ class Settings:
     embed: Embed = field(default_factory=Embed)
     search: Search = field(default_factory=Search)
     belief: BeliefSettings = field(default_factory=BeliefSettings)
+    learn: Learn = field(default_factory=Learn)
     limits: Limits = field(default_factory=Limits)
 
 
 CHOICES = {
     "embed.model": ("minilm", "hashed"),
     "belief.model": ("bayesian", "additive", "safla"),
+    "learn.reasoner": ("auto", "model", "agent", "rules"),
 }
 SHARES = {
     "search.similarity", "search.recency", "search.error_match", "search.diversity",
     "search.project", "search.team", "search.org", "belief.prune_below", "belief.inject_above",
+    "learn.duplicate",
 }  # fmt: skip
 LEAST = {
     "search.limit": 1, "search.pool": 10, "search.half_life_days": 0.01, "search.threshold": -1,
     "belief.half_life_days": 30, "belief.roll_up_days": 30,
-    "embed.cache_size": 0, "embed.cache_seconds": 0, "trace_days": 0,
+    "embed.cache_size": 0, "embed.cache_seconds": 0, "trace_days": 0, "learn.workers": 1,
+    "learn.attempts": 1,
 }  # fmt: skip
 
 

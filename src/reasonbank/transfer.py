@@ -26,6 +26,7 @@ from reasonbank.model import (
     Trace,
     checked,
     choice,
+    derived_id,
     parse_id,
     share,
     text,
@@ -298,10 +299,7 @@ def _import_memories(
 
 
 def _id_of(bank: Bank, value: JSON) -> str:
-    import uuid
-
-    text = json.dumps([bank.view.workspace, value], sort_keys=True)
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, text))
+    return derived_id(json.dumps([bank.view.workspace, value], sort_keys=True))
 
 
 def _export_markdown(bank: Bank, file: IO[str]) -> int:

@@ -94,6 +94,7 @@ class StoredMemory(TypedDict):
     scope: str
     source: str
     source_session: str | None
+    source_span: list[int] | None
     confidence: float | None
     usage_count: int
     state: str

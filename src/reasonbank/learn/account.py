@@ -1,0 +1,49 @@
+"""A trace as text for a model: numbered steps, within a budget, without our own echo."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from reasonbank.model import Step, Trace
+
+BUDGET = 60_000
+"""Characters; about 15,000 tokens."""
+STEP = 4_000
+# What was recalled into a session must not be learned from it again.
+_ECHO = re.compile(r"<memory\s[^>]{0,200}>.*?(?:</memory>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def without_echo(text: str) -> str:
+    return _ECHO.sub("[recalled memory]", text)
+
+
+def cut(text: str, most: int) -> str:
+    """The head and the tail of ``text``; what is left out is said."""
+    if len(text) <= most:
+        return text
+    head = most * 2 // 3
+    tail = most - head
+    return f"{text[:head]}\n[… {len(text) - most:,} characters left out …]\n{text[-tail:]}"
+
+
+def account(trace: Trace, *, budget: int = BUDGET) -> str:
+    """The end of a record says how it ended, and the beginning what it was about."""
+    steps = [_told(number, step) for number, step in enumerate(trace.trajectory, 1)]
+    record = cut("\n\n".join(steps), budget)
+    known = f"\n\nFinal score: {trace.final_score}" if trace.final_score is not None else ""
+    return (
+        f"<task>\n{cut(without_echo(trace.task), STEP)}\n</task>\n\n"
+        f"<record>\n{record}\n</record>{known}"
+    )
+
+
+def _told(number: int, step: Step) -> str:
+    parts = [f"[step {number}] {cut(without_echo(step.action), STEP)}"]
+    if step.content:
+        parts.append(cut(without_echo(step.content), STEP))
+    if step.score is not None:
+        parts.append(f"score: {json.dumps(step.score)}")
+    if step.feedback:
+        parts.append(f"feedback: {cut(without_echo(step.feedback), STEP)}")
+    return "\n".join(parts)

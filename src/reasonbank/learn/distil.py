@@ -1,0 +1,127 @@
+"""From a finished session to memories: what a model is asked, and what its answer becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reasonbank.learn.account import BUDGET, account
+from reasonbank.learn.prompts import prompt
+from reasonbank.llm.port import Message, Model, system, user
+from reasonbank.model import JSON, LIMITS, ErrorContext, Memory, Outcome, Source, Trace
+
+MOST = 3
+MOST_BY_CONTRAST = 5
+# After the paper: different sessions should not be read in one and the same way.
+TEMPERATURE = 1.0
+
+
+def _text(most: int) -> JSON:
+    return {"type": "string", "minLength": 1, "maxLength": most}
+
+
+_LESSON: JSON = {
+    "title": _text(LIMITS.title),
+    "description": _text(LIMITS.description),
+    "content": _text(LIMITS.content),
+    "tags": {"type": "array", "items": _text(LIMITS.tag), "maxItems": 5},
+}
+_SPAN: JSON = {
+    "first_step": {"type": "integer", "minimum": 1},
+    "last_step": {"type": "integer", "minimum": 1},
+}
+_ERROR: JSON = {
+    "error_type": _text(LIMITS.error_type),
+    "failure_pattern": _text(LIMITS.error_text),
+    "corrective_guidance": _text(LIMITS.error_text),
+}
+
+
+def _schema(fields: JSON, optional: JSON, most: int) -> JSON:
+    lesson = {
+        "type": "object",
+        "properties": fields | optional,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"memories": {"type": "array", "items": lesson, "maxItems": most}},
+        "required": ["memories"],
+        "additionalProperties": False,
+    }
+
+
+def schema_of(outcome: Outcome, most: int = MOST) -> JSON:
+    """What an answer must look like; a warning says how to recognise what it warns of."""
+    error = {} if outcome is Outcome.SUCCESS else _ERROR
+    return _schema(_LESSON | _SPAN | error, {}, most)
+
+
+CONTRAST = _schema(
+    _LESSON
+    | {
+        "outcome": {"type": "string", "enum": ["success", "failure"]},
+        "attempts": {"type": "array", "items": {"type": "integer", "minimum": 1}, "maxItems": 32},
+    },
+    _ERROR,
+    MOST_BY_CONTRAST,
+)
+
+
+def question(trace: Trace, outcome: Outcome, most: int = MOST) -> list[Message]:
+    """Something that went half well has more to warn of than to recommend."""
+    form = "success" if outcome is Outcome.SUCCESS else "failure"
+    return [system(prompt(form).format(most=most)), user(account(trace))]
+
+
+async def distil(model: Model, trace: Trace, outcome: Outcome) -> Any:
+    """The model's answer, valid by the schema; ``memories`` makes memories of it."""
+    reply = await model.complete(
+        question(trace, outcome), schema=schema_of(outcome), temperature=TEMPERATURE
+    )
+    return reply.value
+
+
+async def contrast(model: Model, attempts: Sequence[Trace]) -> list[Memory]:
+    """What made the difference between several attempts at one task."""
+    each = BUDGET // max(1, len(attempts))
+    told = [
+        f'<attempt number="{number}" outcome="{trace.outcome or "unknown"}">\n'
+        f"{account(trace, budget=each)}\n</attempt>"
+        for number, trace in enumerate(attempts, 1)
+    ]
+    form = prompt("contrast").format(most=MOST_BY_CONTRAST)
+    reply = await model.complete(
+        [system(form), user("\n\n".join(told))], schema=CONTRAST, temperature=TEMPERATURE
+    )
+    return [
+        _memory(lesson, Outcome(lesson["outcome"]), attempts[0])
+        for lesson in reply.value["memories"]
+    ]
+
+
+def memories(answer: Any, trace: Trace, outcome: Outcome) -> list[Memory]:
+    kept = Outcome.SUCCESS if outcome is Outcome.SUCCESS else Outcome.FAILURE
+    return [_memory(lesson, kept, trace) for lesson in answer["memories"]]
+
+
+def _memory(lesson: JSON, outcome: Outcome, trace: Trace) -> Memory:
+    error = None
+    if outcome is Outcome.FAILURE and all(lesson.get(name) for name in _ERROR):
+        error = ErrorContext(**{name: lesson[name] for name in _ERROR})
+    span = None
+    if steps := len(trace.trajectory):
+        first = min(lesson.get("first_step", 1), steps)
+        span = (first, max(first, min(lesson.get("last_step", steps), steps)))
+    return Memory(
+        title=lesson["title"],
+        description=lesson["description"],
+        content=lesson["content"],
+        tags=tuple(lesson["tags"]),
+        outcome=outcome,
+        error_context=error,
+        source=Source.DISTILLED,
+        source_session=trace.id,
+        source_span=span,
+    )

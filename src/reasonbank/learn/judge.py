@@ -1,0 +1,48 @@
+"""How a task went, where nobody knows for sure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reasonbank.learn.account import account
+from reasonbank.learn.prompts import prompt
+from reasonbank.llm.port import Model, system, user
+from reasonbank.model import Outcome, Trace
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "maxLength": 2000},
+        "outcome": {"type": "string", "enum": [str(outcome) for outcome in Outcome]},
+        "score": {"type": "number", "minimum": 0, "maximum": 1},
+    },
+    "required": ["reason", "outcome", "score"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """``by`` says who decided: the caller, what was verified, or the judge."""
+
+    outcome: Outcome
+    by: str
+    score: float | None = None
+    reason: str | None = None
+
+
+async def judge(model: Model, trace: Trace) -> Verdict:
+    reply = await model.complete(
+        [system(prompt("judge")), user(account(trace))], schema=SCHEMA, temperature=0.0
+    )
+    return verdict(reply.value)
+
+
+def verdict(value: dict[str, object]) -> Verdict:
+    """From an answer that is valid by the schema."""
+    return Verdict(
+        outcome=Outcome(str(value["outcome"])),
+        score=float(str(value["score"])),
+        reason=str(value["reason"]),
+        by="judge",
+    )

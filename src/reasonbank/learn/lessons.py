@@ -1,0 +1,100 @@
+"""Storing what a session taught: once, and not what is known already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from reasonbank.bank import Bank
+from reasonbank.errors import EmbeddingError
+from reasonbank.events import What
+from reasonbank.indexing import embedding_text
+from reasonbank.learn.judge import Verdict
+from reasonbank.ledger.port import Writing
+from reasonbank.model import (
+    JSON,
+    Kind,
+    Memory,
+    Outcome,
+    Scope,
+    State,
+    Trace,
+    checked,
+    derived_id,
+)
+
+NEIGHBOURS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """``twin`` is the stored memory that says the same already."""
+
+    memory: Memory
+    twin: str | None = None
+
+
+def prepare(bank: Bank, memories: Sequence[Memory], trace: Trace) -> list[Lesson]:
+    """Lessons fit to be stored, each with the id that it always has."""
+    lessons = []
+    for position, memory in enumerate(memories):
+        fit = checked(
+            replace(
+                memory,
+                id=derived_id("lesson", bank.view.workspace, trace.id, str(position)),
+                source_session=trace.id,
+            ),
+            bank.settings.limits,
+        )
+        lessons.append(Lesson(memory=fit, twin=twin_of(bank, fit)))
+    return lessons
+
+
+def twin_of(bank: Bank, memory: Memory) -> str | None:
+    """The active memory that says what this one says, if there is one."""
+    import numpy as np
+
+    indexing = bank.core.indexing
+    try:
+        indexing.catch_up()
+        vector = indexing.embedder.embed([embedding_text(memory)])[0]
+    except EmbeddingError:
+        return None
+    reading = bank.core.ledger.read()
+    realms = reading.realms(bank.view, tuple(Scope), (State.ACTIVE,))
+    nums, cosines = indexing.index.nearest(vector, realms=realms, limit=NEIGHBOURS, among=None)
+    near = nums[np.asarray(cosines) >= bank.settings.learn.duplicate].tolist()
+    for row in reading.rows(bank.view, near):
+        known = row.memory()
+        if known.id != memory.id and known.outcome is memory.outcome:
+            return known.id
+    return None
+
+
+def store(
+    bank: Bank, txn: Writing, trace: Trace, lessons: Sequence[Lesson], verdict: Verdict | None
+) -> JSON:
+    """In one transaction: new memories, evidence for known ones, and the trace's outcome."""
+    learned, confirmed = [], []
+    for lesson in lessons:
+        memory = lesson.memory
+        if lesson.twin is not None and txn.row(bank.view, lesson.twin) is not None:
+            # Found again by another session: that is a success of the lesson, whatever it
+            # says; within the session that it was recalled into, it is only an echo.
+            if lesson.twin not in trace.memories_used:
+                bank._note(txn, lesson.twin, Kind.OUTCOME, True, trace.id)
+            confirmed.append(lesson.twin)
+        elif not txn.taken(memory.id) and not txn.forgotten(memory.id):
+            bank._record(txn, memory)
+            learned.append(memory.id)
+    if verdict is not None and verdict.outcome is not Outcome.MIXED:
+        succeeded = verdict.outcome is Outcome.SUCCESS
+        for id in trace.memories_used:
+            if txn.row(bank.view, id) is not None:
+                bank._note(txn, id, Kind.OUTCOME, succeeded, trace.id)
+    told: JSON = {"ids": learned}
+    if verdict is not None:
+        told |= {"outcome": str(verdict.outcome), "by": verdict.by, "score": verdict.score,
+                 "reason": verdict.reason}  # fmt: skip
+    bank._append(txn, What.LEARNED, trace.id, told)
+    return {"learned": learned, "confirmed": confirmed}
