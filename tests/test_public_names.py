@@ -9,8 +9,14 @@ def words(text):
 
 
 PUBLIC = words("""
+<<<<<<< HEAD
     Bank ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter Forbidden Forgotten
     Genealogy Hit InvalidInput InvalidSetting Kind Link LinkType Memory NewerBank NotFound Outcome
+=======
+    Bank BudgetExhausted ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter Forgotten
+    Genealogy Hit InvalidInput InvalidReply InvalidSetting KeyRefused Kind Link LinkType Memory
+    ModelError ModelRefused ModelUnavailable NewerBank NotFound Outcome
+>>>>>>> 5e7292e (The model layer: port, adapters, wrappers (work in progress))
     ReasonBankError Refused Reply Revision Scope Settings Source State Step StorageError
     StorageFull TooLarge TooMany Trace Unauthorized Workspace __version__
 """)

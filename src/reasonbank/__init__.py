@@ -19,9 +19,10 @@ _HOMES = {
         "model",
     ),
     **dict.fromkeys(
-        ("ConfirmationNeeded", "EmbeddingError", "Forbidden", "Forgotten", "InvalidInput",
-         "InvalidSetting", "NewerBank", "NotFound", "ReasonBankError", "Refused", "StorageError",
-         "StorageFull", "TooLarge", "TooMany", "Unauthorized"),
+        ("BudgetExhausted", "ConfirmationNeeded", "EmbeddingError", "Forbidden", "Forgotten",
+         "InvalidInput", "InvalidReply", "InvalidSetting", "KeyRefused", "ModelError",
+         "ModelRefused", "ModelUnavailable", "NewerBank", "NotFound", "ReasonBankError", "Refused",
+         "StorageError", "StorageFull", "TooLarge", "TooMany", "Unauthorized"),
         "errors",
     ),
 }  # fmt: skip
@@ -31,12 +32,18 @@ __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 if TYPE_CHECKING:
     from reasonbank.bank import Bank as Bank
     from reasonbank.errors import (
+        BudgetExhausted as BudgetExhausted,
         ConfirmationNeeded as ConfirmationNeeded,
         EmbeddingError as EmbeddingError,
         Forbidden as Forbidden,
         Forgotten as Forgotten,
         InvalidInput as InvalidInput,
+        InvalidReply as InvalidReply,
         InvalidSetting as InvalidSetting,
+        KeyRefused as KeyRefused,
+        ModelError as ModelError,
+        ModelRefused as ModelRefused,
+        ModelUnavailable as ModelUnavailable,
         NewerBank as NewerBank,
         NotFound as NotFound,
         ReasonBankError as ReasonBankError,
