@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from reasonbank.errors import InvalidReply, ModelError, ModelRefused
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.port import Call, Calling, Completion
-from reasonbank.llm.reply import checked
+from reasonbank.llm.reply import asking_for, checked
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Adapter(Calling):
         while True:
             options = self._options(call)
             try:
-                completion = await self._ask(call, options)
+                completion = await self._ask(_worded(call, options), options)
             except ModelRefused as refusal:
                 option = _named(refusal, options)
                 if option is None:
@@ -70,6 +71,12 @@ class Adapter(Calling):
     async def _ask(self, call: Call, options: set[str]) -> Completion:
         """One call of the SDK, with those of the optional parts that ``options`` names."""
         raise NotImplementedError
+
+
+def _worded(call: Call, options: set[str]) -> Call:
+    if call.schema is None or "schema" in options:
+        return call
+    return replace(call, messages=asking_for(call.schema, call.messages))
 
 
 def _named(refusal: ModelRefused, options: Iterable[str]) -> str | None:

@@ -9,7 +9,6 @@ from reasonbank.llm.adapter import Adapter, count
 from reasonbank.llm.limits import PerLoop
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.port import Call, Completion, Usage
-from reasonbank.llm.reply import asking_for
 from reasonbank.remote import RETRIES, Key, async_client, of_connection, of_status
 
 if TYPE_CHECKING:
@@ -72,10 +71,10 @@ class AnthropicModel(Adapter):
     async def _create(self, client: AsyncAnthropic, call: Call, options: set[str]) -> Any:
         from anthropic import omit
 
-        messages = call.messages
-        if call.schema is not None and "schema" not in options:
-            messages = asking_for(call.schema, messages)
-        instructions = "\n\n".join(m.content for m in messages if m.role == "system")
+        instructions = "\n\n".join(m.content for m in call.messages if m.role == "system")
+        turns: Any = [
+            {"role": m.role, "content": m.content} for m in call.messages if m.role != "system"
+        ]
         output: Any = {}
         if "effort" in options:
             output["effort"] = call.effort
@@ -85,13 +84,10 @@ class AnthropicModel(Adapter):
             model=self._model,
             max_tokens=call.max_tokens,
             system=instructions or omit,
-            messages=[
-                {"role": m.role, "content": m.content}
-                for m in messages
-                if m.role != "system"
-            ],
-            temperature=call.temperature if "temperature" in options else omit,
+            messages=turns,
             output_config=output or omit,
+            # The SDK has dropped it, as the newest models have; older ones still take it.
+            extra_body={"temperature": call.temperature} if "temperature" in options else None,
         )
         return raw.http_response.json()
 

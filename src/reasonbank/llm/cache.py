@@ -195,13 +195,18 @@ class DiskReplies:
                     "ORDER BY used DESC, rowid DESC LIMIT -1 OFFSET ?)",
                     (self._size,),
                 )
-                return int(db.changes())
+                gone = int(db.changes())
+            return gone
 
         return self._with(keep, 0)
 
     def clear(self) -> None:
         if self._path.exists():
-            self._with(lambda db: db.execute("DELETE FROM replies").fetchall(), [])
+
+            def empty(db: apsw.Connection) -> None:
+                db.execute("DELETE FROM replies")
+
+            self._with(empty, None)
 
     def close(self) -> None:
         with self._lock:

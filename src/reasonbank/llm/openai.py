@@ -13,7 +13,7 @@ from reasonbank.llm.adapter import Adapter, count
 from reasonbank.llm.limits import PerLoop
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.port import Call, Completion, Usage
-from reasonbank.llm.reply import asking_for, is_strict
+from reasonbank.llm.reply import is_strict
 from reasonbank.remote import RETRIES, Key, async_client, of_connection, of_status
 
 if TYPE_CHECKING:
@@ -87,18 +87,14 @@ class OpenAIModel(Adapter):
     async def _responses(self, client: AsyncOpenAI, call: Call, options: set[str]) -> Any:
         from openai import omit
 
-        messages = call.messages
-        if call.schema is not None and "schema" not in options:
-            messages = asking_for(call.schema, messages)
+        form: Any = {"format": {"type": "json_schema", **_format(call)}}
         raw = await client.responses.with_raw_response.create(
             model=self._model,
-            input=[{"role": m.role, "content": m.content} for m in messages],
+            input=_said(call),
             max_output_tokens=call.max_tokens,
             temperature=call.temperature if "temperature" in options else omit,
             reasoning={"effort": call.effort} if "effort" in options else omit,
-            text={"format": {"type": "json_schema", **_format(call)}}
-            if "schema" in options
-            else omit,
+            text=form if "schema" in options else omit,
             store=False,
         )
         return raw.http_response.json()
@@ -106,19 +102,16 @@ class OpenAIModel(Adapter):
     async def _chat(self, client: AsyncOpenAI, call: Call, options: set[str]) -> Any:
         from openai import omit
 
-        messages = call.messages
-        if call.schema is not None and "schema" not in options:
-            messages = asking_for(call.schema, messages)
+        form: Any = {"type": "json_schema", "json_schema": _format(call)}
+        renamed = self._output_limit == "max_completion_tokens"
         raw = await client.chat.completions.with_raw_response.create(
             model=self._model,
-            messages=[{"role": m.role, "content": m.content} for m in messages],  # type: ignore[misc]
-            max_tokens=call.max_tokens if self._output_limit == "max_tokens" else omit,
-            max_completion_tokens=call.max_tokens if self._output_limit != "max_tokens" else omit,
+            messages=_said(call),
+            max_tokens=omit if renamed else call.max_tokens,
+            max_completion_tokens=call.max_tokens if renamed else omit,
             temperature=call.temperature if "temperature" in options else omit,
             reasoning_effort=call.effort if "effort" in options else omit,
-            response_format={"type": "json_schema", "json_schema": _format(call)}
-            if "schema" in options
-            else omit,
+            response_format=form if "schema" in options else omit,
         )
         return raw.http_response.json()
 
@@ -126,7 +119,11 @@ class OpenAIModel(Adapter):
         await self._clients.get().close()
 
 
-def _format(call: Call) -> Any:
+def _said(call: Call) -> Any:
+    return [{"role": message.role, "content": message.content} for message in call.messages]
+
+
+def _format(call: Call) -> dict[str, Any]:
     schema = dict(call.schema or {})
     return {"name": "reply", "schema": schema, "strict": is_strict(schema)}
 
@@ -195,9 +192,7 @@ def _usage(usage: Any, input: str, output: str, details: Any) -> Usage:
     )
 
 
-def _shapeless(
-    data: Any, who: str, style: str, key: Key | None
-) -> InvalidReply | ModelRefused:
+def _shapeless(data: Any, who: str, style: str, key: Key | None) -> InvalidReply | ModelRefused:
     error = data.get("error") if isinstance(data, dict) else None
     if isinstance(error, dict) and error.get("message"):
         said = str(error["message"])[:300]
