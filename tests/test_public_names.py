@@ -9,8 +9,9 @@ def words(text):
 
 
 PUBLIC = words("""
-    Bank ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter Forbidden Forgotten
-    Genealogy Hit InvalidInput InvalidSetting Kind LeaseLost Link LinkType Memory NewerBank NotFound
+    Bank BudgetExhausted ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter
+    Forbidden Forgotten Genealogy Hit InvalidInput InvalidReply InvalidSetting KeyRefused Kind
+    LeaseLost Link LinkType Memory ModelError ModelRefused ModelUnavailable NewerBank NotFound
     Outcome ReasonBankError Refused Reply Revision Scope Settings Source State Step StorageError
     StorageFull TooLarge TooMany Trace Unauthorized Workspace __version__
 """)
@@ -45,7 +46,7 @@ def test_every_error_is_public_and_of_one_family():
 
 
 def test_builders_for_tests_are_public_too():
-    assert testing.__all__ == ["a_memory", "a_trace", "a_warning"]
+    assert testing.__all__ == ["Scripted", "Slow", "a_memory", "a_trace", "a_warning"]
     assert testing.a_memory(title="other").title == "other"
     assert testing.a_warning().warning
     assert testing.a_trace().trajectory

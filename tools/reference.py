@@ -28,7 +28,8 @@ def pages() -> dict[str, str]:
 def cli() -> str:
     lines = [NOTE, "# Commands", "", "| exit code | meaning |", "|---|---|", "| 0 | done |"]
     lines += ["| 1 | unexpected |"]
-    meaning = {2: "bad input or usage", 3: "not found", 4: "refused", 5: "storage", 6: "embedding"}
+    meaning = {2: "bad input or usage", 3: "not found", 4: "refused", 5: "storage",
+               6: "embedding", 7: "language model"}  # fmt: skip
     kinds = [k for k in vars(errors).values() if isinstance(k, type) and "exit_code" in vars(k)]
     for kind in sorted(kinds, key=lambda k: k.exit_code):
         if kind.exit_code in meaning:

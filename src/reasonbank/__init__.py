@@ -19,9 +19,11 @@ _HOMES = {
         "model",
     ),
     **dict.fromkeys(
-        ("ConfirmationNeeded", "EmbeddingError", "Forbidden", "Forgotten", "InvalidInput",
-         "InvalidSetting", "LeaseLost", "NewerBank", "NotFound", "ReasonBankError", "Refused",
-         "StorageError", "StorageFull", "TooLarge", "TooMany", "Unauthorized"),
+        ("BudgetExhausted", "ConfirmationNeeded", "EmbeddingError", "Forbidden",
+         "Forgotten", "InvalidInput", "InvalidReply", "InvalidSetting", "KeyRefused",
+         "LeaseLost", "ModelError", "ModelRefused", "ModelUnavailable", "NewerBank",
+         "NotFound", "ReasonBankError", "Refused", "StorageError", "StorageFull",
+         "TooLarge", "TooMany", "Unauthorized"),
         "errors",
     ),
 }  # fmt: skip
@@ -31,13 +33,19 @@ __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 if TYPE_CHECKING:
     from reasonbank.bank import Bank as Bank
     from reasonbank.errors import (
+        BudgetExhausted as BudgetExhausted,
         ConfirmationNeeded as ConfirmationNeeded,
         EmbeddingError as EmbeddingError,
         Forbidden as Forbidden,
         Forgotten as Forgotten,
         InvalidInput as InvalidInput,
+        InvalidReply as InvalidReply,
         InvalidSetting as InvalidSetting,
+        KeyRefused as KeyRefused,
         LeaseLost as LeaseLost,
+        ModelError as ModelError,
+        ModelRefused as ModelRefused,
+        ModelUnavailable as ModelUnavailable,
         NewerBank as NewerBank,
         NotFound as NotFound,
         ReasonBankError as ReasonBankError,

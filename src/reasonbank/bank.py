@@ -616,6 +616,9 @@ class Bank:
         The same session twice is queued once. ``reasonbank worker``, or the worker inside
         a server, does the learning.
         """
+        return self._write(lambda txn: self._distil(txn, session))
+
+    def _distil(self, txn: Writing, session: Trace) -> Job:
         from reasonbank.transfer import checked_trace
 
         trace = checked_trace(session, self.settings.limits)
@@ -625,14 +628,10 @@ class Bank:
             subject=trace.id,
             workspace=self.view.workspace,
         )
-
-        def work(txn: Writing) -> Job:
-            if txn.trace(self.view, trace.id) is None:
-                self._store_trace(txn, trace)
-            txn.queue.enqueue(job, self.core.clock())
-            return txn.queue.job(job.id) or job
-
-        return self._write(work)
+        if txn.trace(self.view, trace.id) is None:
+            self._store_trace(txn, trace)
+        txn.queue.enqueue(job, self.core.clock())
+        return txn.queue.job(job.id) or job
 
     def jobs(self, *, state: JobState | str | None = None, limit: int = 50) -> list[Job]:
         """This workspace's jobs, newest first."""

@@ -16,7 +16,13 @@
     │   └── TooMany           more calls than the server takes at a time       4   429
     ├── StorageError          the disk or database said no                     5   503
     │   └── StorageFull       no room left; nothing half-written               5   507
-    └── EmbeddingError        the embedding model cannot answer                6   503
+    ├── EmbeddingError        the embedding model cannot answer                6   503
+    └── ModelError            the language model gave no usable answer         7   502
+        ├── ModelUnavailable  busy, slow or out of reach after every retry     7   503
+        ├── ModelRefused      a wrong request, no credit, no such model
+        │   └── KeyRefused    the key is missing, or not accepted
+        ├── InvalidReply      an answer came, but not what was asked for
+        └── BudgetExhausted   the tokens that the settings allow are spent     7   503
 
 Messages say what happened, with the value, and what to do next. In MCP a tool that
 fails answers with the message; a resource that fails, with ``mcp_code``.
@@ -103,4 +109,38 @@ class StorageFull(StorageError):
 
 class EmbeddingError(ReasonBankError):
     exit_code = 6
+    status = 503
+
+
+class ModelError(ReasonBankError):
+    exit_code = 7
+    status = 502
+
+
+class ModelUnavailable(ModelError):
+    status = 503
+
+
+class ModelRefused(ModelError):
+    """``answered`` is the HTTP status of the model's server, where there was one."""
+
+    def __init__(self, message: str, *, answered: int | None = None) -> None:
+        super().__init__(message)
+        self.answered = answered
+
+
+class KeyRefused(ModelRefused):
+    pass
+
+
+class InvalidReply(ModelError):
+    """``reply`` is what the model said; ``usage`` what that cost, where it is known."""
+
+    def __init__(self, message: str, *, reply: str = "", usage: object = None) -> None:
+        super().__init__(message)
+        self.reply = reply
+        self.usage = usage
+
+
+class BudgetExhausted(ModelError):
     status = 503

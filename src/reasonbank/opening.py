@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import glob
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
 
 from reasonbank.bank import Core
 from reasonbank.embed.port import Embedder
@@ -14,6 +16,13 @@ from reasonbank.index.port import Index
 from reasonbank.indexing import Indexing
 from reasonbank.ledger.port import Ledger
 from reasonbank.settings import Settings, check, default_url, load
+
+if TYPE_CHECKING:
+    from reasonbank.llm.cache import Replies
+    from reasonbank.llm.meters import Meters
+    from reasonbank.llm.port import Effort, Model
+    from reasonbank.llm.providers import Provider
+    from reasonbank.remote import Key
 
 
 def open_core(
@@ -47,8 +56,19 @@ def open_core(
         else (f"the {embedder.name} embedder knows nothing of meaning; set embed.model to minilm",)
     )
     core = Core(ledger, indexing, settings, clock, notes)
-    core.tidy = lambda: _remove_indexes(path, except_for=embedder.name)
+    core.tidy = lambda: _tidy(path, embedder.name)
     return core
+
+
+def _tidy(bank: Path, model: str) -> None:
+    """Derived files that may hold what was forgotten since."""
+    _remove_indexes(bank, except_for=model)
+    if _replies_path(bank).exists():
+        from reasonbank.llm.cache import DiskReplies
+
+        kept = DiskReplies(_replies_path(bank), size=1, seconds=0)
+        kept.clear()
+        kept.close()
 
 
 def sqlite_path(url: str) -> Path:
@@ -104,11 +124,144 @@ def _remove_indexes(bank: Path, *, except_for: str) -> None:
             _removed(path)
 
 
-def embedder_of(settings: Settings) -> Embedder:
-    if settings.embed.model == "hashed":
+def embedder_of(settings: Settings, environment: Mapping[str, str] | None = None) -> Embedder:
+    embed = settings.embed
+    if embed.model == "hashed":
         from reasonbank.embed.hashed import Hashed
 
         return Hashed()
+    if embed.model == "onnx":
+        from reasonbank.embed.onnx import ONNX
+
+        return ONNX(Path(embed.folder).expanduser())
+    if embed.model == "api":
+        from reasonbank.embed.api import API
+
+        return API(
+            model=embed.api_model,
+            base_url=embed.base_url,
+            key_env=embed.key_env,
+            dimensions=embed.dimensions,
+            timeout=embed.timeout_seconds,
+            environment=environment,
+        )
     from reasonbank.embed.minilm import MiniLM
 
     return MiniLM()
+
+
+def model_of(
+    settings: Settings,
+    *,
+    url: str | None = None,
+    meters: Meters | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Model | None:
+    """The language model that the settings name, in all its layers; ``None`` without one.
+
+    ``url`` is the bank's, beside which replies are kept when llm.cache is disk.
+    The order of the layers is explained in ``reasonbank.llm``.
+    """
+    llm = settings.llm
+    if llm.provider == "none":
+        return None
+    from reasonbank.llm.budget import Budgeted
+    from reasonbank.llm.cache import Cached
+    from reasonbank.llm.limits import Deadline, Limited
+    from reasonbank.llm.meters import Meters
+    from reasonbank.llm.preset import Preset
+    from reasonbank.llm.repair import Repaired
+
+    meters = meters or Meters()
+    model = _adapter(settings, meters, environment)
+    model = Limited(model, concurrency=llm.concurrency, rate_per_minute=llm.rate_per_minute)
+    model = Budgeted(model, budget=llm.budget_tokens, input_tokens=llm.input_tokens)
+    model = Repaired(model, meters=meters)
+    model = Deadline(model, seconds=llm.deadline_seconds)
+    if llm.cache != "off":
+        model = Cached(model, replies=_replies(settings, url), meters=meters)
+    return Preset(
+        model,
+        temperature=llm.temperature if llm.temperature >= 0 else None,
+        effort=cast("Effort", llm.effort) if llm.effort else None,
+        max_tokens=llm.max_tokens,
+    )
+
+
+def _adapter(settings: Settings, meters: Meters, environment: Mapping[str, str] | None) -> Model:
+    provider, key = _provider(settings, environment)
+    llm = settings.llm
+    base_url = llm.base_url or provider.base_url
+    if llm.provider == "anthropic" and key is not None:
+        from reasonbank.llm.anthropic import AnthropicModel
+
+        return AnthropicModel(
+            model=llm.model, base_url=base_url, key=key, timeout=llm.timeout_seconds, meters=meters
+        )
+    from reasonbank.llm.openai import OpenAIModel
+
+    style = provider.style if llm.style == "auto" else llm.style
+    return OpenAIModel(
+        model=llm.model,
+        base_url=base_url,
+        key=key,
+        style=cast(Literal["responses", "chat"], style),
+        output_limit=provider.output_limit,
+        timeout=llm.timeout_seconds,
+        meters=meters,
+    )
+
+
+def _provider(
+    settings: Settings, environment: Mapping[str, str] | None
+) -> tuple[Provider, Key | None]:
+    from importlib.util import find_spec
+
+    from reasonbank.llm.providers import PROVIDERS, key_in
+
+    llm = settings.llm
+    if llm.provider == "anthropic" and find_spec("anthropic") is None:
+        raise InvalidSetting(
+            "llm.provider",
+            "anthropic needs a package that is not installed; run: "
+            "pip install 'reasonbank[anthropic]'",
+        )
+    provider = PROVIDERS[llm.provider]
+    environment = os.environ if environment is None else environment
+    variable = llm.key_env or provider.key_env
+    return provider, key_in(environment, variable, setting=f"llm.provider = {llm.provider}")
+
+
+def _replies(settings: Settings, url: str | None) -> Replies:
+    from reasonbank.llm.cache import DiskReplies, MemoryReplies
+
+    size, seconds = settings.llm.cache_size, settings.llm.cache_seconds
+    if settings.llm.cache == "memory":
+        return MemoryReplies(size=size, seconds=seconds)
+    bank = sqlite_path(url or settings.url or default_url())
+    return DiskReplies(_replies_path(bank), size=size, seconds=seconds)
+
+
+def _replies_path(bank: Path) -> Path:
+    return bank.with_name(f"{bank.name}.replies")
+
+
+def check_model(settings: Settings, environment: Mapping[str, str] | None = None) -> None:
+    """What a server asks before it starts: are the keys that its settings need there, and good?
+
+    A missing or refused key is ``KeyRefused``. Settings that need no key ask nobody.
+    """
+    from reasonbank.llm.providers import PROVIDERS, check_key, key_in
+
+    environment = os.environ if environment is None else environment
+    llm, embed = settings.llm, settings.embed
+    if llm.provider != "none":
+        provider, key = _provider(settings, environment)
+        if key is not None:
+            setting = f"llm.provider = {llm.provider}"
+            check_key(key, llm.base_url or provider.base_url, provider=provider, setting=setting)
+    if embed.model == "api":
+        setting = "embed.model = api"
+        key = key_in(environment, embed.key_env, setting=setting)
+        if key is not None:
+            check_key(key, embed.base_url, provider=PROVIDERS["openai-compatible"], setting=setting)

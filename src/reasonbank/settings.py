@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from reasonbank.errors import InvalidSetting
 from reasonbank.model import Limits
@@ -30,6 +32,16 @@ _FOR_TESTS = "REASONBANK_TEST_"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embed:
     model: str = "minilm"
+    """minilm and hashed are built in, onnx is a folder, api is a server."""
+    folder: str = ""
+    """For onnx: where model.onnx and tokenizer.json are."""
+    api_model: str = "text-embedding-3-small"
+    dimensions: int = 0
+    """For api: 0 is the model's own number, where it is a known model."""
+    base_url: str = "https://api.openai.com/v1"
+    key_env: str = "OPENAI_API_KEY"
+    """The environment variable that holds the key; empty for a server that wants none."""
+    timeout_seconds: float = 30.0
     cache_size: int = 512
     cache_seconds: float = 300.0
 
@@ -73,6 +85,39 @@ class Learn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LLM:
+    """The language model. Its key is no setting: it stays in the variable that holds it."""
+
+    provider: str = "none"
+    model: str = ""
+    style: str = "auto"
+    """auto is responses for OpenRouter and OpenAI, chat for the others."""
+    base_url: str = ""
+    """Empty is the provider's own."""
+    key_env: str = ""
+    """The environment variable that holds the key; empty is the provider's own."""
+    effort: str = ""
+    temperature: float = -1.0
+    """Below 0 every task uses its own."""
+    max_tokens: int = 4096
+    """No reply is longer; a task may ask for less."""
+    input_tokens: int = 100_000
+    """A longer prompt loses its middle; 0 sends any."""
+    timeout_seconds: float = 60.0
+    """For one attempt."""
+    deadline_seconds: float = 180.0
+    """For the whole call, with its retries and its wait for a turn."""
+    concurrency: int = 4
+    rate_per_minute: int = 0
+    """0 is no limit."""
+    cache: str = "memory"
+    cache_size: int = 1000
+    cache_seconds: float = 86_400.0
+    budget_tokens: int = 0
+    """What one process may spend; 0 is no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     url: str = ""
     org: str = ORG
@@ -81,6 +126,7 @@ class Settings:
     trace_days: int = 0
     """How long traces are kept by `maintain`; 0 keeps them for good."""
     embed: Embed = field(default_factory=Embed)
+    llm: LLM = field(default_factory=LLM)
     search: Search = field(default_factory=Search)
     belief: BeliefSettings = field(default_factory=BeliefSettings)
     learn: Learn = field(default_factory=Learn)
@@ -88,7 +134,11 @@ class Settings:
 
 
 CHOICES = {
-    "embed.model": ("minilm", "hashed"),
+    "embed.model": ("minilm", "hashed", "onnx", "api"),
+    "llm.provider": ("none", "openrouter", "openai", "anthropic", "ollama", "openai-compatible"),
+    "llm.style": ("auto", "responses", "chat"),
+    "llm.effort": ("", "low", "medium", "high"),
+    "llm.cache": ("off", "memory", "disk"),
     "belief.model": ("bayesian", "additive", "safla"),
     "learn.reasoner": ("auto", "model", "agent", "rules"),
 }
@@ -102,10 +152,19 @@ LEAST = {
     "belief.half_life_days": 30, "belief.roll_up_days": 30,
     "embed.cache_size": 0, "embed.cache_seconds": 0, "trace_days": 0, "learn.workers": 1,
     "learn.attempts": 1,
+    "embed.dimensions": 0, "embed.timeout_seconds": 0.1,
+    "llm.temperature": -1, "llm.max_tokens": 16, "llm.input_tokens": 0,
+    "llm.timeout_seconds": 0.1, "llm.deadline_seconds": 0.1, "llm.concurrency": 1,
+    "llm.rate_per_minute": 0, "llm.cache_size": 1, "llm.cache_seconds": 0, "llm.budget_tokens": 0,
 }  # fmt: skip
 
 
-MOST = {"search.limit": Limits().results}
+MOST = {
+    "search.limit": Limits().results, "llm.temperature": 2, "llm.concurrency": 1000,
+    "embed.dimensions": 16_384,
+}  # fmt: skip
+URLS = {"embed.base_url", "llm.base_url"}
+VARIABLES = {"embed.key_env", "llm.key_env"}
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:
@@ -125,7 +184,22 @@ def check(settings: Settings) -> Settings:
         raise InvalidSetting(
             "search.similarity", "is 0, and so are search.recency and search.error_match; raise one"
         )
+    _check_models(settings)
     return settings
+
+
+def _check_models(settings: Settings) -> None:
+    llm, embed = settings.llm, settings.embed
+    if llm.provider != "none" and not llm.model:
+        raise InvalidSetting("llm.model", f"is empty; name a model of {llm.provider}")
+    if llm.provider == "openai-compatible" and not llm.base_url:
+        raise InvalidSetting("llm.base_url", "is empty; say where the server is")
+    if llm.provider == "anthropic" and llm.style != "auto":
+        raise InvalidSetting("llm.style", f"{llm.style!r} is not for anthropic; leave it at auto")
+    if embed.model == "onnx" and not embed.folder:
+        raise InvalidSetting("embed.folder", "is empty; name the folder of the ONNX model")
+    if embed.model == "api" and not (embed.base_url and embed.api_model):
+        raise InvalidSetting("embed.base_url", "or embed.api_model is empty; name both")
 
 
 def _check_section(section: Any, prefix: str) -> None:
@@ -247,7 +321,26 @@ def _check_range(name: str, value: Any, source: str) -> None:
         raise InvalidSetting(name, f"{value!r} is less than {least} (in {source})")
     if (most := MOST.get(name)) is not None and value > most:
         raise InvalidSetting(name, f"{value!r} is more than {most} (in {source})")
+    # What was refused here may be a key in the wrong place: it is not repeated.
+    if name in URLS and value and not _is_url(value):
+        raise InvalidSetting(
+            name, f"is no http(s) address without name, password and query (in {source})"
+        )
+    if name in VARIABLES and value and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        raise InvalidSetting(
+            name, f"is no name of an environment variable; the key itself stays there (in {source})"
+        )
     if name.startswith("limits."):
         largest = getattr(Limits(), name.removeprefix("limits."))
         if not 1 <= value <= largest:
             raise InvalidSetting(name, f"{value!r} is not from 1 to {largest} (in {source})")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return False
+    plain = not (parts.username or parts.password or parts.query or parts.fragment)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and plain

@@ -69,6 +69,34 @@ CONTRAST = _schema(
 )
 
 
+SESSION = _schema(
+    _LESSON | _SPAN | {"outcome": {"type": "string", "enum": ["success", "failure"]}},
+    _ERROR,
+    MOST,
+)
+"""What an agent answers that does the thinking itself: how it went, and what to keep."""
+SESSION["properties"] = {
+    "outcome": {"type": "string", "enum": [str(outcome) for outcome in Outcome]},
+    "score": {"type": "number", "minimum": 0, "maximum": 1},
+    "reason": {"type": "string", "maxLength": 2000},
+    **SESSION["properties"],
+}
+
+
+def session_question(trace: Trace) -> str:
+    known = (
+        "Judge the result, not the effort: tests that ran, exit codes, what the user said last. "
+        "`mixed` when it cannot be told."
+        if trace.outcome is None
+        else f"It is known: {trace.outcome}."
+    )
+    return f"{prompt('session').format(known=known, most=MOST)}\n\n{account(trace)}"
+
+
+def session_memories(answer: Any, trace: Trace) -> list[Memory]:
+    return [_memory(lesson, Outcome(lesson["outcome"]), trace) for lesson in answer["memories"]]
+
+
 def question(trace: Trace, outcome: Outcome, most: int = MOST) -> list[Message]:
     """Something that went half well has more to warn of than to recommend."""
     form = "success" if outcome is Outcome.SUCCESS else "failure"

@@ -38,6 +38,10 @@ async def judge(model: Model, trace: Trace) -> Verdict:
     return verdict(reply.value)
 
 
+def known(trace: Trace) -> Verdict | None:
+    return None if trace.outcome is None else Verdict(outcome=trace.outcome, by="caller")
+
+
 def verdict(value: dict[str, object]) -> Verdict:
     """From an answer that is valid by the schema."""
     return Verdict(

@@ -218,6 +218,9 @@ class QueueWriting(QueueReading, Protocol):
     ) -> list[Job]:
         """Take jobs that are due, or whose worker fell silent; each claim is an attempt."""
 
+    def claim_one(self, id: str, worker: str, now: int, until: int) -> Job | None:
+        """Take this job, unless it is done, dead or somebody else's."""
+
     def hold(self, job: Job, until: int) -> None: ...
     def checkpoint(self, job: Job, value: JSON) -> None: ...
     def finish(self, job: Job) -> None: ...

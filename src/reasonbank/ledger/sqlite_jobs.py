@@ -81,6 +81,16 @@ class SQLiteQueue(Rows):
         )
         return sorted(map(_job, found), key=lambda job: job.id)
 
+    def claim_one(self, id: str, worker: str, now: int, until: int) -> Job | None:
+        found = self._all(
+            "update jobs set state = 'running', claim = ?, due = ?, attempts = attempts + 1"
+            " where id = ? and (state = 'waiting'"
+            " or (state = 'running' and (due <= ? or due > ?)))"
+            f" returning {_JOB}",
+            (worker, until, id, now, now + _HORIZON),
+        )
+        return _job(found[0]) if found else None
+
     def hold(self, job: Job, until: int) -> None:
         self._held(job, "due = ?", until)
 
@@ -88,7 +98,8 @@ class SQLiteQueue(Rows):
         self._held(job, "checkpoint = ?", json.dumps(value, ensure_ascii=False))
 
     def finish(self, job: Job) -> None:
-        self._held(job, "state = 'done', claim = null, checkpoint = null, error = ?", None)
+        # The claim stays: a ticket that is handed in twice is known by it.
+        self._held(job, "state = 'done', checkpoint = null, error = ?", None)
 
     def fail(self, job: Job, error: str, due: int | None) -> None:
         if due is None:
@@ -99,7 +110,8 @@ class SQLiteQueue(Rows):
     def _held(self, job: Job, change: str, value: Any) -> None:
         """Change a job that this claim still holds; whoever lost it changes nothing."""
         if not self._all(
-            f"update jobs set {change} where id = ? and claim = ? and attempts = ? returning 1",
+            f"update jobs set {change} where id = ? and claim = ? and attempts = ?"
+            " and state = 'running' returning 1",
             (value, job.id, job.claim, job.attempts),
         ):
             raise LeaseLost(f"job {job.id} is held by another worker now")

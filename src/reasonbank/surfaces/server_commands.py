@@ -16,6 +16,10 @@ def mcp(shell: Shell, tools: str) -> None:
     A call's workspace is its own parameter, else --workspace, else the client's root, else
     this directory.
     """
+    from reasonbank.opening import check_model
+    from reasonbank.settings import load
+
+    check_model(load())
     with shell.bank(surface="mcp") as bank:
         from reasonbank.surfaces.mcp import run_stdio
 

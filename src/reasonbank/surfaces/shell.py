@@ -1,7 +1,7 @@
 """What all commands share: the options, the bank they open, and how errors end.
 
 Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 3 not found, 4 refused,
-5 storage, 6 embedding. `--json` prints one JSON value, also for errors.
+5 storage, 6 embedding, 7 language model. `--json` prints one JSON value, also for errors.
 """
 
 from __future__ import annotations

@@ -1,0 +1,99 @@
+"""The calling agent does the thinking: it gets a prompt and a ticket, and hands in an answer.
+
+No key and no model of ours is needed, and any client can do it. A ticket is good for one
+session of one workspace, for half an hour; handing it in twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from reasonbank.bank import Bank
+from reasonbank.errors import InvalidInput, InvalidReply, LeaseLost, NotFound, Refused
+from reasonbank.learn import lessons
+from reasonbank.learn.distil import SESSION, session_memories, session_question
+from reasonbank.learn.judge import Verdict, known
+from reasonbank.ledger.port import Writing
+from reasonbank.llm.reply import conforming
+from reasonbank.model import JSON, Job, JobState, Outcome, Trace, parse_id
+
+HELD = 1_800_000_000
+
+
+def prepare(bank: Bank, session: Trace | None = None) -> JSON:
+    """The prompt for a session, or for the oldest that waits; ``ticket`` is null if none does."""
+    job = _taken(bank, session)
+    if job is None:
+        return {"ticket": None, "trace_id": None, "prompt": None, "answer_schema": None,
+                "message": "no session waits to be learned from"}  # fmt: skip
+    trace = bank.trace(job.subject)
+    return {
+        "ticket": f"{job.id}.{job.claim}",
+        "trace_id": trace.id,
+        "prompt": session_question(trace),
+        "answer_schema": SESSION,
+        "message": "think about it, then hand in the answer with the ticket",
+    }
+
+
+def _taken(bank: Bank, session: Trace | None) -> Job | None:
+    now = bank.core.clock()
+    worker = f"agent-{secrets.token_hex(16)}"
+
+    def this(txn: Writing) -> Job:
+        job = bank._distil(txn, session) if session else None
+        assert job is not None
+        if taken := txn.queue.claim_one(job.id, worker, now, now + HELD):
+            return taken
+        raise Refused(f"session {job.subject} is {job.state}: it is learned from once")
+
+    def oldest(txn: Writing) -> Job | None:
+        waiting = txn.queue.jobs(bank.view.workspace, (JobState.WAITING,), 1000)
+        for job in reversed(waiting):
+            if job.kind == "distil" and (
+                taken := txn.queue.claim_one(job.id, worker, now, now + HELD)
+            ):
+                return taken
+        return None
+
+    return bank._write(this if session else oldest)
+
+
+def submit(bank: Bank, ticket: str, answer: Any) -> JSON:
+    """Store what the agent made of the session: how many memories are new, which are known."""
+    id, _, claim = ticket.partition(".")
+    job = bank.core.ledger.read().queue.job(parse_id(id, "ticket"))
+    if job is None or job.workspace != bank.view.workspace:
+        raise NotFound("there is no such ticket in this workspace; ask for a new one")
+    if not claim or job.claim is None or not secrets.compare_digest(job.claim, claim):
+        raise LeaseLost("this ticket has run out, or its session was taken over; ask for a new one")
+    trace = bank.trace(job.subject)
+    if job.state is JobState.DONE:
+        return {"learned": list(trace.memories_learned), "confirmed": [], "replayed": True}
+    try:
+        answer = conforming(answer, SESSION)
+    except InvalidReply as error:
+        raise InvalidInput("answer", f"{error}; correct it and hand it in again") from None
+    found = lessons.prepare(bank, session_memories(answer, trace), trace)
+    told = known(trace) or _said(answer)
+
+    def work(txn: Writing) -> JSON:
+        result = lessons.store(bank, txn, trace, found, told)
+        txn.queue.finish(job)
+        return result
+
+    result = bank._write(work)
+    bank.core.indexing.wake()
+    return result | {"replayed": False}
+
+
+def _said(answer: Any) -> Verdict | None:
+    if "outcome" not in answer:
+        return None
+    return Verdict(
+        outcome=Outcome(answer["outcome"]),
+        by="agent",
+        score=answer.get("score"),
+        reason=answer.get("reason"),
+    )

@@ -1,0 +1,120 @@
+"""Models behind the `anthropic` SDK: `pip install 'reasonbank[anthropic]'`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reasonbank.errors import InvalidReply
+from reasonbank.llm.adapter import Adapter, count
+from reasonbank.llm.limits import PerLoop
+from reasonbank.llm.meters import Meters
+from reasonbank.llm.port import Call, Completion, Usage
+from reasonbank.remote import RETRIES, Key, async_client, of_connection, of_status
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+
+class AnthropicModel(Adapter):
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str,
+        key: Key,
+        timeout: float = 60.0,
+        meters: Meters | None = None,
+    ) -> None:
+        super().__init__(name=f"{model} at {base_url}", meters=meters or Meters())
+        self._model = model
+        self._base_url = base_url
+        self._key = key
+        self._timeout = timeout
+        self._clients = PerLoop(self._connect)
+
+    def _connect(self) -> AsyncAnthropic:
+        from anthropic import AsyncAnthropic
+
+        return AsyncAnthropic(
+            api_key=self._key.value,
+            base_url=self._base_url,
+            max_retries=RETRIES,
+            timeout=self._timeout,
+            http_client=async_client(self._timeout, self._retried),
+        )
+
+    def _retried(self) -> None:
+        self.meters.retries += 1
+
+    async def _ask(self, call: Call, options: set[str]) -> Completion:
+        from anthropic import APIConnectionError, APIStatusError, APITimeoutError
+
+        try:
+            data = await self._create(self._clients.get(), call, options)
+        except APITimeoutError as error:
+            raise of_connection(
+                error, who=self.name, timed_out=True, seconds=self._timeout
+            ) from None
+        except APIConnectionError as error:
+            raise of_connection(
+                error, who=self.name, timed_out=False, seconds=self._timeout
+            ) from None
+        except APIStatusError as error:
+            raise of_status(error.response, who=self.name, key=self._key, section="llm") from None
+        try:
+            return _from_message(data, self._model, enforced="schema" in options)
+        except (KeyError, IndexError, TypeError, AttributeError):
+            raise InvalidReply(
+                f"the answer of {self.name} is no message of Anthropic's; check llm.base_url"
+            ) from None
+
+    async def _create(self, client: AsyncAnthropic, call: Call, options: set[str]) -> Any:
+        from anthropic import omit
+
+        instructions = "\n\n".join(m.content for m in call.messages if m.role == "system")
+        turns: Any = [
+            {"role": m.role, "content": m.content} for m in call.messages if m.role != "system"
+        ]
+        output: Any = {}
+        if "effort" in options:
+            output["effort"] = call.effort
+        if "schema" in options:
+            output["format"] = {"type": "json_schema", "schema": dict(call.schema or {})}
+        raw = await client.messages.with_raw_response.create(
+            model=self._model,
+            max_tokens=call.max_tokens,
+            system=instructions or omit,
+            messages=turns,
+            output_config=output or omit,
+            # The SDK has dropped it, as the newest models have; older ones still take it.
+            extra_body={"temperature": call.temperature} if "temperature" in options else None,
+        )
+        return raw.http_response.json()
+
+    async def close(self) -> None:
+        await self._clients.get().close()
+
+
+def _from_message(data: Any, model: str, *, enforced: bool) -> Completion:
+    usage = data.get("usage") or {}
+    reasoning = count((usage.get("output_tokens_details") or {}).get("thinking_tokens"))
+    sent, received = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+    cached = count(usage.get("cache_read_input_tokens"))
+    if sent is not None:
+        # Anthropic counts what it had cached apart; everybody else includes it.
+        sent += (cached or 0) + (count(usage.get("cache_creation_input_tokens")) or 0)
+    completion = Completion(
+        text="".join(block["text"] for block in data["content"] if block["type"] == "text"),
+        usage=Usage(
+            input=sent,
+            output=None if received is None else max(0, received - (reasoning or 0)),
+            reasoning=reasoning,
+            cached=cached,
+        ),
+        model=data.get("model") or model,
+        cut=data.get("stop_reason") == "max_tokens",
+        enforced=enforced,
+    )
+    if data.get("stop_reason") == "refusal" and not completion.text:
+        raise InvalidReply(f"{completion.model} declined to answer", usage=completion.usage)
+    return completion

@@ -1,0 +1,108 @@
+"""From what a model said to the value that was asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from reasonbank.errors import InvalidReply
+from reasonbank.llm.port import Call, Completion, Message, Schema, system
+
+MAX_CHARACTERS = 1_000_000
+
+
+def checked(completion: Completion, call: Call) -> Completion:
+    """The completion with its value; ``InvalidReply`` if it has none that fits the schema."""
+    if call.schema is None:
+        return completion
+    try:
+        value = valid(completion.text, call.schema)
+    except InvalidReply as error:
+        cut = f" (cut at {call.max_tokens} tokens)" if completion.cut else ""
+        raise InvalidReply(
+            f"the reply of {completion.model}{cut}: {error}",
+            reply=completion.text,
+            usage=completion.usage,
+        ) from None
+    return replace(completion, value=value)
+
+
+def valid(text: str, schema: Schema) -> Any:
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidReply(f"has {len(text)} characters, more than {MAX_CHARACTERS}")
+    found = next(_values(text), None)
+    if found is None:
+        raise InvalidReply("is empty" if not text.strip() else "is not JSON")
+    return conforming(found[0], schema)
+
+
+def conforming(value: Any, schema: Schema) -> Any:
+    from jsonschema.exceptions import best_match
+
+    problem = best_match(_validator(_text(schema)).iter_errors(value))
+    if problem is not None:
+        # The library quotes the whole value; the end of its sentence says what is wrong.
+        message = problem.message if len(problem.message) < 400 else "…" + problem.message[-300:]
+        raise InvalidReply(f"does not fit the schema at {problem.json_path}: {message}")
+    return value
+
+
+def _values(text: str) -> Iterator[tuple[Any]]:
+    """The JSON in a text: all of it, or what begins at the first brace after other words."""
+    start = text.find("{")
+    for part in (text.strip(), text[start:] if start >= 0 else ""):
+        try:
+            value, end = _DECODER.raw_decode(part)
+        except (ValueError, RecursionError):
+            continue
+        if end == len(part) or isinstance(value, dict):
+            yield (value,)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _text(schema: Schema) -> str:
+    return json.dumps(schema, sort_keys=True, ensure_ascii=False)
+
+
+@lru_cache(64)
+def _validator(schema: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads(schema))
+
+
+def asking_for(schema: Schema, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages with the schema as words, for a server that takes none."""
+    request = (
+        "Answer with one JSON object and nothing else: no other words, no code fence. "
+        f"It must be valid by this JSON schema:\n{_text(schema)}"
+    )
+    # One system message, in front: some servers refuse a second one.
+    if messages and messages[0].role == "system":
+        return (system(f"{messages[0].content}\n\n{request}"), *messages[1:])
+    return (system(request), *messages)
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether OpenAI's strict mode takes it: every object closed, every property required."""
+    if isinstance(schema, list):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties", {})
+        if schema.get("additionalProperties") is not False:
+            return False
+        if set(schema.get("required", ())) != set(properties):
+            return False
+        return all(map(is_strict, properties.values()))
+    return all(map(is_strict, schema.values()))
