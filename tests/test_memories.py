@@ -51,6 +51,7 @@ def test_every_field_that_was_recorded_comes_back(plain_bank, clock):
         scope=Scope.TEAM,
         source=Source.DISTILLED,
         source_session="session-7",
+        source_span=(2, 5),
         error_context=ErrorContext(
             error_type="DeadlockDetected",
             failure_pattern="opposite order",
@@ -352,4 +353,4 @@ def test_memories_are_listed_newest_first_and_by_filter(plain_bank):
 
 def test_all_fields_of_a_memory_are_accounted_for():
     """A new field must be thought of in the test that records every field."""
-    assert len(fields(Memory)) == 25
+    assert len(fields(Memory)) == 26

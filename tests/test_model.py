@@ -46,6 +46,7 @@ any_memory = st.builds(
     scope=st.sampled_from(Scope),
     source=st.sampled_from(Source),
     source_session=maybe,
+    source_span=st.none() | st.tuples(st.integers(0, 9), st.integers(9, 10**9)),
     confidence=st.none() | st.floats(0, 1),
     usage_count=st.integers(0, 10**12),
     state=st.sampled_from(State),

@@ -249,7 +249,7 @@ ELSEWHERE = {
     "credit": "outcome", "evidence": "show", "links": "show", "unlink": "link", "get": "show",
     "rebuild": "maintain", "statistics": "stats", "memories": "list", "import_": "import",
     "delete_workspace": "workspace", "move_workspace": "workspace", "workspaces": "workspace",
-    "name_workspace": "workspace",
+    "name_workspace": "workspace", "jobs": "queue", "retry_job": "queue", "drop_job": "queue",
 }  # fmt: skip
 TRACES = {"store_trace", "trace", "traces", "purge_traces"}
 

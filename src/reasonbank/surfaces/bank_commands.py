@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput
-from reasonbank.surfaces.shell import Shell, command, confirm, main
+from reasonbank.surfaces.shell import Shell, command, confirm, main, reading
 
 
 @command()
@@ -155,19 +155,6 @@ def replacing(file: str) -> Iterator[Any]:
         raise InvalidInput("file", f"cannot write {file}: {error.strerror}") from None
     finally:
         part.unlink(missing_ok=True)
-
-
-@contextmanager
-def reading(file: str) -> Iterator[Any]:
-    try:
-        source = sys.stdin if file == "-" else open(file, encoding="utf-8")  # noqa: SIM115
-    except OSError as error:
-        raise InvalidInput("file", f"cannot read {file}: {error.strerror}") from None
-    with source:
-        try:
-            yield source
-        except UnicodeDecodeError:
-            raise InvalidInput("file", f"{file} is not UTF-8 text") from None
 
 
 @command("import")

@@ -1,9 +1,22 @@
 """The command `reasonbank`: every module named here adds its commands to the group."""
 
-from reasonbank.surfaces import bank_commands, llm_commands, memory_commands, server_commands
+from reasonbank.surfaces import (
+    bank_commands,
+    learn_commands,
+    llm_commands,
+    memory_commands,
+    server_commands,
+)
 from reasonbank.surfaces.shell import main
 
-__all__ = ["bank_commands", "llm_commands", "main", "memory_commands", "server_commands"]
+__all__ = [
+    "bank_commands",
+    "learn_commands",
+    "llm_commands",
+    "main",
+    "memory_commands",
+    "server_commands",
+]
 
 if __name__ == "__main__":
     main()

@@ -133,3 +133,16 @@ def confirm(shell: Shell, yes: bool, question: str) -> None:
         raise ConfirmationNeeded(f"{question} Say so with --yes")
     if not click.confirm(question):
         raise ConfirmationNeeded("nothing was changed")
+
+
+@contextmanager
+def reading(file: str) -> Iterator[Any]:
+    try:
+        source = sys.stdin if file == "-" else open(file, encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise InvalidInput("file", f"cannot read {file}: {error.strerror}") from None
+    with source:
+        try:
+            yield source
+        except UnicodeDecodeError:
+            raise InvalidInput("file", f"{file} is not UTF-8 text") from None

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from reasonbank.model import Evidence, Genealogy, Link, Memory, Revision, Trace, Workspace
+from reasonbank.model import Evidence, Genealogy, Job, Link, Memory, Revision, Trace, Workspace
 from reasonbank.surfaces.cards import clean
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def advice(found: Mapping[str, Any]) -> None:
 def traces(found: Sequence[Trace]) -> None:
     table = _table("id", "when", "outcome", "score:r", "steps:r", "task")
     for t in found:
-        table.add_row(t.id, f"{t.created_at:%Y-%m-%d %H:%M}", t.outcome, _short(t.final_score),
-                      str(len(t.trajectory)), _text(t.task))  # fmt: skip
+        table.add_row(t.id, f"{t.created_at:%Y-%m-%d %H:%M}", t.outcome or "?",
+                      _short(t.final_score), str(len(t.trajectory)), _text(t.task))  # fmt: skip
     _print(table if found else "No traces here.")
 
 
@@ -147,6 +147,14 @@ def _short(value: Any) -> str:
     if value is None:
         return "not known"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def jobs(found: Sequence[Job]) -> None:
+    table = _table("id", "what", "state", "attempts:r", "queued", "last error")
+    for job in found:
+        table.add_row(job.id, job.kind, str(job.state), str(job.attempts),
+                      f"{job.created_at:%Y-%m-%d %H:%M}", _text(job.error or ""))  # fmt: skip
+    _print(table if found else "The queue is empty.")
 
 
 def workspaces(places: Sequence[Workspace], here: str) -> None:
