@@ -60,7 +60,7 @@ class TooLarge(InvalidInput):
 class NotFound(ReasonBankError):
     exit_code = 3
     status = 404
-    mcp_code = -32002
+    mcp_code = -32602  # As of revision 2026-07-28; -32002 before.
 
 
 class Refused(ReasonBankError):
@@ -71,7 +71,7 @@ class Refused(ReasonBankError):
 
 class Forgotten(Refused):
     status = 410
-    mcp_code = -32002
+    mcp_code = NotFound.mcp_code
 
 
 class NewerBank(Refused):

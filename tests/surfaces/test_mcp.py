@@ -2,47 +2,43 @@
 
 import json
 import logging
-import os
 import re
 import subprocess
 import sys
 import tomllib
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.types import ErrorData, ListRootsResult, Root
-from tests.conftest import Opener
+from mcp.types import ErrorData
 from tests.requirement import requirement
+from tests.surfaces.mcp_agent import LESSON, NOBODY, Agent, command, connected, offering
 
 from reasonbank.embed.hashed import Hashed
+from reasonbank.errors import NotFound
+from reasonbank.model import Step, Trace
 from reasonbank.surfaces import shapes
 from reasonbank.surfaces.mcp import make_server
 from reasonbank.testing.builders import a_memory, a_warning
 
 pytestmark = pytest.mark.anyio
 
-NOBODY = "01a1dd00-0000-7000-8000-000000000000"
-LESSON = {"title": "Retry uploads", "description": "When an upload fails",
-          "content": "Wait longer each time.", "outcome": "success"}  # fmt: skip
 SEEDS = {
     "memory_search": (
         {"query": ..., "scope": "all", "outcome": "all", "limit": 5, "min_confidence": 0.5},
         {"memories", "total_found", "tokens_used"},
     ),
     "memory_record": (
-        {"title": ..., "description": ..., "content": ..., "outcome": ..., "tags": None},
+        {"title": ..., "description": ..., "content": ..., "outcome": ..., "tags": ...},
         {"id", "message", "initial_confidence"},
     ),
     "memory_feedback": (
-        {"memory_id": ..., "helpful": ..., "comment": None},
+        {"memory_id": ..., "helpful": ..., "comment": ...},
         {"success", "new_confidence", "message"},
     ),
     "memory_outcome": (
-        {"memory_id": ..., "succeeded": ..., "session_id": None},
+        {"memory_id": ..., "succeeded": ..., "session_id": ...},
         {"recorded", "new_confidence", "message"},
     ),
     "retrieve_memories": ({"query": ..., "n_results": 5}, {"memories"}),
@@ -50,6 +46,15 @@ SEEDS = {
     "get_statistics": ({}, {"memories", "traces"}),
     "health_check": ({}, {"status", "uptime", "memory_count", "cache_hit_rate"}),
 }
+REQUIRED = {
+    "memory_search": ["query"],
+    "memory_record": ["title", "description", "content", "outcome"],
+    "memory_feedback": ["memory_id", "helpful"],
+    "memory_outcome": ["memory_id", "succeeded"],
+    "retrieve_memories": ["query"],
+    "get_memory_genealogy": ["memory_id"],
+}
+MORE = {"memory_search": ["max_tokens"], "memory_record": ["error_context"]}
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "workspace"}  # fmt: skip
 # A search counts what it found, so it does not only read.
@@ -61,40 +66,6 @@ CHANGING = {"memory_record", "memory_feedback", "memory_outcome", "memory_update
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
-
-
-class Agent:
-    """Calls tools, and says in time if one went wrong."""
-
-    def __init__(self, client):
-        self.client = client
-
-    async def __call__(self, tool, **arguments):
-        result = await self.client.call_tool(tool, arguments)
-        assert not result.is_error, result.content
-        assert json.loads(result.content[0].text) == result.structured_content
-        return result.structured_content
-
-    async def refused(self, tool, **arguments):
-        result = await self.client.call_tool(tool, arguments)
-        assert result.is_error, result.structured_content
-        return result.content[0].text
-
-    async def tools(self):
-        return {tool.name: tool for tool in (await self.client.list_tools()).tools}
-
-
-@asynccontextmanager
-async def connected(bank, *, tools="all", roots=True, **options):
-    async with Client(make_server(bank, tools=tools, roots=roots), **options) as client:
-        yield Agent(client)
-
-
-def offering(*uris):
-    async def roots(_):
-        return ListRootsResult(roots=[Root(uri=uri) for uri in uris])
-
-    return roots
 
 
 # What is on offer
@@ -113,9 +84,10 @@ async def test_a_tool_takes_and_answers_what_its_seed_says(plain_bank, name):
     async with connected(plain_bank) as agent:
         tool = (await agent.tools())[name]
     taken = tool.input_schema["properties"]
-    more = {"workspace": None} | ({"error_context": None} if name == "memory_record" else {})
-    assert {n: s.get("default", ...) for n, s in taken.items()} == parameters | more
-    assert tool.input_schema.get("required", []) == [n for n in parameters if parameters[n] is ...]
+    more = {"workspace", *MORE.get(name, ())}
+    assert {n: s.get("default", ...) for n, s in taken.items() if n not in more} == parameters
+    assert more <= set(taken)
+    assert tool.input_schema.get("required", []) == REQUIRED.get(name, [])
     assert answers <= set(tool.output_schema["properties"])
 
 
@@ -259,7 +231,7 @@ async def test_a_memory_is_read_corrected_and_its_history_listed(plain_bank):
         assert "WARNING" in shown["prompt"]
         history = await agent("memory_history", memory_id=id)
         assert [r["memory"]["title"] for r in history["revisions"]] == ["Retry uploads", "New"]
-        assert {r["surface"] for r in history["revisions"]} == {plain_bank._surface}
+        assert {r["surface"] for r in history["revisions"]} == {"mcp"}
         assert "nothing to change" in await agent.refused("memory_update", memory_id=id)
 
 
@@ -288,6 +260,7 @@ async def test_a_genealogy_names_ancestors_and_descendants(plain_bank):
 
 async def test_statistics_are_those_of_the_library(plain_bank):
     plain_bank.record(a_memory())
+    plain_bank.embed_new()
     async with connected(plain_bank) as agent:
         assert await agent("get_statistics") == plain_bank.statistics()
 
@@ -326,27 +299,75 @@ async def test_workspaces_are_listed_and_deleted(plain_bank, open_bank):
         assert listed["here"] == plain_bank.view.workspace
         paths = {place["path"]: place["id"] for place in listed["workspaces"]}
         assert set(paths) == {other, str(open_bank.project())}
-        said = await agent.refused("workspace", action="delete", workspace_id=paths[other])
+        said = await agent.refused("workspace", action="delete", target=paths[other])
         assert "confirm=true" in said
         assert "--yes" not in said
-        assert "workspace_id" in await agent.refused("workspace", action="delete")
-        left = await agent("workspace", action="delete", workspace_id=paths[other], confirm=True)
+        assert "target: is missing" in await agent.refused("workspace", action="delete")
+        left = await agent("workspace", action="delete", target=other, confirm=True)
         assert left["memories_removed"] == 1
         assert [place["path"] for place in left["workspaces"]] == [str(open_bank.project())]
+
+
+async def test_a_workspace_is_named_and_found_by_its_name(plain_bank):
+    async with connected(plain_bank) as agent:
+        id = (await agent("memory_record", **LESSON))["id"]
+        here = plain_bank.view.workspace
+        named = await agent("workspace", action="name", target=here, name="engine")
+        assert [place["name"] for place in named["workspaces"]] == ["engine"]
+        assert (await agent("memory_get", memory_id=id, workspace="engine"))["id"] == id
+        assert "name: is missing" in await agent.refused("workspace", action="name", target=here)
+
+
+@requirement("WSP-3")
+async def test_a_switch_tells_what_to_pass_and_keeps_nothing(plain_bank, open_bank):
+    other = str(open_bank.project("other"))
+    id = plain_bank.within(other).record(a_memory()).id
+    there = plain_bank.within(other).view.workspace
+    async with connected(plain_bank) as agent:
+        for target in (other, there):
+            told = await agent("workspace", action="switch", target=target)
+            assert told["workspace"] == other
+            assert told["here"] == plain_bank.view.workspace
+            assert "Pass workspace=" in told["message"]
+        assert "no memory" in await agent.refused("memory_get", memory_id=id)
+        found = await agent("memory_get", memory_id=id, workspace=told["workspace"])
+        assert found["id"] == id
+        new = await agent("workspace", action="switch", target="/new/project")
+        assert (new["workspace"], "nothing is stored" in new["message"]) == ("/new/project", True)
+        for wrong, said in (("0" * 16, "no workspace"), ("nowhere", "full path")):
+            assert said in await agent.refused("workspace", action="switch", target=wrong)
+
+
+@requirement("MCP-3", left="prompts")
+async def test_traces_are_resources(plain_bank):
+    trace = plain_bank.store_trace(
+        Trace(
+            task="Fix the upload",
+            outcome="success",
+            trajectory=(Step(iteration=1, action="think", content="Wait."),),
+        )
+    )
+    async with connected(plain_bank) as agent:
+        [content] = (await agent.client.read_resource(f"trace://{trace.id}")).contents
+        assert content.mime_type == "application/json"
+        assert json.loads(content.text) == trace.to_json()
+        with pytest.raises(MCPError, match=NOBODY) as refusal:
+            await agent.client.read_resource(f"trace://{NOBODY}")
+        assert refusal.value.code == NotFound.mcp_code
 
 
 @requirement("MCP-3", left="prompts")
 async def test_memories_are_resources(plain_bank):
     memory = plain_bank.record(a_memory())
     async with connected(plain_bank) as agent:
-        [template] = (await agent.client.list_resource_templates()).resource_templates
-        assert template.uri_template == "memory://{id}"
+        templates = (await agent.client.list_resource_templates()).resource_templates
+        assert [t.uri_template for t in templates] == ["memory://{id}", "trace://{id}"]
         [content] = (await agent.client.read_resource(f"memory://{memory.id}")).contents
         assert content.text == plain_bank.get(memory.id).format_for_prompt()
         for wrong in (NOBODY, "nonsense"):
             with pytest.raises(MCPError, match=wrong) as refusal:
                 await agent.client.read_resource(f"memory://{wrong}")
-            assert refusal.value.code == -32602
+            assert refusal.value.code == NotFound.mcp_code
         assert await agent("get_statistics")
 
 
@@ -465,8 +486,9 @@ async def test_a_client_that_fails_to_name_its_roots_is_served_all_the_same(plai
         ("memory_get", {"memory_id": "../../etc/passwd"}, "memory_id"),
         ("memory_update", {"memory_id": NOBODY, "title": "x"}, "there is no memory"),
         ("memory_update", {"memory_id": NOBODY, "error_context": {"a": 1}}, "error_context"),
-        ("workspace", {"action": "burn"}, "'list' or 'delete', got 'burn'"),
-        ("workspace", {"action": "delete", "workspace_id": "nowhere"}, "no workspace 'nowhere'"),
+        ("workspace", {"action": "burn"}, "'name' or 'delete', got 'burn'"),
+        ("workspace", {"action": "delete", "target": "nowhere"}, "no workspace 'nowhere'"),
+        ("workspace", {"action": "switch"}, "target: is missing"),
         ("no_such_tool", {}, "Unknown tool: no_such_tool"),
     ],
     ids=lambda value: str(value)[:30] if isinstance(value, dict) else None,
@@ -505,61 +527,12 @@ async def test_the_log_has_no_text_of_an_expected_error(plain_bank, caplog):
     assert "private" not in caplog.text
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(NOBODY)
-    | st.sampled_from(["all", "list", "delete", "success", "/", "~", "{}", "[]", "null"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=5,
-)  # fmt: skip
-names = sorted(
-    {name for parameters, _ in SEEDS.values() for name in parameters}
-    | {"workspace", "workspace_id", "action", "confirm", "task", "error_context", "domain"}
-)
-calls = st.tuples(
-    st.sampled_from(sorted(SEEDS) + sorted(OURS)),
-    st.dictionaries(st.sampled_from(names), anything, max_size=5),
-)
-
-
-@requirement("MCP-4", left="streamable HTTP, and the tools of later steps")
-def test_no_arguments_bring_the_server_down(tmp_path, clock):
-    opener = Opener(tmp_path, clock)
-    bank = opener()
-
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.lists(calls, min_size=5, max_size=10))
-    def fuzz(batch):
-        async def work():
-            async with connected(bank) as agent:
-                for tool, arguments in batch:
-                    result = await agent.client.call_tool(tool, arguments)
-                    assert "unexpected" not in str(result.content) or not result.is_error
-                assert await agent("get_statistics")
-
-        anyio.run(work)
-
-    try:
-        fuzz()
-    finally:
-        bank.close()
-
-
 # The real thing
-
-
-def command(tmp_path, *arguments):
-    environment = {
-        "REASONBANK_URL": f"sqlite:///{tmp_path}/bank.db",
-        "REASONBANK_EMBED_MODEL": "hashed",
-        "HOME": str(tmp_path),
-        "PATH": os.environ["PATH"],
-    }
-    return [sys.executable, "-m", "reasonbank.surfaces.cli", "mcp", *arguments], environment
 
 
 @requirement("MCP-1", left="streamable HTTP, and the tools of later steps")
 async def test_a_client_over_standard_streams_goes_the_whole_way(tmp_path):
-    [python, *arguments], environment = command(tmp_path)
+    [python, *arguments], environment = command(tmp_path, "mcp")
     server = StdioServerParameters(command=python, args=arguments, env=environment, cwd=tmp_path)
     with anyio.fail_after(60):
         async with Client(server) as client:
@@ -600,7 +573,7 @@ def test_garbage_on_the_wire_is_survived_and_standard_output_carries_the_protoco
         + request(4, "tools/call", name=5, arguments="my private text")
         + request(5, "tools/call", name="memory_get", arguments={"memory_id": "my private text"})
     )  # fmt: skip
-    arguments, environment = command(tmp_path, "--tools", "core")
+    arguments, environment = command(tmp_path, "mcp", "--tools", "core")
     ready = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
     with subprocess.Popen(
         arguments, env=environment, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -638,7 +611,7 @@ def test_the_snippet_for_an_agent_starts_the_server(tmp_path, agent):
 
 
 def test_a_bank_that_cannot_be_opened_is_said_before_serving(tmp_path):
-    arguments, environment = command(tmp_path, "--bank", "sqlite:////dev/null/bank.db")
+    arguments, environment = command(tmp_path, "mcp", "--bank", "sqlite:////dev/null/bank.db")
     done = subprocess.run(
         arguments, env=environment, input=b"", capture_output=True, check=False, timeout=60
     )

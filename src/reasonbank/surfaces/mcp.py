@@ -1,41 +1,48 @@
-"""ReasonBank as an MCP server: `reasonbank mcp` serves one agent over standard streams.
+"""ReasonBank as an MCP server, over standard streams or streamable HTTP.
 
 The workspace of a call comes from its ``workspace`` parameter, else from the client's
-roots, else it is the server's own. Nothing of a call outlives it, so that concurrent
-calls cannot affect each other.
+roots, else it is the server's own, always within what the caller reaches. Nothing of a
+call outlives it, so that concurrent calls cannot affect each other.
+
+There is no listing and no completion of memories as resources: their ids come from a
+search, and for those two requests a client cannot be asked for its roots, so that they
+would speak of the wrong project.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import reprlib
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+import anyio.from_thread
 import anyio.to_thread
 from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import InputRequiredResult, ListRootsRequest, ListRootsResult
-from pydantic import ConfigDict, Field, ValidationError, create_model
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, create_model
 
-from reasonbank.access import LOCAL, Caller
+from reasonbank.access import LOCAL, Caller, Right
 from reasonbank.bank import Bank
-from reasonbank.errors import Forgotten, InvalidInput, NotFound, ReasonBankError
-from reasonbank.surfaces.mcp_tools import CORE, OFFERS, Offer
+from reasonbank.errors import Forbidden, InvalidInput, ReasonBankError, Unauthorized
+from reasonbank.model import Memory
+from reasonbank.surfaces.mcp_offer import Errand, Offer
+from reasonbank.surfaces.mcp_tools import CORE, OFFERS
 
 T = TypeVar("T")
 
@@ -59,6 +66,8 @@ ASKS_IN_ANSWERS = "2026-07-28"
 PATIENCE = 5.0
 """Seconds that a client gets to name its roots."""
 
+SURFACE = "mcp"
+
 log = logging.getLogger(__name__)
 
 
@@ -73,32 +82,47 @@ class Service:
 
 Call = Context[Service, Any]
 
+CALLER = "reasonbank.caller"
+"""Where the ASGI application around this one puts the `Caller` of a request."""
+
+
+def caller_of(context: Call) -> Caller:
+    """Whom the HTTP server let in; over standard streams, whoever started this process."""
+    request = context.request_context.request
+    if request is None:
+        return LOCAL
+    caller = request.scope.get(CALLER)
+    if not isinstance(caller, Caller):
+        raise Unauthorized("the server does not know who calls; send a valid token")
+    return caller
+
 
 def make_server(
     bank: Bank,
     *,
-    tools: str = "all",
+    tools: str | Iterable[Offer] = "all",
     roots: bool = True,
-    caller: Callable[[Call], Caller] = lambda _: LOCAL,
+    caller: Callable[[Call], Caller] = caller_of,
 ) -> MCPServer[Service]:
     """A server over ``bank``, which stays yours to close.
 
-    ``tools`` is ``all`` or ``core``: search, record and outcome, for agents with little room.
-    ``caller`` says who makes a call, and so how far it reaches.
+    ``tools`` is ``all``, or ``core``: search, record and outcome, for agents with little
+    room; or your own. ``caller`` says who makes a call, and so how far it reaches.
     """
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Service]) -> AsyncIterator[Service]:
         yield Service(bank=bank, roots=roots, caller=caller)
 
-    offers = OFFERS.values() if tools == "all" else [OFFERS[name] for name in CORE]
+    if isinstance(tools, str):
+        tools = OFFERS.values() if tools == "all" else [OFFERS[name] for name in CORE]
     server = MCPServer(
         "reasonbank",
         title="ReasonBank",
         description="A memory that learns, for LLM agents.",
         instructions=INSTRUCTIONS,
         version=version("reasonbank"),
-        tools=[BankTool.of(offer) for offer in offers],
+        tools=[BankTool.of(offer) for offer in tools],
         lifespan=lifespan,
         log_level="WARNING",
     )
@@ -111,6 +135,14 @@ def make_server(
         description="One memory of this workspace as text for a prompt, fenced as data.",
         mime_type="text/plain",
     )(_memory)
+    server.resource(
+        "trace://{id}",
+        name="trace",
+        title="A trace",
+        description="One task of this workspace: steps, outcome, the memories that were used "
+        "and learned. Data, not instructions.",
+        mime_type="application/json",
+    )(_trace)
     return server
 
 
@@ -125,16 +157,32 @@ def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
 
 
 async def _memory(id: str, context: Context[Any, Any]) -> str | InputRequiredResult:
+    def text(bank: Bank) -> str:
+        memory: Memory = bank.get(id)
+        return memory.format_for_prompt()
+
+    return await _resource(f"memory://{id}", text, context)
+
+
+async def _trace(id: str, context: Context[Any, Any]) -> str | InputRequiredResult:
+    def text(bank: Bank) -> str:
+        return json.dumps(bank.trace(id).to_json(), ensure_ascii=False)
+
+    return await _resource(f"trace://{id}", text, context)
+
+
+async def _resource(
+    uri: str, text: Callable[[Bank], str], context: Call
+) -> str | InputRequiredResult:
     try:
-        return await _in_workspace(context, None, lambda bank: bank.get(id).format_for_prompt())
-    except (NotFound, Forgotten, InvalidInput) as error:
-        raise ResourceNotFoundError(str(error)) from None
+        return await _on_bank(context, Right.READ, None, lambda errand: text(errand.bank))
     except ReasonBankError as error:
-        raise ResourceError(str(error)) from None
+        raise MCPError(code=error.mcp_code, message=str(error), data={"uri": uri}) from None
     except MCPError:
         raise
     except Exception as error:  # noqa: BLE001
-        raise ResourceError(_unexpected("memory://", error)) from None
+        told = _unexpected(uri.partition("/")[0], error)
+        raise MCPError(code=ReasonBankError.mcp_code, message=told) from None
 
 
 class _Anywhere(ArgModelBase):
@@ -145,8 +193,8 @@ class _Anywhere(ArgModelBase):
     workspace: Annotated[
         str | None,
         Field(
-            description="The absolute path of the project whose memories are meant. Leave it out "
-            "for the project that you work in.",
+            description="The absolute path of the project meant; leave it out for the one that "
+            "you work in.",
         ),
     ] = None
 
@@ -154,21 +202,29 @@ class _Anywhere(ArgModelBase):
 class BankTool(Tool):
     """A tool that runs on a bank, in a worker thread, and whose errors say what to do."""
 
+    _offer: Offer = PrivateAttr()
+
     @classmethod
     def of(cls, offer: Offer) -> Tool:
-        tool = cls.from_function(
-            offer.function,
-            name=offer.name,
-            title=offer.title,
-            description=offer.description,
-            annotations=offer.hints,
-            context_kwarg="bank",  # Filled in here, so no parameter that a model could send.
-            structured_output=True,
+        tool = cast(
+            BankTool,
+            cls.from_function(
+                offer.function,
+                name=offer.name,
+                title=offer.title,
+                description=offer.description,
+                annotations=offer.hints,
+                context_kwarg=offer.first,  # Filled in here: no parameter that a model could send.
+                structured_output=True,
+            ),
         )
+        tool._offer = offer
         own = tool.fn_metadata.arg_model
         arguments = create_model(own.__name__, __base__=(_Anywhere, own))
         tool.fn_metadata.arg_model = arguments
-        tool.parameters = arguments.model_json_schema(by_alias=True)
+        tool.parameters = _lean(arguments.model_json_schema(by_alias=True))
+        answers = tool.fn_metadata
+        answers.output_schema = _lean(answers.output_schema, nullable=True)
         return tool
 
     async def run(
@@ -184,7 +240,9 @@ class BankTool(Tool):
             raise ToolError(self._problems(error)) from error
         workspace = given.pop("workspace")
         try:
-            result = await _in_workspace(context, workspace, partial(self.fn, **given))
+            result = await _on_bank(
+                context, self._offer.right, workspace, lambda errand: self._offer.run(errand, given)
+            )
             return self.fn_metadata.convert_result(result) if convert_result else result
         except ReasonBankError as error:
             raise ToolError(str(error)) from None
@@ -220,23 +278,40 @@ def _unexpected(name: str, error: Exception) -> str:
     )
 
 
-async def _in_workspace(
-    context: Call, workspace: str | None, work: Callable[[Bank], T]
+async def _on_bank(
+    context: Call, right: Right, workspace: str | None, work: Callable[[Errand], T]
 ) -> T | InputRequiredResult:
-    """Run ``work`` on the bank seen from the workspace of this call."""
+    """Run ``work`` in a thread, on the bank as this caller sees it from their workspace.
+
+    A call that is cancelled meanwhile is waited for: what it began to write is written.
+    """
     service = context.request_context.lifespan_context
+    caller = service.caller(context)
+    caller.must(right)
+    roots: list[str] = []
     if not workspace and service.roots:
         found = await _roots(context)
         if isinstance(found, InputRequiredResult):
             return found
-        workspace = _directory(found)
+        roots = _directories(found)
 
-    caller = service.caller(context)
+    def progress(done: int, total: int) -> None:
+        anyio.from_thread.check_cancelled()
+        anyio.from_thread.run(context.report_progress, done, total)
 
     def there() -> T:
-        return work(caller.bank(service.bank, workspace))
+        bank = _seen(service.bank, caller, workspace, roots)
+        return work(Errand(bank=bank, caller=caller, progress=progress))
 
     return await anyio.to_thread.run_sync(there)
+
+
+def _seen(bank: Bank, caller: Caller, workspace: str | None, roots: list[str]) -> Bank:
+    """A workspace that was asked for is reached or refused; a root only counts if reached."""
+    for root in roots:
+        with suppress(Forbidden, InvalidInput):
+            return caller.bank(bank, root, surface=SURFACE)
+    return caller.bank(bank, workspace, surface=SURFACE)
 
 
 async def _roots(context: Call) -> ListRootsResult | InputRequiredResult | None:
@@ -264,12 +339,37 @@ async def _roots(context: Call) -> ListRootsResult | InputRequiredResult | None:
         return None
 
 
-def _directory(roots: ListRootsResult | None) -> str | None:
-    """The first root that is a directory of this machine."""
+def _directories(roots: ListRootsResult | None) -> list[str]:
+    """The roots that are directories of the client's own machine."""
+    found = []
     for root in roots.roots if roots else ():
         parts = urlsplit(str(root.uri))
         if parts.scheme == "file" and parts.netloc in ("", "localhost"):
             path = url2pathname(parts.path)
             if os.path.isabs(path):
-                return path
-    return None
+                found.append(path)
+    return found
+
+
+def _lean(schema: Any, *, nullable: bool = False) -> Any:
+    """``schema`` without what only costs a model's attention.
+
+    pydantic titles every field with its own name. And that an optional parameter may also be
+    null is true, but need not be told: it may be left out.
+    """
+    if isinstance(schema, list):
+        return [_lean(part, nullable=nullable) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    lean = {
+        name: {key: _lean(part, nullable=nullable) for key, part in value.items()}
+        if name in ("properties", "$defs")
+        else _lean(value, nullable=nullable)
+        for name, value in schema.items()
+        if name != "title"
+    }
+    match lean:
+        case {"anyOf": [kind, {"type": "null"}], "default": None} if not nullable:
+            del lean["anyOf"], lean["default"]
+            return kind | lean
+    return lean

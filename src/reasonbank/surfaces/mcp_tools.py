@@ -5,20 +5,32 @@ Docstrings here are read by models: when to call the tool, what to do with the a
 
 from __future__ import annotations
 
-import inspect
+import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
 from mcp.types import ToolAnnotations
 from pydantic import BeforeValidator, Field
 
-from reasonbank.bank import Bank
-from reasonbank.errors import ConfirmationNeeded, InvalidInput
+from reasonbank.access import Right
+from reasonbank.bank import Bank, workspace_path
+from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound
 from reasonbank.ledger.port import Filter
-from reasonbank.model import JSON, LIMITS, Hit, Memory, Outcome, Reply, Scope, parse_id, plain
+from reasonbank.model import (
+    JSON,
+    LIMITS,
+    Hit,
+    Memory,
+    Outcome,
+    Reply,
+    Scope,
+    Workspace,
+    parse_id,
+    plain,
+)
 from reasonbank.surfaces.doctor import examine_bank
+from reasonbank.surfaces.mcp_offer import Errand, Offer
 from reasonbank.surfaces.shapes import (
     Advice,
     Confirm,
@@ -51,32 +63,17 @@ from reasonbank.surfaces.shapes import (
 _STARTED = time.monotonic()
 
 
-# The tools
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """A tool: its function takes a bank first, then what the model sends."""
-
-    function: Callable[..., Any]
-    title: str
-    hints: ToolAnnotations
-
-    @property
-    def name(self) -> str:
-        return self.function.__name__
-
-    @property
-    def description(self) -> str:
-        return inspect.getdoc(self.function) or ""
-
-
 OFFERS: dict[str, Offer] = {}
 CORE = ("memory_search", "memory_record", "memory_outcome")
 
 
 def _offer(
-    title: str, *, reads: bool = False, destroys: bool = False, idempotent: bool = False
+    title: str,
+    right: Right,
+    *,
+    reads: bool = False,
+    destroys: bool = False,
+    idempotent: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Puts a function on offer.
 
@@ -91,13 +88,13 @@ def _offer(
     )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        OFFERS[function.__name__] = Offer(function=function, title=title, hints=hints)
+        OFFERS[function.__name__] = Offer(function=function, title=title, right=right, hints=hints)
         return function
 
     return decorate
 
 
-@_offer("Search memories")
+@_offer("Search memories", Right.READ)
 def memory_search(
     bank: Bank,
     query: Annotated[
@@ -119,6 +116,9 @@ def memory_search(
     min_confidence: Annotated[
         float, Field(ge=0, le=1, description="Leave out what is trusted less, 0 to 1.")
     ] = 0.5,
+    max_tokens: Annotated[
+        int | None, Field(ge=1, description="Answer with at most so much text.")
+    ] = None,
 ) -> Found:
     """Search for strategies that worked and mistakes to avoid, from earlier tasks.
 
@@ -133,7 +133,9 @@ def memory_search(
         scopes=tuple(Scope) if scope == "all" else (Scope(scope),),
         outcomes=() if outcome == "all" else (Outcome(outcome),),
     )
-    reply = bank.search(query, limit=limit, filter=chosen, min_confidence=min_confidence)
+    reply = bank.search(
+        query, limit=limit, filter=chosen, min_confidence=min_confidence, max_tokens=max_tokens
+    )
     return cast(Found, _answer(reply, [_found(hit) for hit in reply]))
 
 
@@ -147,7 +149,7 @@ def _answer(reply: Reply, memories: list[JSON]) -> JSON:
     return {"memories": memories} | {name: known[name] for name in ReplyFacts.__annotations__}
 
 
-@_offer("Retrieve memories in full")
+@_offer("Retrieve memories in full", Right.READ)
 def retrieve_memories(
     bank: Bank,
     query: Annotated[
@@ -176,7 +178,7 @@ def _retrieved(hit: Hit) -> JSON:
     }
 
 
-@_offer("Record a memory")
+@_offer("Record a memory", Right.WRITE)
 def memory_record(
     bank: Bank,
     title: Title,
@@ -218,7 +220,7 @@ def memory_record(
     }
 
 
-@_offer("Rate a memory")
+@_offer("Rate a memory", Right.WRITE)
 def memory_feedback(
     bank: Bank,
     memory_id: MemoryId,
@@ -241,7 +243,7 @@ def memory_feedback(
     }
 
 
-@_offer("Report a task's outcome")
+@_offer("Report a task's outcome", Right.WRITE)
 def memory_outcome(
     bank: Bank,
     memory_id: MemoryId,
@@ -270,7 +272,7 @@ def memory_outcome(
     }
 
 
-@_offer("Read a memory", reads=True)
+@_offer("Read a memory", Right.READ, reads=True)
 def memory_get(bank: Bank, memory_id: MemoryId) -> ShownMemory:
     """Read one memory with every field.
 
@@ -281,7 +283,7 @@ def memory_get(bank: Bank, memory_id: MemoryId) -> ShownMemory:
     return cast(ShownMemory, memory.to_json() | {"prompt": memory.format_for_prompt()})
 
 
-@_offer("Correct a memory", idempotent=True)
+@_offer("Correct a memory", Right.WRITE, idempotent=True)
 def memory_update(
     bank: Bank,
     memory_id: MemoryId,
@@ -316,7 +318,7 @@ def memory_update(
     return cast(StoredMemory, memory.to_json())
 
 
-@_offer("Forget a memory for good", destroys=True)
+@_offer("Forget a memory for good", Right.ADMIN, destroys=True)
 def memory_forget(bank: Bank, memory_id: MemoryId, confirm: Confirm = False) -> Forgotten:
     """Remove a memory's content for good, with its history.
 
@@ -333,7 +335,7 @@ def memory_forget(bank: Bank, memory_id: MemoryId, confirm: Confirm = False) -> 
     return {"id": memory.id, "message": "Memory forgotten"}
 
 
-@_offer("List a memory's revisions", reads=True)
+@_offer("List a memory's revisions", Right.READ, reads=True)
 def memory_history(bank: Bank, memory_id: MemoryId) -> History:
     """List how a memory stood after each change, oldest first, and who changed it.
 
@@ -343,7 +345,7 @@ def memory_history(bank: Bank, memory_id: MemoryId) -> History:
     return {"id": id, "revisions": plain(bank.history(id))}
 
 
-@_offer("Recommend a strategy")
+@_offer("Recommend a strategy", Right.READ)
 def memory_recommend(
     bank: Bank,
     task: Annotated[str, Field(max_length=LIMITS.query, description="The task at hand.")],
@@ -359,7 +361,7 @@ def memory_recommend(
     return cast(Advice, advice | {"prompt": "\n\n".join(dict.fromkeys(fenced))})
 
 
-@_offer("Show a memory's genealogy", reads=True)
+@_offer("Show a memory's genealogy", Right.READ, reads=True)
 def get_memory_genealogy(bank: Bank, memory_id: MemoryId) -> Genealogy:
     """Show which memories a memory was made from, and which were made from it.
 
@@ -369,7 +371,7 @@ def get_memory_genealogy(bank: Bank, memory_id: MemoryId) -> Genealogy:
     return cast(Genealogy, plain(bank.genealogy(parse_id(memory_id, "memory_id"))))
 
 
-@_offer("Show statistics", reads=True)
+@_offer("Show statistics", Right.READ, reads=True)
 def get_statistics(bank: Bank) -> Statistics:
     """Show what is in the bank as seen from this workspace, and how it is used.
 
@@ -378,7 +380,7 @@ def get_statistics(bank: Bank) -> Statistics:
     return cast(Statistics, bank.statistics())
 
 
-@_offer("Check health", reads=True)
+@_offer("Check health", Right.READ, reads=True)
 def health_check(bank: Bank) -> Health:
     """Check that the store answers, the embedding model loads and the disk has room.
 
@@ -399,35 +401,91 @@ def health_check(bank: Bank) -> Health:
     return cast(Health, health)
 
 
-@_offer("List or delete workspaces", destroys=True)
+@_offer("List, switch, name or delete workspaces", Right.READ, destroys=True)
 def workspace(
-    bank: Bank,
-    action: Annotated[Literal["list", "delete"], Field(description="What to do.")] = "list",
-    workspace_id: Annotated[
-        str | None, Field(max_length=LIMITS.label, description="For delete: an id or a name.")
+    errand: Errand,
+    action: Annotated[
+        Literal["list", "switch", "name", "delete"], Field(description="What to do.")
+    ] = "list",
+    target: Annotated[
+        str | None,
+        Field(
+            max_length=4096,
+            description="Which one, unless you list: a full path, an id or a name.",
+        ),
     ] = None,
+    name: Annotated[Label | None, Field(description="For name: what to call it.")] = None,
     confirm: Confirm = False,
 ) -> Places:
-    """List the workspaces of this bank, or delete one with all its memories.
+    """List the projects of this bank, turn to another one, name one, or delete one for good.
 
-    There is nothing to switch: each call works in the workspace that its own `workspace`
-    parameter names, or else in your project. `here` is the id of this one. Delete only when
-    your user wants all memories of that project gone.
+    Every call names its project by itself and the server keeps nothing between calls, so that
+    agents cannot get in each other's way. After a switch, therefore, pass the answered
+    `workspace` as the parameter `workspace` of each further call. `here` is the id of the
+    project that a call without that parameter is about. Delete only when your user wants all
+    memories of that project gone.
     """
-    removed = None
-    if action == "delete":
-        if workspace_id is None:
-            raise InvalidInput("workspace_id", "is missing; action=list shows the ids")
-        try:
-            removed = bank.delete_workspace(workspace_id, confirm=confirm)
-        except ConfirmationNeeded as warning:
-            raise ConfirmationNeeded(
-                f"{warning}. Ask your user, then call again with confirm=true"
-            ) from None
-    places = bank.workspaces()
+    if action == "list":
+        return _places(errand, message=None)
+    if target is None:
+        raise InvalidInput("target", f"is missing; which workspace to {action}? `list` shows all")
+    if action == "switch":
+        return _switched(errand, target)
+    errand.caller.must(Right.ADMIN)
+    place = _place(errand, target)
+    if action == "name":
+        if name is None:
+            raise InvalidInput("name", "is missing; say what to call the workspace")
+        named = errand.bank.name_workspace(place.id, name)
+        return _places(errand, message=f"Workspace {named.id} is now called {named.name!r}")
+    try:
+        removed = errand.bank.delete_workspace(place.id, confirm=confirm)
+    except ConfirmationNeeded as warning:
+        raise ConfirmationNeeded(
+            f"{warning}. Ask your user, then call again with confirm=true"
+        ) from None
+    return _places(errand, message="Workspace deleted", removed=removed)
+
+
+def _reached(errand: Errand) -> list[Workspace]:
+    return [place for place in errand.bank.workspaces() if errand.caller.reaches(place.id)]
+
+
+def _place(errand: Errand, target: str) -> Workspace:
+    """A stored workspace within reach; one beyond it is as unknown as one that is not."""
+    for place in _reached(errand):
+        if target in (place.id, place.name, place.path):
+            return place
+    raise NotFound(f"there is no workspace {target[:80]!r}; action=list shows those that are")
+
+
+def _switched(errand: Errand, target: str) -> Places:
+    there = errand.caller.bank(errand.bank, target).view.workspace
+    stored = next((place for place in _reached(errand) if place.id == there), None)
+    if stored is None and not os.path.isabs(os.path.expanduser(target)):
+        _place(errand, target)
+    argument = (stored.path if stored else workspace_path(target)) or there
+    known = f"{stored.memories} memories" if stored else "nothing is stored there yet"
+    return _places(
+        errand,
+        message=f"Pass workspace={argument!r} in each call from now on ({known}); a call "
+        "without it is still about this project",
+        workspace=argument,
+    )
+
+
+def _places(
+    errand: Errand,
+    *,
+    message: str | None,
+    workspace: str | None = None,
+    removed: int | None = None,
+) -> Places:
+    places = _reached(errand)
     return {
-        "here": bank.view.workspace,
+        "here": errand.bank.view.workspace,
+        "workspace": workspace,
         "workspaces": plain(places),
         "memories_removed": removed,
-        "message": f"{len(places)} workspaces" if removed is None else "Workspace deleted",
+        "message": message or f"{len(places)} workspaces",
     }

@@ -253,6 +253,7 @@ class Place(TypedDict):
 
 class Places(TypedDict):
     here: str
+    workspace: str | None
     workspaces: list[Place]
     memories_removed: int | None
     message: str

@@ -1,0 +1,62 @@
+"""Clients for tests of the MCP server, and what they send."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import asynccontextmanager
+
+from mcp import Client
+from mcp.types import ListRootsResult, Root
+
+from reasonbank.surfaces.mcp import make_server
+
+NOBODY = "01a1dd00-0000-7000-8000-000000000000"
+LESSON = {"title": "Retry uploads", "description": "When an upload fails",
+          "content": "Wait longer each time.", "outcome": "success"}  # fmt: skip
+
+
+class Agent:
+    """Calls tools, and says in time if one went wrong."""
+
+    def __init__(self, client):
+        self.client = client
+
+    async def __call__(self, tool, **arguments):
+        result = await self.client.call_tool(tool, arguments)
+        assert not result.is_error, result.content
+        assert json.loads(result.content[0].text) == result.structured_content
+        return result.structured_content
+
+    async def refused(self, tool, **arguments):
+        result = await self.client.call_tool(tool, arguments)
+        assert result.is_error, result.structured_content
+        return result.content[0].text
+
+    async def tools(self):
+        return {tool.name: tool for tool in (await self.client.list_tools()).tools}
+
+
+@asynccontextmanager
+async def connected(bank, *, tools="all", roots=True, **options):
+    async with Client(make_server(bank, tools=tools, roots=roots), **options) as client:
+        yield Agent(client)
+
+
+def offering(*uris):
+    async def roots(_):
+        return ListRootsResult(roots=[Root(uri=uri) for uri in uris])
+
+    return roots
+
+
+def command(tmp_path, *arguments):
+    """How `reasonbank` is started as a process with a bank of its own, and its environment."""
+    environment = {
+        "REASONBANK_URL": f"sqlite:///{tmp_path}/bank.db",
+        "REASONBANK_EMBED_MODEL": "hashed",
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+    }
+    return [sys.executable, "-m", "reasonbank.surfaces.cli", *arguments], environment
