@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from mcp import Client
 from mcp.types import ListRootsResult, Root
 
-from reasonbank.surfaces.mcp import make_server
+from reasonbank.surfaces.mcp import caller_of, make_server
 
 NOBODY = "01a1dd00-0000-7000-8000-000000000000"
 LESSON = {"title": "Retry uploads", "description": "When an upload fails",
@@ -39,8 +39,9 @@ class Agent:
 
 
 @asynccontextmanager
-async def connected(bank, *, tools="all", roots=True, **options):
-    async with Client(make_server(bank, tools=tools, roots=roots), **options) as client:
+async def connected(bank, *, tools="all", roots=True, caller=caller_of, **options):
+    server = make_server(bank, tools=tools, roots=roots, caller=caller)
+    async with Client(server, **options) as client:
         yield Agent(client)
 
 

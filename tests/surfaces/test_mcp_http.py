@@ -1,0 +1,339 @@
+"""The MCP server over streamable HTTP: who calls, how far they reach, and that nothing crosses."""
+
+import json
+import threading
+from contextlib import asynccontextmanager
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ToolAnnotations
+from tests.requirement import requirement
+from tests.surfaces.mcp_agent import LESSON, NOBODY, Agent, connected, offering
+from tests.surfaces.mcp_http import serving
+
+from reasonbank.access import LOCAL, Caller, Right
+from reasonbank.surfaces.mcp import BankTool, make_server
+from reasonbank.surfaces.mcp_offer import Errand, Offer
+from reasonbank.surfaces.mcp_tools import OFFERS
+from reasonbank.surfaces.shapes import Recorded
+from reasonbank.testing.builders import a_memory
+
+pytestmark = pytest.mark.anyio
+modes = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+ENOUGH = {
+    "query": "uploads", "task": "uploads", "memory_id": NOBODY, "succeeded": True,
+    "helpful": True, **LESSON,
+}  # fmt: skip
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@asynccontextmanager
+async def visiting(url, token="", **options):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Client(streamable_http_client(url, http_client=http), **options) as client,
+    ):
+        yield Agent(client)
+
+
+def stateless(tool, arguments):
+    """A call as revision 2026-07-28 has it: one request that says all, and its headers."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    headers = {
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": tool,
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+    }
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return {"content": json.dumps(request), "headers": headers}
+
+
+def arguments_of(offer):
+    """What ``offer`` cannot do without."""
+    schema = BankTool.of(offer).parameters
+    return {name: ENOUGH[name] for name in schema.get("required", ())}
+
+
+@requirement("MCP-1", left="the tools of later steps")
+@requirement("MCP-2", left="progress of a tool that takes long")
+@modes
+async def test_a_client_over_http_goes_the_whole_way(bank, mode):
+    with serving(make_server(bank), {"": LOCAL}) as url:
+        async with visiting(url, mode=mode) as agent:
+            id = (await agent("memory_record", **LESSON))["id"]
+            [hit] = (await agent("memory_search", query="the upload broke off"))["memories"]
+            assert hit["id"] == id
+            reported = await agent("memory_outcome", memory_id=id, succeeded=True)
+            rated = await agent("memory_feedback", memory_id=id, helpful=True)
+            assert 0.8 < reported["new_confidence"] < rated["new_confidence"]
+            assert (await agent("get_memory_genealogy", memory_id=id))["stage"] == 0
+            assert (await agent("get_statistics"))["memories"] == 1
+            assert (await agent("health_check"))["status"] == "healthy"
+            [content] = (await agent.client.read_resource(f"memory://{id}")).contents
+            assert "Wait longer" in content.text
+            [revision] = (await agent("memory_history", memory_id=id))["revisions"]
+            assert revision["surface"] == "mcp"
+
+
+async def test_a_request_of_the_stateless_revision_stands_alone(plain_bank):
+    with serving(make_server(plain_bank), {"": LOCAL}) as url:
+        answer = httpx2.post(url, **stateless("memory_record", LESSON))
+    assert answer.status_code == 200
+    assert "mcp-session-id" not in answer.headers
+    stored = answer.json()["result"]["structuredContent"]
+    assert plain_bank.get(stored["id"]).title == LESSON["title"]
+
+
+# Who calls
+
+
+@modes
+async def test_a_request_that_nobody_vouches_for_gets_nothing(plain_bank, mode):
+    memory = plain_bank.record(a_memory())
+    with serving(make_server(plain_bank), {"known": LOCAL}) as url:
+        for token in ("", "unknown"):
+            async with visiting(url, token, mode=mode) as agent:
+                for offer in OFFERS.values():
+                    said = await agent.refused(offer.name, **arguments_of(offer))
+                    assert "does not know who calls" in said, offer.name
+                for uri in (f"memory://{memory.id}", f"trace://{NOBODY}"):
+                    with pytest.raises(MCPError, match="who calls"):
+                        await agent.client.read_resource(uri)
+        async with visiting(url, "known", mode=mode) as agent:
+            assert (await agent("get_statistics"))["memories"] == 1
+
+
+@pytest.mark.parametrize("name", OFFERS)
+async def test_a_tool_is_refused_to_whoever_lacks_its_right(plain_bank, name):
+    offer = OFFERS[name]
+    lesser = list(Right)[list(Right).index(offer.right) - 1] if offer.right != Right.READ else None
+    if lesser:
+        async with connected(plain_bank, caller=lambda _: Caller(right=lesser)) as agent:
+            said = await agent.refused(name, **arguments_of(offer))
+            assert said == f"this needs a token with scope {offer.right}; yours has {lesser}"
+            assert plain_bank.statistics()["memories"] == 0
+    async with connected(plain_bank, caller=lambda _: Caller(right=offer.right)) as agent:
+        result = await agent.client.call_tool(name, arguments_of(offer))
+        assert "needs a token" not in str(result.content)
+
+
+def test_reading_needs_read_writing_write_and_destroying_admin():
+    rights = {name: offer.right for name, offer in OFFERS.items()}
+    changing = {"memory_record", "memory_feedback", "memory_outcome", "memory_update"}
+    assert {name for name, right in rights.items() if right == Right.WRITE} == changing
+    assert {name for name, right in rights.items() if right == Right.ADMIN} == {"memory_forget"}
+    for name, offer in OFFERS.items():
+        if offer.right == Right.READ and name != "workspace":
+            assert not offer.hints.destructive_hint, name
+
+
+@requirement("WSP-2", left="surfaces and backends to come")
+@modes
+async def test_a_bound_caller_reaches_their_workspaces_and_no_other(plain_bank, open_bank, mode):
+    mine, other = open_bank.project("mine"), open_bank.project("other")
+    here, there = plain_bank.within(mine), plain_bank.within(other)
+    own, foreign = here.record(a_memory()), there.record(a_memory())
+    there.name_workspace(there.view.workspace, "secret")
+    caller = Caller(name="ann", workspaces=(here.view.workspace,))
+    with serving(make_server(plain_bank), {"ann": caller}) as url:
+        async with visiting(url, "ann", mode=mode) as agent:
+            assert (await agent("memory_get", memory_id=own.id))["id"] == own.id
+            assert "no memory" in await agent.refused("memory_get", memory_id=foreign.id)
+            for workspace in (str(other), there.view.workspace, "secret"):
+                said = await agent.refused("memory_get", memory_id=foreign.id, workspace=workspace)
+                assert "does not reach" in said or "not an absolute path" in said
+            listed = await agent("workspace")
+            assert [place["id"] for place in listed["workspaces"]] == [here.view.workspace]
+            for action in ("delete", "name", "switch"):
+                for target in (str(other), there.view.workspace, "secret"):
+                    said = await agent.refused(
+                        "workspace", action=action, target=target, name="x", confirm=True
+                    )
+                    assert "there is no" in said or "not" in said
+            id = (await agent("memory_record", **LESSON))["id"]
+            assert here.get(id).author == "ann"
+        roots = offering(other.as_uri(), mine.as_uri())
+        async with visiting(url, "ann", mode=mode, list_roots_callback=roots) as agent:
+            assert (await agent("workspace"))["here"] == here.view.workspace
+    assert there.get(foreign.id)
+    assert len(plain_bank.workspaces()) == 2
+
+
+async def test_only_an_administrator_names_or_deletes_a_workspace(plain_bank):
+    plain_bank.record(a_memory())
+    writer = Caller(right=Right.WRITE)
+    async with connected(plain_bank, caller=lambda _: writer) as agent:
+        for action in ("name", "delete"):
+            said = await agent.refused(
+                "workspace", action=action, target=plain_bank.view.workspace, confirm=True
+            )
+            assert "scope admin" in said
+    assert plain_bank.statistics()["memories"] == 1
+
+
+@requirement("WSP-3")
+@modes
+async def test_concurrent_clients_over_http_stay_in_their_workspaces(plain_bank, open_bank, mode):
+    seen = {}
+
+    async def work(url, number):
+        root = open_bank.project(f"project-{number}").as_uri()
+        async with visiting(url, mode=mode, list_roots_callback=offering(root)) as agent:
+            async with anyio.create_task_group() as group:
+                for part in range(3):
+                    lesson = LESSON | {"title": f"uploads of {number}, part {part}"}
+                    group.start_soon(lambda lesson=lesson: agent("memory_record", **lesson))
+            found = await agent("memory_search", query="uploads", limit=50)
+            seen[number] = {memory["title"] for memory in found["memories"]}
+
+    with serving(make_server(plain_bank), {"": LOCAL}) as url:
+        async with anyio.create_task_group() as group:
+            for number in range(8):
+                group.start_soon(work, url, number)
+    assert seen == {n: {f"uploads of {n}, part {part}" for part in range(3)} for n in range(8)}
+
+
+# When it takes long
+
+
+class Endless:
+    """A tool that records one memory after another until its call is cancelled."""
+
+    def __init__(self) -> None:
+        self.recorded = 0
+        self.ended = threading.Event()
+        self.offer = Offer(
+            function=self.endless, title="Endless", right=Right.WRITE, hints=ToolAnnotations()
+        )
+
+    def endless(self, errand: Errand) -> Recorded:
+        """Record memories for ever."""
+        try:
+            while True:
+                errand.bank.record(a_memory())
+                self.recorded += 1
+                errand.progress(self.recorded, self.recorded + 1)
+        finally:
+            self.ended.set()
+
+
+@requirement("MCP-2", left="progress of a tool that takes long")
+@pytest.mark.parametrize("over", ["memory", "http"])
+@modes
+async def test_a_long_call_tells_its_progress_and_ends_when_cancelled(plain_bank, mode, over):
+    tool = Endless()
+    server = make_server(plain_bank, tools=[tool.offer])
+    told = []
+
+    async def call(agent):
+        with anyio.fail_after(30), anyio.CancelScope() as scope:
+
+            async def progress(done, total, message):
+                told.append((done, total))
+                if done == 3:
+                    scope.cancel()
+
+            await agent.client.call_tool("endless", {}, progress_callback=progress)
+        assert await anyio.to_thread.run_sync(tool.ended.wait, 30)
+
+    if over == "memory":
+        async with Client(server, mode=mode) as client:
+            await call(Agent(client))
+    else:
+        with serving(server, {"": LOCAL}) as url:
+            async with visiting(url, mode=mode) as agent:
+                await call(agent)
+    assert told[:3] == [(1, 2), (2, 3), (3, 4)]
+    assert len(plain_bank.memories(limit=1000)) == tool.recorded
+    assert plain_bank.record(a_memory())
+
+
+async def test_a_write_whose_caller_is_gone_is_whole(plain_bank):
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(bank) -> Recorded:
+        """Record after a while."""
+        begun.set()
+        go.wait(30)
+        id = bank.record(a_memory()).id
+        return {"id": id, "message": "", "initial_confidence": 0.5}
+
+    offer = Offer(function=slow, title="Slow", right=Right.WRITE, hints=ToolAnnotations())
+    server = make_server(plain_bank, tools=[offer, *OFFERS.values()])
+    with serving(server, {"": LOCAL}) as url:
+        async with visiting(url) as agent, anyio.create_task_group() as group:
+            group.start_soon(agent.client.call_tool, "slow", {})
+            await anyio.to_thread.run_sync(begun.wait, 30)
+            group.cancel_scope.cancel()
+        go.set()
+        async with visiting(url) as agent:
+            with anyio.fail_after(30):
+                while not (await agent("get_statistics"))["memories"]:
+                    await anyio.lowlevel.checkpoint()
+    [memory] = plain_bank.memories()
+    assert memory == plain_bank.get(memory.id)
+
+
+# When it goes wrong
+
+
+@requirement("MCP-4", left="the tools of later steps")
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"my private text", b"[]", b"null", b"[" * 100_000, b"\xff\xfe",
+        b'{"jsonrpc": "2.0", "id": 1, "method": "no/such"}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": 5}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "\\ud800"}}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "memory_search", '
+        b'"arguments": {"query": "\\ud800", "\\udfff": 1}}}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "memory_search", '
+        b'"arguments": {"query": NaN}}}',
+        b'{"jsonrpc": "2.0", "id": ' + b"9" * 5000 + b', "method": "tools/list"}',
+    ],
+    ids=lambda body: body[-40:].decode("latin-1") or "nothing",
+)  # fmt: skip
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+async def test_garbage_over_http_is_answered_and_survived(plain_bank, caplog, body, version):
+    headers = {"MCP-Protocol-Version": version, "Content-Type": "application/json",
+               "Accept": "application/json, text/event-stream"}  # fmt: skip
+    with serving(make_server(plain_bank), {"": LOCAL}) as url:
+        answer = httpx2.post(url, content=body, headers=headers)
+        assert answer.status_code < 500, answer.text
+        async with visiting(url) as agent:
+            assert (await agent("get_statistics"))["memories"] == 0
+    assert "private" not in caplog.text
+
+
+@requirement("MCP-4", left="the tools of later steps")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"query": "\ud800"}, {"query": "x", "\udfff": 1}, {"query": "x", "workspace": "/\ud800"},
+        {"query": "x", "scope": "\ud800"}, {"query": ["\ud800"]},
+    ],
+    ids=ascii,
+)  # fmt: skip
+async def test_half_a_character_is_refused_with_words_over_http(plain_bank, arguments):
+    with serving(make_server(plain_bank), {"": LOCAL}) as url:
+        answer = httpx2.post(url, **stateless("memory_search", arguments))
+    assert answer.status_code == 200
+    result = answer.json()["result"]
+    assert result["isError"]
+    assert "unexpected" not in result["content"][0]["text"]
