@@ -29,6 +29,7 @@ import anyio.from_thread
 import anyio.to_thread
 from mcp import MCPError
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
@@ -124,6 +125,8 @@ def make_server(
         version=version("reasonbank"),
         tools=[BankTool.of(offer) for offer in tools],
         lifespan=lifespan,
+        middleware=[_in_words],
+        subscriptions=False,  # Tools, resources and prompts never change while it runs.
         log_level="WARNING",
     )
     # At INFO the SDK logs the text of tool errors, and ours quote what the caller sent.
@@ -264,6 +267,20 @@ class BankTool(Tool):
         needed = self.parameters.get("required", [])
         takes = [n if n in needed else f"{n} (optional)" for n in self.parameters["properties"]]
         return "; ".join(lines) + f". {self.name} takes: {', '.join(takes)}. Correct and call again"
+
+
+async def _in_words(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """What the SDK would log with its text, and the client's, and answer without words."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except Exception as error:  # noqa: BLE001
+        if ctx.method == "prompts/get" and isinstance(error, ValueError):
+            told = "there is no such prompt, or an argument is missing; prompts/list shows all"
+            raise MCPError(code=InvalidInput.mcp_code, message=told) from None
+        told = _unexpected(ctx.method, error)
+        raise MCPError(code=ReasonBankError.mcp_code, message=told) from None
 
 
 def _unexpected(name: str, error: Exception) -> str:
