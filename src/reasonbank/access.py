@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from reasonbank.bank import Bank, digest_of, workspace_path
 from reasonbank.errors import Forbidden, InvalidInput
+from reasonbank.model import text
 
 
 class Right(StrEnum):
@@ -72,6 +73,7 @@ LOCAL = Caller()
 def _named(bank: Bank, workspace: str, *, among: tuple[str, ...] | None) -> tuple[str, str | None]:
     """The id, and the path if that was given: a full path, an id, or a name."""
     reading = bank.core.ledger.read()
+    workspace = text(workspace, "workspace", 4096)
     if os.path.isabs(os.path.expanduser(workspace)):
         path = workspace_path(workspace)
         return reading.workspace_at(digest_of(path)) or digest_of(path), path

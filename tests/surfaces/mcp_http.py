@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 
+import httpx2
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
-from reasonbank.access import Caller
+from reasonbank.access import LOCAL, Caller
 from reasonbank.surfaces.mcp import CALLER
 
 
@@ -30,16 +32,41 @@ class Door:
         await self.app(scope, receive, send)
 
 
+def stateless(tool, arguments):
+    """A call as revision 2026-07-28 has it: one request that says all, and its headers."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    headers = {
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": tool,
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+    }
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return {"content": json.dumps(request), "headers": headers}
+
+
 @contextmanager
-def serving(server: MCPServer, callers: Mapping[str, Caller]) -> Iterator[str]:
-    """The URL of ``server``; the token "" is that of callers without one."""
+def serving(
+    server: MCPServer, callers: Mapping[str, Caller], *, sessions: bool = True
+) -> Iterator[str]:
+    """The URL of ``server``; the token "" is that of callers without one.
+
+    Without ``sessions``, clients of earlier revisions are served call by call as well.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         security = TransportSecuritySettings(
             allowed_hosts=[f"127.0.0.1:{port}", f"localhost:{port}"],
             allowed_origins=[f"http://127.0.0.1:{port}", f"http://localhost:{port}"],
         )
-        app = Door(server.streamable_http_app(transport_security=security), callers)
+        app = server.streamable_http_app(transport_security=security, stateless_http=not sessions)
+        app = Door(app, callers)
         web = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -48,3 +75,21 @@ def serving(server: MCPServer, callers: Mapping[str, Caller]) -> Iterator[str]:
         finally:
             web.should_exit = True
             thread.join()
+
+
+@asynccontextmanager
+async def calling(server: MCPServer):
+    """Calls tools over HTTP without a socket, in whatever JSON can be made to say."""
+    app = Door(server.streamable_http_app(), {"": LOCAL})
+    transport = httpx2.ASGITransport(app)
+    async with (
+        server.session_manager.run(),
+        httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as http,
+    ):
+
+        async def call(tool, arguments):
+            answer = await http.post("/mcp", **stateless(tool, arguments))
+            assert answer.status_code == 200, answer.text
+            return answer.json()["result"]
+
+        yield call

@@ -1,6 +1,5 @@
 """The MCP server over streamable HTTP: who calls, how far they reach, and that nothing crosses."""
 
-import json
 import threading
 from contextlib import asynccontextmanager
 
@@ -12,7 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ToolAnnotations
 from tests.requirement import requirement
 from tests.surfaces.mcp_agent import LESSON, NOBODY, Agent, connected, offering
-from tests.surfaces.mcp_http import serving
+from tests.surfaces.mcp_http import serving, stateless
 
 from reasonbank.access import LOCAL, Caller, Right
 from reasonbank.surfaces.mcp import BankTool, make_server
@@ -36,32 +35,15 @@ def anyio_backend():
 
 
 @asynccontextmanager
-async def visiting(url, token="", **options):
+async def visiting(url, token="", workspace=None, **options):
     headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if workspace:
+        headers["X-ReasonBank-Workspace"] = str(workspace).encode()
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(streamable_http_client(url, http_client=http), **options) as client,
     ):
         yield Agent(client)
-
-
-def stateless(tool, arguments):
-    """A call as revision 2026-07-28 has it: one request that says all, and its headers."""
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    params = {"name": tool, "arguments": arguments, "_meta": meta}
-    headers = {
-        "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": tool,
-        "Accept": "application/json, text/event-stream",
-        "Content-Type": "application/json",
-    }
-    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    return {"content": json.dumps(request), "headers": headers}
 
 
 def arguments_of(offer):
@@ -73,8 +55,9 @@ def arguments_of(offer):
 @requirement("MCP-1", left="the tools of later steps")
 @requirement("MCP-2", left="progress of a tool that takes long")
 @modes
-async def test_a_client_over_http_goes_the_whole_way(bank, mode):
-    with serving(make_server(bank), {"": LOCAL}) as url:
+@pytest.mark.parametrize("sessions", [True, False], ids=["sessions", "no sessions"])
+async def test_a_client_over_http_goes_the_whole_way(bank, mode, sessions):
+    with serving(make_server(bank), {"": LOCAL}, sessions=sessions) as url:
         async with visiting(url, mode=mode) as agent:
             id = (await agent("memory_record", **LESSON))["id"]
             [hit] = (await agent("memory_search", query="the upload broke off"))["memories"]
@@ -173,6 +156,23 @@ async def test_a_bound_caller_reaches_their_workspaces_and_no_other(plain_bank, 
             assert (await agent("workspace"))["here"] == here.view.workspace
     assert there.get(foreign.id)
     assert len(plain_bank.workspaces()) == 2
+
+
+@modes
+@pytest.mark.parametrize("sessions", [True, False], ids=["sessions", "no sessions"])
+async def test_a_header_chooses_the_workspace_of_a_connection(
+    plain_bank, open_bank, mode, sessions
+):
+    mine, other = open_bank.project("mein Gerät"), open_bank.project("other")
+    here, there = (plain_bank.within(path).view.workspace for path in (mine, other))
+    callers = {"": LOCAL, "ann": Caller(workspaces=(here,))}
+    with serving(make_server(plain_bank), callers, sessions=sessions) as url:
+        roots = offering(other.as_uri())
+        async with visiting(url, workspace=mine, mode=mode, list_roots_callback=roots) as agent:
+            assert (await agent("workspace"))["here"] == here
+            assert (await agent("workspace", workspace=str(other)))["here"] == there
+        async with visiting(url, "ann", workspace=other, mode=mode) as agent:
+            assert "does not reach" in await agent.refused("workspace")
 
 
 async def test_only_an_administrator_names_or_deletes_a_workspace(plain_bank):

@@ -1,8 +1,9 @@
 """ReasonBank as an MCP server, over standard streams or streamable HTTP.
 
-The workspace of a call comes from its ``workspace`` parameter, else from the client's
-roots, else it is the server's own, always within what the caller reaches. Nothing of a
-call outlives it, so that concurrent calls cannot affect each other.
+The workspace of a call comes from its ``workspace`` parameter, else from the header
+`X-ReasonBank-Workspace` (over HTTP), else from the client's roots, else it is the server's
+own, always within what the caller reaches. Nothing of a call outlives it, so that
+concurrent calls cannot affect each other.
 
 There is no listing and no completion of memories as resources: their ids come from a
 search, and for those two requests a client cannot be asked for its roots, so that they
@@ -257,7 +258,7 @@ class BankTool(Tool):
     def _problems(self, error: ValidationError) -> str:
         lines = []
         for problem in error.errors(include_url=False, include_context=False)[:10]:
-            name = ".".join(map(str, problem["loc"])) or "arguments"
+            name = _shown(".".join(map(str, problem["loc"]))) or "arguments"
             if problem["type"] == "missing":
                 lines.append(f"{name}: is missing")
             elif problem["type"] == "extra_forbidden":
@@ -267,6 +268,11 @@ class BankTool(Tool):
         needed = self.parameters.get("required", [])
         takes = [n if n in needed else f"{n} (optional)" for n in self.parameters["properties"]]
         return "; ".join(lines) + f". {self.name} takes: {', '.join(takes)}. Correct and call again"
+
+
+def _shown(name: str) -> str:
+    """A field's name as a client sent it, which may be anything."""
+    return name[:60].encode("utf-8", "backslashreplace").decode()
 
 
 async def _in_words(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -305,6 +311,7 @@ async def _on_bank(
     service = context.request_context.lifespan_context
     caller = service.caller(context)
     caller.must(right)
+    workspace = workspace or _header(context)
     roots: list[str] = []
     if not workspace and service.roots:
         found = await _roots(context)
@@ -329,6 +336,13 @@ def _seen(bank: Bank, caller: Caller, workspace: str | None, roots: list[str]) -
         with suppress(Forbidden, InvalidInput):
             return caller.bank(bank, root, surface=SURFACE)
     return caller.bank(bank, workspace, surface=SURFACE)
+
+
+def _header(context: Call) -> str | None:
+    """The workspace that a connection over HTTP was set up for."""
+    named = (context.headers or {}).get("x-reasonbank-workspace")
+    # Headers come as latin-1, and paths are UTF-8.
+    return named and named.encode("latin-1").decode("utf-8", "replace")
 
 
 async def _roots(context: Call) -> ListRootsResult | InputRequiredResult | None:
