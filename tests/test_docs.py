@@ -67,7 +67,7 @@ def test_the_links_on_a_page_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("name", ["cli.md", "settings.md"])
+@pytest.mark.parametrize("name", ["cli.md", "mcp.md", "settings.md"])
 def test_the_reference_is_what_the_program_says(name):
     from tools.reference import FOLDER, pages
 

@@ -5,6 +5,7 @@ A test fails when the pages are out of date.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -22,7 +23,7 @@ NOTE = "<!-- written by `python -m tools.reference` -->\n"
 
 
 def pages() -> dict[str, str]:
-    return {"cli.md": cli(), "settings.md": settings()}
+    return {"cli.md": cli(), "mcp.md": mcp(), "settings.md": settings()}
 
 
 def cli() -> str:
@@ -48,6 +49,60 @@ def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Comma
     if isinstance(group, click.Group):
         for key in sorted(group.commands):
             yield from commands(group.commands[key], f"{name} {key}")
+
+
+def mcp() -> str:
+    from reasonbank.surfaces.mcp import BankTool
+    from reasonbank.surfaces.mcp_tools import CORE, OFFERS
+
+    lines = [
+        NOTE,
+        "# MCP tools",
+        "",
+        "Every tool also takes `workspace`: the absolute path of the project meant, or a workspace's",
+        "id or name; without it, the project that the agent works in. Over HTTP a caller needs the",
+        "right named here (naming and deleting a workspace need admin); over standard streams they",
+        f"have all. `--tools core` offers {', '.join(f'`{name}`' for name in CORE)}.",
+        "A tool that fails says what to do; a resource that fails answers with an error code too.",
+        "",
+        "| resource | what it is |",
+        "|---|---|",
+        "| `memory://{id}` | a memory as text for a prompt, fenced as data |",
+        "| `trace://{id}` | a task as JSON: steps, outcome, memories used and learned |",
+    ]
+    for offer in OFFERS.values():
+        tool = BankTool.of(offer)
+        lines += ["", f"## {offer.name}", "", offer.description, ""]
+        lines += [" ".join([f"Right: {offer.right}.", *_hints(offer.hints)]), ""]
+        needed = tool.parameters.get("required", [])
+        own = [entry for entry in tool.parameters["properties"].items() if entry[0] != "workspace"]
+        if own:
+            lines += ["| parameter | type | default | what it is |", "|---|---|---|---|"]
+        for name, schema in own:
+            default = "needed" if name in needed else _default(schema)
+            lines.append(f"| `{name}` | {_type(schema)} | {default} | {schema['description']} |")
+        answers = ", ".join(f"`{field}`" for field in (tool.output_schema or {})["properties"])
+        lines += [*([""] if own else []), f"Answers: {answers}."]
+    return "\n".join(lines) + "\n"
+
+
+def _hints(hints: Any) -> list[str]:
+    said = {"Only reads.": hints.read_only_hint, "Can destroy.": hints.destructive_hint}
+    return [words for words, true in said.items() if true]
+
+
+def _type(schema: Any) -> str:
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    kind = schema.get("type", "object")
+    limits = {"minimum": "≥", "maximum": "≤", "maxLength": "characters ≤", "maxItems": "items ≤"}
+    return ", ".join(
+        [kind, *(f"{sign} {schema[k]:,}" for k, sign in limits.items() if k in schema)]
+    )
+
+
+def _default(schema: Any) -> str:
+    return f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
 
 
 def settings() -> str:
