@@ -59,7 +59,7 @@ def mcp() -> str:
         NOTE,
         "# MCP tools",
         "",
-        "Every tool also takes `workspace`: the absolute path of the project meant, or a workspace's",
+        "Every tool also takes `workspace`: the absolute path of the project meant, or its",
         "id or name; without it, the project that the agent works in. Over HTTP a caller needs the",
         "right named here (naming and deleting a workspace need admin); over standard streams they",
         f"have all. `--tools core` offers {', '.join(f'`{name}`' for name in CORE)}.",

@@ -71,13 +71,13 @@ def anyio_backend():
 # What is on offer
 
 
-@requirement("MCP-1", left="streamable HTTP, and the tools of later steps")
+@requirement("MCP-1", left="the tools of later steps")
 async def test_a_client_sees_every_tool(plain_bank):
     async with connected(plain_bank) as agent:
         assert set(await agent.tools()) == set(SEEDS) | OURS
 
 
-@requirement("MCP-1", left="streamable HTTP, and the tools of later steps")
+@requirement("MCP-1", left="the tools of later steps")
 @pytest.mark.parametrize("name", SEEDS)
 async def test_a_tool_takes_and_answers_what_its_seed_says(plain_bank, name):
     parameters, answers = SEEDS[name]
@@ -91,7 +91,7 @@ async def test_a_tool_takes_and_answers_what_its_seed_says(plain_bank, name):
     assert answers <= set(tool.output_schema["properties"])
 
 
-@requirement("MCP-2", left="progress")
+@requirement("MCP-2", left="progress of a tool that takes long")
 async def test_every_tool_has_schemas_hints_and_words_for_a_model(plain_bank):
     async with connected(plain_bank) as agent:
         tools = await agent.tools()
@@ -127,7 +127,7 @@ async def test_a_failure_can_be_recorded_as_a_warning(plain_bank):
         )
 
 
-@requirement("MCP-2", left="progress")
+@requirement("MCP-2", left="progress of a tool that takes long")
 async def test_the_core_set_has_three_tools(plain_bank):
     async with connected(plain_bank, tools="core") as agent:
         assert list(await agent.tools()) == ["memory_search", "memory_record", "memory_outcome"]
@@ -152,8 +152,8 @@ def test_the_shape_of_a_memory_has_every_field_of_a_memory():
 # What tools do
 
 
-@requirement("MCP-1", left="streamable HTTP, and the tools of later steps")
-@requirement("MCP-2", left="progress")
+@requirement("MCP-1", left="the tools of later steps")
+@requirement("MCP-2", left="progress of a tool that takes long")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_an_agent_records_searches_reports_and_rates(bank, mode):
     async with connected(bank, mode=mode) as agent:
@@ -452,8 +452,8 @@ async def test_a_client_that_fails_to_name_its_roots_is_served_all_the_same(plai
 # When it goes wrong
 
 
-@requirement("MCP-4", left="streamable HTTP, and the tools of later steps")
-@requirement("SEC-3", left="streamable HTTP, and the tools of later steps")
+@requirement("MCP-4", left="the tools of later steps")
+@requirement("SEC-3", left="the tools of later steps")
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
@@ -507,7 +507,7 @@ class Exploding(Hashed):
         raise RuntimeError(f"cannot embed {texts}")
 
 
-@requirement("MCP-4", left="streamable HTTP, and the tools of later steps")
+@requirement("MCP-4", left="the tools of later steps")
 async def test_an_unexpected_error_is_masked_logged_without_text_and_survived(open_bank, caplog):
     bank = open_bank.with_embedder(Exploding())
     async with connected(bank) as agent:
@@ -530,7 +530,7 @@ async def test_the_log_has_no_text_of_an_expected_error(plain_bank, caplog):
 # The real thing
 
 
-@requirement("MCP-1", left="streamable HTTP, and the tools of later steps")
+@requirement("MCP-1", left="the tools of later steps")
 async def test_a_client_over_standard_streams_goes_the_whole_way(tmp_path):
     [python, *arguments], environment = command(tmp_path, "mcp")
     server = StdioServerParameters(command=python, args=arguments, env=environment, cwd=tmp_path)
@@ -556,7 +556,7 @@ async def test_a_client_over_standard_streams_goes_the_whole_way(tmp_path):
             assert shown["confidence"] == pytest.approx(rated["new_confidence"], abs=0.01)
 
 
-@requirement("MCP-4", left="streamable HTTP, and the tools of later steps")
+@requirement("MCP-4", left="the tools of later steps")
 def test_garbage_on_the_wire_is_survived_and_standard_output_carries_the_protocol_only(tmp_path):
     def request(id, method, **params):
         line = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
