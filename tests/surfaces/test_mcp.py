@@ -519,6 +519,16 @@ async def test_an_unexpected_error_is_masked_logged_without_text_and_survived(op
         assert await agent("get_statistics")
 
 
+@requirement("MCP-4", left="the tools of later steps")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_an_unknown_prompt_is_refused_in_words(plain_bank, caplog, mode):
+    async with connected(plain_bank, mode=mode) as agent:
+        with pytest.raises(MCPError, match="prompts/list shows all") as refusal:
+            await agent.client.get_prompt("my private prompt")
+        assert refusal.value.code == -32602
+    assert "private" not in caplog.text
+
+
 async def test_the_log_has_no_text_of_an_expected_error(plain_bank, caplog):
     async with connected(plain_bank) as agent:
         with caplog.at_level(logging.INFO):
