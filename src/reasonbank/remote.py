@@ -132,7 +132,7 @@ def of_status(response: httpx2.Response, *, who: str, key: Key | None, section: 
             message = f"{who} says {status}: it wants a key; put it into {variable}"
         return KeyRefused(message, answered=status)
     if 300 <= status < 400:
-        target = _host(response)
+        target = key.hidden_in(_host(response)) if key else _host(response)
         return ModelRefused(
             f"{who} redirects to {target}, which is not followed; if you trust it, set "
             f"{section}.base_url to it",

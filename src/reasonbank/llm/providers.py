@@ -25,7 +25,8 @@ class Provider:
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     probe: str = "/models"
     """What can be read with a valid key only."""
-    key_header: Literal["Authorization", "x-api-key"] = "Authorization"
+    version: str = ""
+    """Of Anthropic's API, the one that its SDK speaks."""
 
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -45,7 +46,7 @@ PROVIDERS: Mapping[str, Provider] = {
         base_url="https://api.anthropic.com",
         key_env="ANTHROPIC_API_KEY",
         probe="/v1/models",
-        key_header="x-api-key",
+        version="2026-10-21",
     ),
     "ollama": Provider(base_url="http://127.0.0.1:11434/v1"),
     "openai-compatible": Provider(),
@@ -68,11 +69,9 @@ def check_key(key: Key, base_url: str, *, provider: Provider, setting: str) -> N
     """Raise ``KeyRefused`` if the server says so. A server that says nothing is let pass."""
     import httpx2
 
-    bearer = provider.key_header == "Authorization"
-    headers = {
-        provider.key_header: f"Bearer {key.value}" if bearer else key.value,
-        "anthropic-version": "2023-06-01",
-    }
+    headers = {"Authorization": f"Bearer {key.value}"}
+    if provider.version:
+        headers["anthropic-version"] = provider.version
     try:
         status = httpx2.get(
             base_url.rstrip("/") + provider.probe,
