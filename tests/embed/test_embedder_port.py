@@ -1,4 +1,4 @@
-"""What the Embedder port promises, of both embedders in the core."""
+"""What the Embedder port promises, of every embedder."""
 
 from __future__ import annotations
 
@@ -33,8 +33,11 @@ STRANGE = [
 ]
 
 
-@pytest.fixture(params=EMBEDDERS, ids=lambda embedder: embedder.name)
+@pytest.fixture(params=[*EMBEDDERS, "api", "onnx"], ids=lambda e: getattr(e, "name", e))
 def embedder(request: pytest.FixtureRequest) -> Embedder:
+    """The built-in ones as they are; a server and a folder are made when they are needed."""
+    if isinstance(request.param, str):
+        return request.getfixturevalue(request.param)
     return request.param
 
 

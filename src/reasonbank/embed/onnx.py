@@ -38,12 +38,12 @@ class ONNX:
         model = self._file(*MODELS)
         tokenizer = self._file("tokenizer.json")
         config = self._config("config.json")
-        self.dimensions = config.get("hidden_size") or self._width()
         self._pooling = self._config("1_Pooling/config.json")
         self._most = min(
             self._config("sentence_bert_config.json").get("max_seq_length") or MAX_TOKENS,
             config.get("max_position_embeddings") or MAX_TOKENS,
         )
+        self.dimensions = config.get("hidden_size") or self._width()
         # Cheap, and other weights under the same name are another model.
         mark = crc32(tokenizer.read_bytes(), _mark(model))
         self.name = re.sub(r"[^\w.-]+", "-", f"onnx-{folder.resolve().name}-{mark:08x}")
@@ -72,9 +72,11 @@ class ONNX:
             "token_type_ids": np.array([encoding.type_ids], np.int64),
         }
         wanted = {i.name for i in session.get_inputs()}
+        from onnxruntime.capi import onnxruntime_pybind11_state as failures
+
         try:
             output = session.run(None, {k: v for k, v in given.items() if k in wanted})[0]
-        except RuntimeError as error:
+        except (failures.Fail, failures.InvalidArgument, failures.RuntimeException) as error:
             raise self._unusable(str(error)) from None
         if output.ndim == 3:
             output = self._pooled(output, given["attention_mask"])
@@ -102,16 +104,17 @@ class ONNX:
                     raise EmbeddingError(
                         f"embed.model onnx needs {error.name}; run: pip install 'reasonbank[onnx]'"
                     ) from None
-                # Both libraries raise their own kinds, and neither names a base for them.
+                words, model = str(self._file("tokenizer.json")), str(self._file(*MODELS))
+                # Both libraries raise kinds of their own that have no base but this.
                 try:
-                    tokenizer = Tokenizer.from_file(str(self._file("tokenizer.json")))
-                    tokenizer.enable_truncation(self._most)
-                    tokenizer.no_padding()
+                    tokenizer = Tokenizer.from_file(words)
                     session = onnxruntime.InferenceSession(
-                        str(self._file(*MODELS)), providers=["CPUExecutionProvider"]
+                        model, providers=["CPUExecutionProvider"]
                     )
                 except Exception as error:  # noqa: BLE001
                     raise self._unusable(str(error)) from None
+                tokenizer.enable_truncation(self._most)
+                tokenizer.no_padding()
                 unknown = {i.name for i in session.get_inputs()} - INPUTS
                 if unknown:
                     raise self._unusable(f"it wants {', '.join(sorted(unknown))}")

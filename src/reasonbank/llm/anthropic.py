@@ -92,7 +92,8 @@ class AnthropicModel(Adapter):
         return raw.http_response.json()
 
     async def close(self) -> None:
-        await self._clients.get().close()
+        if (client := self._clients.pop()) is not None:
+            await client.close()
 
 
 def _from_message(data: Any, model: str, *, enforced: bool) -> Completion:

@@ -27,8 +27,14 @@ class PerLoop(Generic[T]):
     def get(self) -> T:
         loop = asyncio.get_running_loop()
         if loop not in self._values:
+            # What a value holds may hold its loop: nobody else would let go of it.
+            for ended in [known for known in self._values if known.is_closed()]:
+                del self._values[ended]
             self._values[loop] = self._make()
         return self._values[loop]
+
+    def pop(self) -> T | None:
+        return self._values.pop(asyncio.get_running_loop(), None)
 
 
 class Deadline(Layer):

@@ -116,7 +116,8 @@ class OpenAIModel(Adapter):
         return raw.http_response.json()
 
     async def close(self) -> None:
-        await self._clients.get().close()
+        if (client := self._clients.pop()) is not None:
+            await client.close()
 
 
 def _said(call: Call) -> Any:

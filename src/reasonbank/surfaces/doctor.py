@@ -84,7 +84,9 @@ def _embedder(bank: Bank) -> Check:
         embedder.verify()
         embedder.embed(["does it answer?"])
     except ReasonBankError as error:
-        return _fail("embedder", error, "pip install --force-reinstall reasonbank")
+        built_in = bank.settings.embed.model in ("minilm", "hashed")
+        repair = "pip install --force-reinstall reasonbank"
+        return _fail("embedder", error, repair if built_in else "correct the settings of embed")
     if not embedder.semantic:
         return Check(
             name="embedder",
@@ -92,7 +94,8 @@ def _embedder(bank: Bank) -> Check:
             found=f"{embedder.name}: degraded, it knows nothing of meaning",
             repair="set embed.model to minilm, then run: reasonbank reindex",
         )
-    return Check(name="embedder", status="ok", found=f"{embedder.name}, offline")
+    where = "asked over HTTP" if bank.settings.embed.model == "api" else "offline"
+    return Check(name="embedder", status="ok", found=f"{embedder.name}, {where}")
 
 
 def _vectors(bank: Bank) -> Check:

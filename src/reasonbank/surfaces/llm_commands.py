@@ -48,7 +48,7 @@ async def _checked(settings: Settings) -> dict[str, Any]:
 
     from reasonbank.llm.meters import Meters
     from reasonbank.llm.port import user
-    from reasonbank.opening import model_of
+    from reasonbank.opening import model_of, style_of
 
     meters = Meters()
     # From the cache nothing would be learned.
@@ -68,7 +68,7 @@ async def _checked(settings: Settings) -> dict[str, Any]:
     return {
         "provider": settings.llm.provider,
         "model": completion.model,
-        "style": settings.llm.style,
+        "style": style_of(settings),
         "schema": "enforced by the server" if completion.enforced else "asked for in the prompt",
         "reply": completion.value,
         "milliseconds": round((time.perf_counter() - started) * 1000),

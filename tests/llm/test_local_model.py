@@ -1,0 +1,79 @@
+"""A genuine model over genuine HTTP. What it says is printed, never judged."""
+
+import json
+
+import pytest
+from tests.llm.conftest import run
+from tests.llm.local_model import local_model
+
+from reasonbank.llm.meters import Meters
+from reasonbank.llm.port import system, user
+from reasonbank.opening import model_of
+from reasonbank.settings import LLM, Settings
+
+VERDICT = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "maxLength": 60},
+        "verdict": {"type": "string", "enum": ["success", "failure"]},
+    },
+    "required": ["reason", "verdict"],
+    "additionalProperties": False,
+}
+SESSIONS = {
+    "Ran the tests: 41 passed. Committed the fix.": "success",
+    "Tried to install the driver. Error: permission denied. Gave up.": "failure",
+    "The page now loads in 80 ms instead of 3 s, as was asked.": "success",
+    "Deployed; the health check has failed ever since and nobody knows why.": "failure",
+}
+
+
+@pytest.fixture(scope="module")
+def settings():
+    with local_model() as url:
+        yield Settings(
+            llm=LLM(provider="openai-compatible", model="smollm2", base_url=url,
+                    timeout_seconds=120, deadline_seconds=300, cache="memory")
+        )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_every_reply_of_a_real_model_is_valid_by_its_schema(settings):
+    meters = Meters()
+    model = model_of(settings, meters=meters, environment={})
+    right = 0
+
+    async def story():
+        nonlocal right
+        for session, truth in SESSIONS.items():
+            messages = [system("You judge whether a task succeeded."), user(session)]
+            completion = await model.complete(messages, schema=VERDICT, max_tokens=300)
+            assert completion.enforced
+            assert set(completion.value) == {"reason", "verdict"}
+            right += completion.value["verdict"] == truth
+            print(f"\n{truth}: {json.dumps(completion.value)}")
+        again = await model.complete(messages, schema=VERDICT, max_tokens=300)
+        assert (again.cached, again.value) == (True, completion.value)
+        await model.close()
+
+    run(story())
+    print(f"{right} of {len(SESSIONS)} verdicts right; {meters.to_json()}")
+    assert (meters.calls, meters.repairs, meters.failures) == (len(SESSIONS), 0, 0)
+    assert (meters.cache_hits, meters.cache_misses) == (1, len(SESSIONS))
+    assert meters.input_tokens > 100
+    assert meters.output_tokens > 20
+
+
+@pytest.mark.slow
+def test_a_real_model_answers_in_plain_words_too(settings):
+    model = model_of(settings, environment={})
+
+    async def story():
+        completion = await model.complete([user("Say hello.")], temperature=0.7, max_tokens=16)
+        await model.close()
+        return completion
+
+    completion = run(story())
+    print(completion)
+    assert completion.text
+    assert completion.usage.output <= 16
