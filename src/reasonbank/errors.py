@@ -122,11 +122,12 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """``answered`` is the HTTP status of the model's server, where there was one."""
+    """``answered`` is the HTTP status of the model's server, ``said`` what it gave as a reason."""
 
-    def __init__(self, message: str, *, answered: int | None = None) -> None:
+    def __init__(self, message: str, *, answered: int | None = None, said: str = "") -> None:
         super().__init__(message)
         self.answered = answered
+        self.said = said
 
 
 class KeyRefused(ModelRefused):

@@ -179,7 +179,12 @@ def model_of(
     model = Repaired(model, meters=meters)
     model = Deadline(model, seconds=llm.deadline_seconds)
     if llm.cache != "off":
-        model = Cached(model, replies=_replies(settings, url), meters=meters)
+        model = Cached(
+            model,
+            replies=_replies(settings, url),
+            meters=meters,
+            input_tokens=llm.input_tokens,
+        )
     return Preset(
         model,
         temperature=llm.temperature if llm.temperature >= 0 else None,
@@ -227,7 +232,8 @@ def _provider(
 ) -> tuple[Provider, Key | None]:
     from importlib.util import find_spec
 
-    from reasonbank.llm.providers import PROVIDERS, key_in
+    from reasonbank.llm.providers import PROVIDERS
+    from reasonbank.remote import key_in
 
     llm = settings.llm
     if llm.provider == "anthropic" and find_spec("anthropic") is None:
@@ -261,7 +267,8 @@ def check_model(settings: Settings, environment: Mapping[str, str] | None = None
 
     A missing or refused key is ``KeyRefused``. Settings that need no key ask nobody.
     """
-    from reasonbank.llm.providers import PROVIDERS, check_key, key_in
+    from reasonbank.llm.providers import PROVIDERS, check_key
+    from reasonbank.remote import key_in
 
     environment = os.environ if environment is None else environment
     llm, embed = settings.llm, settings.embed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,24 @@ class Key:
 
     def hidden_in(self, text: str) -> str:
         return text.replace(self.value, f"<{self.variable}>") if self.value else text
+
+
+def key_in(environment: Mapping[str, str], variable: str, *, setting: str) -> Key | None:
+    """The key in a variable; ``None`` where none is named. ``setting`` is what needs it."""
+    if not variable:
+        return None
+    if not (value := environment.get(variable, "").strip()):
+        raise KeyRefused(
+            f"{setting} needs a key, and the environment variable {variable} is empty or not set; "
+            f"export {variable}=… and start again"
+        )
+    # Libraries quote a header that they cannot send.
+    if not re.fullmatch(r"[!-~]+", value):
+        raise KeyRefused(
+            f"{setting} needs a key, and what is in {variable} has spaces or letters that no key "
+            "has; copy it again"
+        )
+    return Key(variable=variable, value=value)
 
 
 class Trail:
@@ -123,6 +141,7 @@ def of_status(response: httpx2.Response, *, who: str, key: Key | None, section: 
     """The error for an answer with a bad status, after the SDK's retries."""
     status = response.status_code
     said = _said(response, key)
+    because = f": {said}" if said else ""
     variable = key.variable if key else f"the variable that {section}.key_env names"
     if status in (401, 403):
         # What the server says here may quote the key, whole or masked.
@@ -139,12 +158,12 @@ def of_status(response: httpx2.Response, *, who: str, key: Key | None, section: 
             answered=status,
         )
     if status == 429 or status >= 500 or status in (408, 409):
-        return ModelUnavailable(f"{who} says {status} after {RETRIES} retries{said}")
+        return ModelUnavailable(f"{who} says {status} after {RETRIES} retries{because}")
     hint = {
         402: f"; there is no credit left for the key in {variable}",
         404: f"; is the model's name right, and does {section}.base_url fit its style?",
     }.get(status, "")
-    return ModelRefused(f"{who} says {status}{said}{hint}", answered=status)
+    return ModelRefused(f"{who} says {status}{because}{hint}", answered=status, said=said)
 
 
 def of_connection(error: Exception, *, who: str, timed_out: bool, seconds: float) -> ModelError:
@@ -169,7 +188,7 @@ def _said(response: httpx2.Response, key: Key | None) -> str:
     if not isinstance(message, str) or not message.strip():
         return ""
     message = re.sub(r"\s+", " ", message)
-    return f": {(key.hidden_in(message) if key else message)[:QUOTED]}"
+    return (key.hidden_in(message) if key else message)[:QUOTED]
 
 
 def _host(response: httpx2.Response) -> str:

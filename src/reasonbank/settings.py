@@ -342,5 +342,7 @@ def _is_url(text: str) -> bool:
         _ = parts.port
     except ValueError:
         return False
+    if not re.fullmatch(r"[!-~]+", text) or ".." in text:
+        return False
     plain = not (parts.username or parts.password or parts.query or parts.fragment)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and plain

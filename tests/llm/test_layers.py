@@ -87,7 +87,9 @@ def test_any_other_call_is_made(cached):
         Scripted(echo, name="another"), replies=model._replies, meters=meters, clock=Clock()
     )
     assert not run(other.complete(HELLO)).cached
-    assert (meters.cache_hits, meters.cache_misses) == (0, len(calls) + 1)
+    cut = Cached(inner, replies=model._replies, meters=meters, clock=Clock(), input_tokens=1000)
+    assert not run(cut.complete(HELLO)).cached
+    assert (meters.cache_hits, meters.cache_misses) == (0, len(calls) + 2)
 
 
 @requirement("LLM-2")
@@ -142,6 +144,18 @@ def test_replies_on_disk_outlive_the_process_and_are_private(tmp_path):
     second.clear()
     assert not run(second.complete([user("a secret prompt")])).cached
     run(second.close())
+
+
+def test_a_reply_that_another_version_wrote_is_asked_for_again():
+    replies = MemoryReplies(size=10, seconds=60)
+    meters = Meters()
+    model = Cached(Scripted(echo), replies=replies, meters=meters, clock=Clock())
+    run(model.complete(HELLO))
+    (key,) = replies._kept
+    for kept in ("{}", "[]", "nonsense", '{"usage": {}, "mood": "good", "text": "x", "model": ""}'):
+        replies.put(key, kept, 1000.0)
+        assert not run(model.complete(HELLO)).cached
+    assert (meters.cache_hits, meters.cache_misses) == (0, 5)
 
 
 def test_what_was_cleared_is_nowhere_in_the_file(tmp_path):

@@ -131,6 +131,9 @@ def test_replies_on_disk_lie_beside_the_bank_and_are_forgotten_with_it(serve, op
         (LLM(base_url=f"https://me:{SECRET}@example.com/v1"), "llm.base_url"),
         (LLM(base_url=f"https://example.com/v1?key={SECRET}"), "llm.base_url"),
         (LLM(base_url="http://[::1"), "llm.base_url"),
+        (LLM(base_url="http://exa mple.com/v1"), "llm.base_url"),
+        (LLM(base_url="http://a..b/v1"), "llm.base_url"),
+        (LLM(base_url="http://a:99999/v1"), "llm.base_url"),
         (LLM(key_env=SECRET), "llm.key_env"),
         (LLM(max_tokens=1), "llm.max_tokens"),
         (LLM(concurrency=0), "llm.concurrency"),
@@ -178,6 +181,13 @@ def test_settings_that_need_no_key_never_ask(serve):
     check_model(named("openai-compatible", server.url), {})
     check_model(Settings(embed=Embed(model="api", base_url=server.url, key_env="")), {})
     assert server.requests == []
+
+
+@pytest.mark.parametrize("key", ["sk-two\nlines", "sk-with space", "sk-“quoted”", "sk-\x00"])
+def test_a_key_that_could_not_be_sent_is_refused_and_not_repeated(key):
+    with pytest.raises(KeyRefused, match="OPENROUTER_API_KEY has spaces or letters") as refusal:
+        model_of(named("openrouter"), environment={"OPENROUTER_API_KEY": key})
+    assert key not in str(refusal.value)
 
 
 def test_a_good_key_and_a_server_that_is_away_let_the_start_go_on(serve, caplog):
@@ -270,6 +280,11 @@ def test_llm_check_makes_one_real_call_and_says_what_works(serve, tmp_path):
     assert told["milliseconds"] >= 0
     done = command(tmp_path, "llm", "check", **chosen)
     assert "served-model" in done.stdout
+    server = serve([chat("yes"), chat('{"answer": "yes", "certainty": 1}')])
+    done = command(
+        tmp_path, "llm", "check", "--json", **chosen | {"REASONBANK_LLM_BASE_URL": server.url}
+    )
+    assert "did not keep to it" in json.loads(done.stdout)["schema"]
 
 
 def test_llm_check_says_what_is_wrong(serve, tmp_path):

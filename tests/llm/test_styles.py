@@ -1,12 +1,14 @@
 """What is sent to each kind of server, and what is read from its answer."""
 
 import pytest
+from hypothesis import given, settings, strategies as st
 from tests.llm.conftest import KEY, SECRET, run
 from tests.llm.servers import chat, message, of, refused, responses
 from tests.requirement import requirement
 
-from reasonbank import InvalidReply, ModelRefused
+from reasonbank import InvalidReply, ModelError, ModelRefused
 from reasonbank.llm.anthropic import AnthropicModel
+from reasonbank.llm.openai import OpenAIModel
 from reasonbank.llm.port import Usage, assistant, system, user
 
 TALK = [system("be brief"), user("hello"), assistant("hi"), user("how are you?")]
@@ -169,8 +171,9 @@ def test_what_a_model_does_not_take_is_left_out_with_a_warning(serve, connect, c
 
 def test_a_refusal_that_names_no_option_stays_a_refusal(serve, connect):
     server = serve([refused(400, "the prompt is too long")])
+    model = connect(server, model="reasoning-temperature-schema")
     with pytest.raises(ModelRefused, match="too long"):
-        run(connect(server).complete(TALK, schema=OPEN, effort="low"))
+        run(model.complete(TALK, schema=OPEN, effort="low"))
     assert len(server.requests) == 1
 
 
@@ -193,3 +196,37 @@ def test_a_reply_that_was_cut_or_declined_says_so(serve, connect):
     part = {"type": "message", "content": [{"type": "refusal", "refusal": "I will not"}]}
     with pytest.raises(InvalidReply, match="declined to answer: I will not"):
         run(connect(serve([responses("", output=[part])]), style="responses").complete(TALK))
+
+
+def test_half_characters_are_sent_whole(serve, connect):
+    server = serve([chat("fine")])
+    run(connect(server).complete([user("half \ud83d of it")]))
+    assert server.requests[0].body["messages"][0]["content"] == "half ? of it"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["choices", "message", "content", "text", "type", "output", "usage",
+                         "prompt_tokens", "output_tokens", "completion_tokens_details", "cost",
+                         "reasoning_tokens", "error", "model", "finish_reason", "refusal",
+                         "incomplete_details", "stop_reason"]),
+        inner, max_size=4),
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(JSON | st.just({"choices": [{"message": {"content": {}}}], "usage": {"cost": 10**400}}))
+def test_an_answer_of_any_shape_is_a_completion_or_an_error_of_ours(data):
+    models = [
+        OpenAIModel(model="m", base_url="http://localhost"),
+        OpenAIModel(model="m", base_url="http://localhost", style="responses"),
+        AnthropicModel(model="m", base_url="http://localhost", key=KEY),
+    ]
+    for model in models:
+        try:
+            completion = model._read(data, enforced=False)
+        except ModelError:
+            continue
+        assert isinstance(completion.text, str)
+        assert completion.usage.cost is None or completion.usage.cost >= 0

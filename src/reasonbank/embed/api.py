@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from reasonbank.errors import EmbeddingError, InvalidSetting, ModelError
-from reasonbank.remote import RETRIES, Key, client, of_connection, of_status
+from reasonbank.errors import EmbeddingError, InvalidSetting, KeyRefused, ModelError
+from reasonbank.remote import RETRIES, Key, client, key_in, of_connection, of_status
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,15 +130,12 @@ class API:
         raise EmbeddingError(str(error))
 
     def _key(self) -> Key | None:
-        if not self._key_env:
-            return None
-        value = self._environment.get(self._key_env, "").strip()
-        if not value:
+        try:
+            return key_in(self._environment, self._key_env, setting="embed.model = api")
+        except KeyRefused as error:
             raise EmbeddingError(
-                f"{self._who} needs a key, and the environment variable {self._key_env} is empty "
-                f"or not set; export {self._key_env}=…, or set embed.key_env to '' if it needs none"
-            )
-        return Key(variable=self._key_env, value=value)
+                f"{error}; set embed.key_env to '' if the server needs none"
+            ) from None
 
     def _connected(self, key: Key | None) -> OpenAI:
         with self._connecting:

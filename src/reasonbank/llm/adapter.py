@@ -74,18 +74,25 @@ class Adapter(Calling):
 
 
 def _worded(call: Call, options: set[str]) -> Call:
-    if call.schema is None or "schema" in options:
-        return call
-    return replace(call, messages=asking_for(call.schema, call.messages))
+    messages = call.messages
+    if call.schema is not None and "schema" not in options:
+        messages = asking_for(call.schema, messages)
+    # Half a character, as a cut in the wrong place leaves it, could not be sent.
+    whole = (replace(m, content=m.content.encode("utf-8", "replace").decode()) for m in messages)
+    return replace(call, messages=tuple(whole))
 
 
 def _named(refusal: ModelRefused, options: Iterable[str]) -> str | None:
     if refusal.answered not in (400, 404, 422):
         return None
-    text = str(refusal).lower()
+    text = refusal.said.lower()
     return next((o for o in sorted(options) if any(word in text for word in _WORDS[o])), None)
+
+
+SHAPELESS = (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError)
+"""What reading an answer of another shape ends in."""
 
 
 def count(value: Any) -> int | None:
     """A number of tokens that a server gave, if it is one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

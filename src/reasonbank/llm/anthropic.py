@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import InvalidReply
-from reasonbank.llm.adapter import Adapter, count
+from reasonbank.llm.adapter import SHAPELESS, Adapter, count
 from reasonbank.llm.limits import PerLoop
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.port import Call, Completion, Usage
@@ -61,9 +61,12 @@ class AnthropicModel(Adapter):
             ) from None
         except APIStatusError as error:
             raise of_status(error.response, who=self.name, key=self._key, section="llm") from None
+        return self._read(data, enforced="schema" in options)
+
+    def _read(self, data: Any, *, enforced: bool) -> Completion:
         try:
-            return _from_message(data, self._model, enforced="schema" in options)
-        except (KeyError, IndexError, TypeError, AttributeError):
+            return _from_message(data, self._model, enforced=enforced)
+        except SHAPELESS:
             raise InvalidReply(
                 f"the answer of {self.name} is no message of Anthropic's; check llm.base_url"
             ) from None
@@ -112,7 +115,7 @@ def _from_message(data: Any, model: str, *, enforced: bool) -> Completion:
             reasoning=reasoning,
             cached=cached,
         ),
-        model=data.get("model") or model,
+        model=str(data.get("model") or model),
         cut=data.get("stop_reason") == "max_tokens",
         enforced=enforced,
     )

@@ -34,11 +34,6 @@ class Budgeted(Layer):
         self._reserved = 0
 
     @property
-    def name(self) -> str:
-        # A reply to less of the text is another reply.
-        return f"{self.inner.name} (input up to {self._input_tokens})"
-
-    @property
     def left(self) -> int | None:
         return max(0, self._budget - self.spent - self._reserved) if self._budget else None
 

@@ -51,9 +51,12 @@ class Cached(Layer):
         *,
         replies: Replies,
         meters: Meters,
+        input_tokens: int = 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """``input_tokens`` is where prompts are cut: a reply to less is another reply."""
         super().__init__(inner)
+        self._input_tokens = input_tokens
         self._replies = replies
         self._meters = meters
         self._clock = clock
@@ -74,9 +77,9 @@ class Cached(Layer):
 
     async def _found_or_asked(self, key: str, call: Call) -> Completion:
         kept = await asyncio.to_thread(self._replies.get, key, self._clock())
-        if kept is not None:
+        if kept is not None and (completion := _read(kept)) is not None:
             self._meters.cache_hits += 1
-            return _read(kept)
+            return completion
         self._meters.cache_misses += 1
         completion = await super().answer(call)
         # What was cut is asked for again, perhaps with more room.
@@ -88,7 +91,9 @@ class Cached(Layer):
 
     def _key(self, call: Call) -> str:
         said = [[message.role, message.content] for message in call.messages]
-        parts = [self.name, said, call.schema, call.max_tokens, call.effort]
+        parts = [
+            self.name, self._input_tokens, said, call.schema, call.max_tokens, call.effort
+        ]  # fmt: skip
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def clear(self) -> None:
@@ -121,9 +126,12 @@ def _written(completion: Completion) -> str:
     return json.dumps(asdict(completion), ensure_ascii=True)
 
 
-def _read(kept: str) -> Completion:
-    data = json.loads(kept)
-    return replace(Completion(**data | {"usage": Usage(**data["usage"])}), cached=True)
+def _read(kept: str) -> Completion | None:
+    try:
+        data = json.loads(kept)
+        return replace(Completion(**data | {"usage": Usage(**data["usage"])}), cached=True)
+    except (ValueError, TypeError, KeyError):
+        return None  # Another version of the program wrote it.
 
 
 class MemoryReplies:

@@ -6,10 +6,11 @@ there. `chat`: the same two, and Ollama, vLLM, llama.cpp and whatever else speak
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from reasonbank.errors import InvalidReply, ModelRefused
-from reasonbank.llm.adapter import Adapter, count
+from reasonbank.llm.adapter import SHAPELESS, Adapter, count
 from reasonbank.llm.limits import PerLoop
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.port import Call, Completion, Usage
@@ -78,10 +79,13 @@ class OpenAIModel(Adapter):
             ) from None
         except APIStatusError as error:
             raise of_status(error.response, who=self.name, key=self._key, section="llm") from None
+        return self._read(data, enforced="schema" in options)
+
+    def _read(self, data: Any, *, enforced: bool) -> Completion:
         read = _from_responses if self._style == "responses" else _from_chat
         try:
-            return read(data, self._model, enforced="schema" in options)
-        except (KeyError, IndexError, TypeError, AttributeError):
+            return read(data, self._model, enforced=enforced)
+        except SHAPELESS:
             raise _shapeless(data, self.name, self._style, self._key) from None
 
     async def _responses(self, client: AsyncOpenAI, call: Call, options: set[str]) -> Any:
@@ -138,7 +142,7 @@ def _from_responses(data: Any, model: str, *, enforced: bool) -> Completion:
     completion = Completion(
         text="".join(part["text"] for part in parts if part["type"] == "output_text"),
         usage=_usage(usage, "input_tokens", "output_tokens", details),
-        model=data.get("model") or model,
+        model=str(data.get("model") or model),
         cut=(data.get("incomplete_details") or {}).get("reason") == "max_output_tokens",
         enforced=enforced,
     )
@@ -151,12 +155,14 @@ def _from_chat(data: Any, model: str, *, enforced: bool) -> Completion:
     content = choice["message"].get("content") or ""
     if isinstance(content, list):
         content = "".join(part.get("text", "") for part in content)
+    if not isinstance(content, str):
+        raise TypeError("content")
     usage = data.get("usage") or {}
     details = usage.get("completion_tokens_details") or {}
     completion = Completion(
         text=content,
         usage=_usage(usage, "prompt_tokens", "completion_tokens", details),
-        model=data.get("model") or model,
+        model=str(data.get("model") or model),
         cut=choice.get("finish_reason") == "length",
         enforced=enforced,
     )
@@ -183,13 +189,14 @@ def _usage(usage: Any, input: str, output: str, details: Any) -> Usage:
         apart = sent is not None and total == sent + received + reasoning
         received = received if apart else max(0, received - reasoning)
     cost = usage.get("cost")
+    known = isinstance(cost, int | float) and 0 <= cost < math.inf
     before = usage.get(f"{input}_details") or {}
     return Usage(
         input=sent,
         output=received,
         reasoning=reasoning,
         cached=count(before.get("cached_tokens")),
-        cost=float(cost) if isinstance(cost, int | float) else None,
+        cost=float(cost) if known else None,
     )
 
 
@@ -197,7 +204,8 @@ def _shapeless(data: Any, who: str, style: str, key: Key | None) -> InvalidReply
     error = data.get("error") if isinstance(data, dict) else None
     if isinstance(error, dict) and error.get("message"):
         said = str(error["message"])[:300]
-        return ModelRefused(f"{who} says: {key.hidden_in(said) if key else said}", answered=400)
+        said = key.hidden_in(said) if key else said
+        return ModelRefused(f"{who} says: {said}", answered=400, said=said)
     return InvalidReply(
         f"the answer of {who} does not have the shape of the {style} style; check llm.base_url "
         "and llm.style"

@@ -53,18 +53,6 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 
 
-def key_in(environment: Mapping[str, str], variable: str, *, setting: str) -> Key | None:
-    """The key in a variable; ``None`` where none is named. ``setting`` is what needs it."""
-    if not variable:
-        return None
-    if not (value := environment.get(variable, "").strip()):
-        raise KeyRefused(
-            f"{setting} needs a key, and the environment variable {variable} is empty or not set; "
-            f"export {variable}=… and start again"
-        )
-    return Key(variable=variable, value=value)
-
-
 def check_key(key: Key, base_url: str, *, provider: Provider, setting: str) -> None:
     """Raise ``KeyRefused`` if the server says so. A server that says nothing is let pass."""
     import httpx2

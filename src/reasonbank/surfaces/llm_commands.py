@@ -69,7 +69,7 @@ async def _checked(settings: Settings) -> dict[str, Any]:
         "provider": settings.llm.provider,
         "model": completion.model,
         "style": style_of(settings),
-        "schema": "enforced by the server" if completion.enforced else "asked for in the prompt",
+        "schema": _kept(completion.enforced, meters.repairs),
         "reply": completion.value,
         "milliseconds": round((time.perf_counter() - started) * 1000),
         "calls": meters.calls,
@@ -80,3 +80,11 @@ async def _checked(settings: Settings) -> dict[str, Any]:
         "reasoning_tokens": meters.reasoning_tokens,
         "cost": meters.cost,
     }
+
+
+def _kept(enforced: bool, repairs: int) -> str:
+    if not enforced:
+        return "asked for in the prompt: the server takes none"
+    if repairs:
+        return "taken by the server, which did not keep to it; asking again did"
+    return "enforced by the server"

@@ -6,9 +6,12 @@ import pytest
 from tests.llm.conftest import run
 from tests.llm.local_model import local_model
 
+from reasonbank.llm.anthropic import AnthropicModel
 from reasonbank.llm.meters import Meters
+from reasonbank.llm.openai import OpenAIModel
 from reasonbank.llm.port import system, user
 from reasonbank.opening import model_of
+from reasonbank.remote import Key
 from reasonbank.settings import LLM, Settings
 
 VERDICT = {
@@ -65,8 +68,17 @@ def test_every_reply_of_a_real_model_is_valid_by_its_schema(settings):
 
 
 @pytest.mark.slow
-def test_a_real_model_answers_in_plain_words_too(settings):
-    model = model_of(settings, environment={})
+@pytest.mark.parametrize("style", ["chat", "responses", "messages"])
+def test_a_real_model_answers_in_every_style(settings, style):
+    """llama.cpp speaks all three, and was not written by us."""
+    url = settings.llm.base_url
+    if style == "messages":
+        key = Key(variable="NONE", value="none")
+        model = AnthropicModel(
+            model="smollm2", base_url=url.removesuffix("/v1"), key=key, timeout=120
+        )
+    else:
+        model = OpenAIModel(model="smollm2", base_url=url, style=style, timeout=120)
 
     async def story():
         completion = await model.complete([user("Say hello.")], temperature=0.7, max_tokens=16)
@@ -76,4 +88,5 @@ def test_a_real_model_answers_in_plain_words_too(settings):
     completion = run(story())
     print(completion)
     assert completion.text
-    assert completion.usage.output <= 16
+    assert 0 < completion.usage.output <= 16
+    assert completion.usage.input > 0
