@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -61,14 +62,17 @@ def open_core(
 
 
 def _tidy(bank: Path, model: str) -> None:
-    """Derived files that may hold what was forgotten since."""
+    """Derived data that may hold what was forgotten since."""
     _remove_indexes(bank, except_for=model)
-    if _replies_path(bank).exists():
-        from reasonbank.llm.cache import DiskReplies
+    kept = _replies_path(bank)
+    # Loaded only if there may be something to clear: it is slow to load.
+    if kept.exists() or "reasonbank.llm.cache" in sys.modules:
+        from reasonbank.llm.cache import DiskReplies, clear_memory
 
-        kept = DiskReplies(_replies_path(bank), size=1, seconds=0)
-        kept.clear()
-        kept.close()
+        clear_memory()
+        replies = DiskReplies(kept, size=1, seconds=0)
+        replies.clear()
+        replies.close()
 
 
 def sqlite_path(url: str) -> Path:

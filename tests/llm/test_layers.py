@@ -336,18 +336,20 @@ def test_a_deadline_counts_the_wait_for_a_turn_and_says_so():
     async def forever(_):
         await asyncio.Event().wait()
 
-    model = Deadline(Limited(Scripted(echo, delay=1, sleep=forever), concurrency=1), seconds=0.05)
+    limited = Limited(Scripted(echo, delay=1, sleep=forever), concurrency=1)
+    model = Deadline(limited, seconds=0.05)
 
     async def story():
-        return await asyncio.gather(
-            model.complete(HELLO), model.complete(HELLO), return_exceptions=True
-        )
+        with pytest.raises(ModelUnavailable, match="asking the server"):
+            await model.complete(HELLO)
+        busy = asyncio.create_task(limited.complete(HELLO))
+        await asyncio.sleep(0)
+        late = r"within 0\.05 seconds \(llm\.deadline_seconds\).*llm\.concurrency"
+        with pytest.raises(ModelUnavailable, match=late):
+            await model.complete(HELLO)
+        busy.cancel()
 
-    first, second = run(story())
-    assert isinstance(first, ModelUnavailable)
-    assert "asking the server" in str(first)
-    assert "llm.concurrency" in str(second)
-    assert "llm.deadline_seconds" in str(second)
+    run(story())
 
 
 def test_a_budget_ends_before_it_is_overspent():

@@ -118,6 +118,13 @@ def test_replies_on_disk_lie_beside_the_bank_and_are_forgotten_with_it(serve, op
     assert (meters.cache_hits, meters.cache_misses) == (1, 2)
 
 
+def test_replies_in_memory_are_forgotten_with_a_memory(serve, plain_bank):
+    model = model_of(named("openai-compatible", serve([chat("the secret")]).url), environment={})
+    assert [run(model.complete(HELLO)).cached for _ in range(2)] == [False, True]
+    plain_bank.forget(plain_bank.record(a_memory()).id)
+    assert not run(model.complete(HELLO)).cached
+
+
 @pytest.mark.parametrize(
     ("settings", "name"),
     [

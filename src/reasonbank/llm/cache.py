@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
+from weakref import WeakSet
 
 from reasonbank.llm.limits import PerLoop
 from reasonbank.llm.meters import Meters
@@ -140,6 +141,7 @@ class MemoryReplies:
         self._seconds = seconds
         self._kept: OrderedDict[str, tuple[float, str]] = OrderedDict()
         self._lock = threading.Lock()
+        _in_memory.add(self)
 
     def get(self, key: str, now: float) -> str | None:
         with self._lock:
@@ -164,6 +166,15 @@ class MemoryReplies:
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+_in_memory: WeakSet[MemoryReplies] = WeakSet()
+
+
+def clear_memory() -> None:
+    """Forget what any model of this process keeps: a bank cannot know which one quoted it."""
+    for replies in list(_in_memory):
+        replies.clear()
 
 
 class DiskReplies:
