@@ -64,27 +64,32 @@ def key_in(environment: Mapping[str, str], variable: str, *, setting: str) -> Ke
     return Key(variable=variable, value=value)
 
 
-def check_key(key: Key, base_url: str, *, provider: Provider, setting: str) -> None:
-    """Raise ``KeyRefused`` if the server says so. A server that says nothing is let pass."""
+def status_of(base_url: str, *, provider: Provider, key: Key | None) -> int | str:
+    """What the server answers to a question that costs nothing, or why it does not answer."""
     import httpx2
 
-    bearer = provider.key_header == "Authorization"
-    headers = {
-        provider.key_header: f"Bearer {key.value}" if bearer else key.value,
-        "anthropic-version": "2023-06-01",
-    }
+    headers = {"anthropic-version": "2023-06-01"}
+    if key is not None:
+        bearer = provider.key_header == "Authorization"
+        headers[provider.key_header] = f"Bearer {key.value}" if bearer else key.value
     try:
-        status = httpx2.get(
+        return httpx2.get(
             base_url.rstrip("/") + provider.probe,
             headers=headers,
             timeout=PATIENCE,
             follow_redirects=False,
         ).status_code
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError) as error:
-        log.warning("%s could not be asked about its key: %s", setting, type(error).__name__)
-        return
+        return type(error).__name__
+
+
+def check_key(key: Key, base_url: str, *, provider: Provider, setting: str) -> None:
+    """Raise ``KeyRefused`` if the server says so. A server that says nothing is let pass."""
+    status = status_of(base_url, provider=provider, key=key)
+    if isinstance(status, str):
+        log.warning("%s could not be asked about its key: %s", setting, status)
     # 403 may only mean that this key may not look at this page.
-    if status == 401:
+    elif status == 401:
         raise KeyRefused(
             f"the server of {setting} does not accept the key in {key.variable}; set a valid one "
             "and start again",
