@@ -9,7 +9,7 @@ def words(text):
 
 
 PUBLIC = words("""
-    Bank BudgetExhausted ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter
+    Bank BudgetExhausted Change ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter
     Forbidden Forgotten Genealogy Hit InvalidInput InvalidReply InvalidSetting KeyRefused Kind
     LeaseLost Link LinkType Memory ModelError ModelRefused ModelUnavailable NewerBank NotFound
     Outcome ReasonBankError Refused Reply Revision Scope Settings Source State Step StorageError
@@ -17,11 +17,11 @@ PUBLIC = words("""
 """)
 
 METHODS = words("""
-    archive close credit delete_workspace distil drop_job embed_new evidence export feedback
+    archive audit close credit delete_workspace distil drop_job embed_new evidence export feedback
     forget genealogy get history import_ jobs link links maintain memories move_workspace
-    name_workspace open outcome purge_traces rebuild recommend record reindex restore retry_job
-    search seen_by settings stability statistics store_trace trace traces undo unlink update
-    within workspaces
+    name_workspace open outcome purge_traces rebuild recommend record reindex
+    reset_statistics restore retry_job search seen_by settings stability statistics store_trace
+    trace traces undo unlink update within workspaces
 """)
 
 

@@ -13,8 +13,8 @@ _HOMES = {
     "Settings": "settings",
     "Filter": "ledger.port",
     **dict.fromkeys(
-        ("ErrorContext", "Evidence", "Genealogy", "Hit", "Kind", "Link", "LinkType", "Memory",
-         "Outcome", "Reply", "Revision", "Scope", "Source", "State", "Step", "Trace",
+        ("Change", "ErrorContext", "Evidence", "Genealogy", "Hit", "Kind", "Link", "LinkType",
+         "Memory", "Outcome", "Reply", "Revision", "Scope", "Source", "State", "Step", "Trace",
          "Workspace"),
         "model",
     ),
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     )
     from reasonbank.ledger.port import Filter as Filter
     from reasonbank.model import (
+        Change as Change,
         ErrorContext as ErrorContext,
         Evidence as Evidence,
         Genealogy as Genealogy,

@@ -6,10 +6,11 @@ import contextlib
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, Protocol, Self, TypeVar
 
 from reasonbank import belief
 from reasonbank.embed.port import Embedder
@@ -20,6 +21,7 @@ from reasonbank.errors import (
     NotFound,
     ReasonBankError,
     Refused,
+    StorageError,
 )
 from reasonbank.events import (
     REVISABLE,
@@ -31,10 +33,13 @@ from reasonbank.events import (
     lesson,
     revisions,
 )
+from reasonbank.index.port import Index
 from reasonbank.indexing import Indexing
-from reasonbank.ledger.port import Filter, Ledger, Reading, Row, Writing
+from reasonbank.ledger.port import Filter, Ledger, Reading, Row, Wanted, Writing
+from reasonbank.meters import Meters
 from reasonbank.model import (
     JSON,
+    Change,
     Evidence,
     Genealogy,
     Job,
@@ -62,11 +67,19 @@ from reasonbank.model import (
     whole,
 )
 from reasonbank.settings import ORG, TEAM, Settings
+from reasonbank.spans import span
 
 T = TypeVar("T")
 
 DAY = 86_400_000_000
 Progress = Callable[[int, int], None]
+
+
+class Counted(Protocol):
+    """Counters by name; None is one that nobody has counted yet."""
+
+    def to_json(self) -> JSON: ...
+    def reset(self) -> None: ...
 
 
 class Core:
@@ -86,15 +99,76 @@ class Core:
         self.clock = clock
         self.notes = notes
         self.used: list[tuple[Bank, tuple[str, ...], str | None]] = []
+        self.meters = indexing.meters
+        """What this process counted; never less from one look to the next."""
+        self.model: Counted | None = None
+        """What the language models of this process did for this bank."""
+        self._stored = Meters()
+        self._flushing = threading.Lock()
+        self.started = clock()
+        self._started = time.monotonic()
         self.lock = threading.Lock()
         self.closed = False
         self.tidy: Callable[[], None] = lambda: None
         indexing.chores = self.flush
 
+    @property
+    def uptime(self) -> float:
+        return time.monotonic() - self._started
+
     def flush(self) -> None:
-        """Store what searches returned, if that has not happened yet."""
-        if used := self.used:
-            used[0][0]._write(lambda txn: None)
+        """Store what searches returned and meters counted, if that has not happened yet."""
+        if self.ledger.read_only:
+            return
+        with self._flushing:
+            counted = self._counted()
+            if self.used or counted:
+                self.write(lambda txn: txn.add_meters(counted))
+                self._stored.add(counted)
+
+    def all_meters(self) -> Meters:
+        """What all processes counted."""
+        with self._flushing:
+            return Meters([*self.ledger.read().meters(), *self._counted()])
+
+    def _counted(self) -> list[tuple[str, int, int]]:
+        """What this process counted and has not stored yet."""
+        if self.model is not None:
+            for name, amount in self.model.to_json().items():
+                if amount is not None:
+                    # Whole numbers can be added up without loss: of a cost, millionths.
+                    parts = round(amount * 1e6) if name == "cost" else amount
+                    self.meters.stands_at(f"model.{name}", parts)
+        return self.meters.beyond(self._stored)
+
+    def reset_meters(self, note: Callable[[Writing], None]) -> None:
+        def work(txn: Writing) -> None:
+            txn.reset_meters()
+            note(txn)
+
+        with self._flushing:
+            self.write(work)
+            self.meters.clear()
+            self._stored.clear()
+            if self.model is not None:
+                self.model.reset()
+
+    def write(self, work: Callable[[Writing], T]) -> T:
+        """Run ``work`` in one transaction, and store with it what searches returned."""
+        with self.lock:
+            used, self.used = self.used, []
+
+        def all_of_it(txn: Writing) -> T:
+            for bank, ids, session in used:
+                bank._append(txn, What.USED, "", {"ids": ids, "session": session})
+            return work(txn)
+
+        try:
+            return self.ledger.write(all_of_it)
+        except BaseException:
+            with self.lock:
+                self.used[:0] = used
+            raise
 
 
 class Bank:
@@ -125,18 +199,24 @@ class Bank:
         read_only: bool = False,
         surface: str = "library",
         embedder: Embedder | None = None,
+        index: Index | None = None,
         clock: Callable[[], int] | None = None,
     ) -> Self:
         """Open, and make if need be, the bank at ``url`` (default: the user's own bank).
 
         ``workspace`` is a project's directory, by default the current one. ``embedder``
-        takes the place of the one that the settings name. ``clock`` gives microseconds
-        since 1970.
+        and ``index`` take the place of those that the settings name. ``clock`` gives
+        microseconds since 1970.
         """
         from reasonbank.opening import open_core
 
         core = open_core(
-            url, settings=settings, read_only=read_only, embedder=embedder, clock=clock
+            url,
+            settings=settings,
+            read_only=read_only,
+            embedder=embedder,
+            index=index,
+            clock=clock,
         )
         return cls._seen_from(core, workspace, surface)
 
@@ -204,7 +284,8 @@ class Bank:
     def record(self, memory: Memory) -> Memory:
         """Store a lesson; it is on disk, and the next search sees it, when this returns."""
         memory = checked(memory, self.settings.limits)
-        stored = self._write(lambda txn: self._record(txn, memory))
+        with self._span("create_memory", memory.id):
+            stored = self._write(lambda txn: self._record(txn, memory))
         self.core.indexing.wake()
         return stored
 
@@ -260,7 +341,8 @@ class Bank:
                 self._append(txn, What.REVISED, id, {"changes": changed})
             return self._memory(txn, self._row(txn, id))
 
-        memory = self._write(work)
+        with self._span("update_memory", id):
+            memory = self._write(work)
         self.core.indexing.wake()
         return memory
 
@@ -312,7 +394,8 @@ class Bank:
             self._append(txn, What.FORGOTTEN, id, {})
             return row.num
 
-        self._erase([self._write(work)])
+        with self._span("delete_memory", id):
+            self._erase([self._write(work)])
 
     def _erase(self, nums: list[int]) -> None:
         self.core.indexing.erase(nums)
@@ -444,11 +527,27 @@ class Bank:
         )  # fmt: skip
         if session is not None:
             session = text(session, "session", limits.label)
-        reply = recall(self, question)
-        if reply.hits and not self.core.ledger.read_only:
-            ids = tuple(hit.memory.id for hit in reply.hits)
-            with self.core.lock:
-                self.core.used.append((self, ids, session))
+        meters = self.core.meters
+        started = time.perf_counter_ns()
+        with self._span("search_memory") as told:
+            try:
+                reply = recall(self, question)
+            except ReasonBankError:
+                meters.count("search.failed")
+                raise
+            if told is not None:
+                told.set_attribute("gen_ai.memory.record.count", len(reply))
+                told.set_attribute("reasonbank.degraded", reply.degraded)
+        meters.took("search", time.perf_counter_ns() - started)
+        if not reply.hits:
+            meters.count("search.empty")
+        if reply.degraded:
+            meters.count("search.degraded")
+        if not self.core.ledger.read_only:
+            if reply.hits:
+                ids = tuple(hit.memory.id for hit in reply.hits)
+                with self.core.lock:
+                    self.core.used.append((self, ids, session))
             self.core.indexing.wake()
         return reply
 
@@ -642,17 +741,19 @@ class Bank:
 
     def retry_job(self, id: str) -> Job:
         """Give a job that failed for good its attempts anew."""
-        return self._job(id, lambda txn: txn.queue.retry(parse_id(id), self.core.clock()))
+        now = self.core.clock()
+        return self._job(id, What.RETRIED, lambda txn: txn.queue.retry(parse_id(id), now))
 
     def drop_job(self, id: str) -> Job:
-        return self._job(id, lambda txn: txn.queue.drop(parse_id(id)))
+        return self._job(id, What.DROPPED, lambda txn: txn.queue.drop(parse_id(id)))
 
-    def _job(self, id: str, change: Callable[[Writing], None]) -> Job:
+    def _job(self, id: str, what: What, change: Callable[[Writing], None]) -> Job:
         def work(txn: Writing) -> Job:
             job = txn.queue.job(parse_id(id))
             if job is None or job.workspace != self.view.workspace:
                 raise NotFound(f"there is no job {id} here; `reasonbank queue list` shows all")
             change(txn)
+            self._on_record(txn, what, job.id)
             return txn.queue.job(job.id) or job
 
         return self._write(work)
@@ -801,70 +902,87 @@ class Bank:
         return transfer.import_(self, file, progress or (lambda done, total: None))
 
     def statistics(self, *, everywhere: bool = False) -> JSON:
-        self.core.flush()
-        core = self.core
-        indexing = core.indexing
-        reading = core.ledger.read()
-        new, foreign = reading.unembedded_count(indexing.embedder.name)
-        queries = indexing.queries
-        asked = queries.hits + queries.misses
-        weights = belief.Weights(lessons=reading.lessons(self.view.workspace)).normalised()
-        return {
-            "store": core.ledger.url,
-            "workspace": None if everywhere else self.view.workspace,
-            "embedder": indexing.embedder.name,
-            "semantic": indexing.embedder.semantic,
-            "degraded": not indexing.embedder.semantic,
-            "not_embedded": new,
-            "embedded_by_other_models": foreign,
-            "belief_model": self.settings.belief.model,
-            "evidence_weights": {
-                str(kind): round(weight, 6) for kind, weight in zip(Kind, weights, strict=True)
-            },
-            "query_cache": {
-                "hits": queries.hits,
-                "misses": queries.misses,
-                "hit_rate": queries.hits / asked if asked else None,
-            },
-            **reading.statistics(None if everywhere else self.view),
-        }
+        """What is in the bank, seen from this workspace or ``everywhere``, and how it is used.
+
+        Searches, latencies, the cache and models are counted for the whole bank, by all
+        processes, ``since`` the last reset; ``process`` is what this one saw. What is not
+        known is null.
+        """
+        from reasonbank.statistics import statistics
+
+        with contextlib.suppress(StorageError):  # A full disk: what it says is still right.
+            self.core.flush()
+        return statistics(self, everywhere=everywhere)
+
+    def reset_statistics(self) -> None:
+        """Begin anew to count searches, latencies, the cache and models; memories stay."""
+        self.core.reset_meters(lambda txn: self._on_record(txn, What.RESET))
+
+    def audit(
+        self,
+        *,
+        limit: int = 100,
+        before: int | None = None,
+        author: str | None = None,
+        surface: str | None = None,
+        memory: str | None = None,
+        uses: bool = False,
+        everywhere: bool = False,
+    ) -> list[Change]:
+        """Who changed what, when and through which surface, newest first.
+
+        What is forgotten keeps its entries. ``before`` continues where a list ended, at its
+        last ``seq``. ``uses`` adds what searches returned, which is nobody's change.
+        """
+        with contextlib.suppress(StorageError):
+            self.core.flush()
+        label = self.settings.limits.label
+        wanted = Wanted(
+            workspace=None if everywhere else self.view.workspace,
+            limit=whole(limit, "limit", least=1, most=100_000),
+            before=None if before is None else whole(before, "before", least=0, most=1 << 62),
+            author=None if author is None else text(author, "author", label),
+            surface=None if surface is None else text(surface, "surface", label),
+            subject=None if memory is None else parse_id(memory, "memory"),
+            uses=uses,
+        )
+        return self.core.ledger.read().audit(wanted)
 
     # Plumbing
+
+    def _span(self, operation: str, memory: str | None = None) -> Any:
+        facts: dict[str, str | int] = {"gen_ai.memory.store.id": self.view.workspace}
+        if memory is not None:
+            facts["gen_ai.memory.record.id"] = memory
+        return span(operation, facts)
 
     def _append(
         self, txn: Writing, what: What, subject: str, payload: Mapping[str, Any], *,
         at: int | None = None, workspace: str | None = None,
     ) -> None:  # fmt: skip
-        txn.append(
-            Event(
-                id=new_id(),
-                what=what,
-                subject=subject,
-                workspace=workspace or self.view.workspace,
-                at=txn.stamp() if at is None else at,
-                origin=self.core.ledger.bank_id,
-                author=self._author,
-                surface=self._surface,
-                payload=dict(payload),
-            )
+        at = txn.stamp() if at is None else at
+        txn.append(self._event(what, subject, workspace or self.view.workspace, at, dict(payload)))
+
+    def _on_record(self, txn: Writing, what: What, subject: str | None = None) -> None:
+        """For the audit: something was done that changes no memory, by default to the bank."""
+        subject = subject or self.core.ledger.bank_id
+        txn.note(self._event(what, subject, self.view.workspace, txn.stamp(), {}))
+
+    def _event(self, what: What, subject: str, workspace: str, at: int, payload: JSON) -> Event:
+        return Event(
+            id=new_id(),
+            what=what,
+            subject=subject,
+            workspace=workspace,
+            at=at,
+            origin=self.core.ledger.bank_id,
+            author=self._author,
+            surface=self._surface,
+            payload=payload,
         )
 
     def _write(self, work: Callable[[Writing], T]) -> T:
-        """Run ``work`` in one transaction, and store with it what searches returned."""
-        with self.core.lock:
-            used, self.core.used = self.core.used, []
-
-        def all_of_it(txn: Writing) -> T:
-            for bank, ids, session in used:
-                bank._append(txn, What.USED, "", {"ids": ids, "session": session})
-            return work(txn)
-
-        try:
-            return self.core.ledger.write(all_of_it)
-        except BaseException:
-            with self.core.lock:
-                self.core.used[:0] = used
-            raise
+        return self.core.write(work)
 
 
 def _view(core: Core, workspace: str) -> View:

@@ -46,10 +46,17 @@ class What(StrEnum):
     NAMED = "workspace.named"
     MOVED = "workspace.moved"
     DELETED = "workspace.deleted"
+    IMPORTED = "bank.imported"
+    RESET = "statistics.reset"
+    RETRIED = "job.retried"
+    DROPPED = "job.dropped"
 
 
 CHANGES = frozenset({What.RECORDED, What.REVISED, What.ARCHIVED, What.RESTORED, What.UNDONE})
 """The events that a memory's standing is folded from."""
+
+NOTES = frozenset({What.IMPORTED, What.RESET, What.RETRIED, What.DROPPED})
+"""Said for the audit only: they have no payload, are not replayed and never leave the bank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

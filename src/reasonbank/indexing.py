@@ -16,7 +16,9 @@ from reasonbank.embed.port import Embedder
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Ledger
+from reasonbank.meters import Meters
 from reasonbank.model import Memory
+from reasonbank.spans import span
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,12 +54,14 @@ class Indexing:
         self.ledger = ledger
         self.index = index
         self.embedder = embedder
-        self.queries = QueryCache(cache_size, cache_seconds)
+        self.meters = Meters()
+        self.queries = QueryCache(cache_size, cache_seconds, self.meters)
         self._embedding = threading.Lock()
         self._following = threading.Lock()
         # A version can only be compared with one that the same thread has read.
         self._seen = threading.local()
         self._notes: tuple[str, ...] = ()
+        self._lost = 0
         self._news = threading.Event()
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
@@ -66,7 +70,15 @@ class Indexing:
     def question(self, text: str) -> Vector:
         vector = self.queries.get(text)
         if vector is None:
-            vector = self.embedder.embed([text])[0]
+            model = self.embedder.name
+            facts: dict[str, str | int] = {
+                "gen_ai.request.model": model,
+                "gen_ai.embeddings.dimension.count": self.embedder.dimensions,
+            }
+            started = time.perf_counter_ns()
+            with span("embeddings", facts, of=model):
+                vector = self.embedder.embed([text])[0]
+            self.meters.took("embedding", time.perf_counter_ns() - started)
             self.queries.put(text, vector)
         return vector
 
@@ -74,7 +86,7 @@ class Indexing:
         """Bring the index up to the ledger; say what it does not cover."""
         # Embedding moves the version on, and so may others: look again, but not for ever.
         for _ in range(ROUNDS):
-            version = self.ledger.version()
+            version = (self.ledger.version(), self._lost)
             if getattr(self._seen, "version", None) == version:
                 break
             embedded = self._embed_new(at_most=TAIL)
@@ -83,6 +95,10 @@ class Indexing:
             if not embedded:
                 self._seen.version = version
         return self._notes
+
+    def lost(self) -> None:
+        """The index failed: the next search brings it up to the ledger again, if it can."""
+        self._lost += 1
 
     def _gaps(self) -> tuple[str, ...]:
         new, foreign = self.ledger.read().unembedded_count(self.embedder.name)
@@ -210,23 +226,22 @@ class Indexing:
 class QueryCache:
     """The vectors of recent questions."""
 
-    def __init__(self, size: int, seconds: float) -> None:
+    def __init__(self, size: int, seconds: float, meters: Meters) -> None:
         self._size = size
         self._seconds = seconds
+        self._meters = meters
         self._kept: OrderedDict[str, tuple[float, Vector]] = OrderedDict()
         self._lock = threading.Lock()
-        self.hits = 0
-        self.misses = 0
 
     def get(self, text: str) -> Vector | None:
         with self._lock:
             entry = self._kept.get(text)
-            if entry is None or entry[0] < time.monotonic():
-                self.misses += 1
-                return None
-            self._kept.move_to_end(text)
-            self.hits += 1
-            return entry[1]
+            if entry is not None and entry[0] < time.monotonic():
+                entry = None
+            if entry is not None:
+                self._kept.move_to_end(text)
+        self._meters.count("cache.misses" if entry is None else "cache.hits")
+        return None if entry is None else entry[1]
 
     def put(self, text: str, vector: Vector) -> None:
         with self._lock:
@@ -234,6 +249,7 @@ class QueryCache:
             self._kept.move_to_end(text)
             while len(self._kept) > self._size:
                 self._kept.popitem(last=False)
+                self._meters.count("cache.evictions")
 
     def clear(self) -> None:
         with self._lock:

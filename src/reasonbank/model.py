@@ -628,14 +628,33 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One entry of the audit: who did what to which memory, trace or workspace, and how.
+
+    ``origin`` is the bank it was done in: another one's if it came with an import.
+    ``seq`` counts the entries of this bank.
+    """
+
+    seq: int
+    at: datetime
+    what: str
+    subject: str
+    workspace: str
+    author: str
+    surface: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply(Sequence[Hit]):
     """What a search answers: a sequence of hits that knows how it came about.
 
     ``total_found`` counts what was relevant enough, before the limit; with ``more`` there
     may be others that were not looked at (see the setting ``search.pool``). ``degraded``
     is true when the answer is poorer than a healthy bank would give; ``notes`` then says
-    why. ``dropped`` (with an explanation) gives the reason for each candidate that was
-    considered and left out.
+    why, and ``skipped`` what could not be searched: ``meaning`` or ``words``. ``dropped``
+    (with an explanation) gives the reason for each candidate that was considered and left
+    out.
     """
 
     hits: tuple[Hit, ...]
@@ -645,6 +664,7 @@ class Reply(Sequence[Hit]):
     more: bool = False
     degraded: bool = False
     notes: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     dropped: tuple[tuple[str, str], ...] = ()
 
     def __len__(self) -> int:
@@ -665,6 +685,7 @@ class Reply(Sequence[Hit]):
             "embedder": self.embedder,
             "degraded": self.degraded,
             "notes": list(self.notes),
+            "skipped": list(self.skipped),
         }
         if self.dropped:
             result["dropped"] = [{"id": i, "reason": reason} for i, reason in self.dropped]

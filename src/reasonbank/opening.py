@@ -17,6 +17,7 @@ from reasonbank.index.port import Index
 from reasonbank.indexing import Indexing
 from reasonbank.ledger.port import Ledger
 from reasonbank.settings import Settings, check, default_url, load
+from reasonbank.spans import export_to
 
 if TYPE_CHECKING:
     from reasonbank.llm.cache import Replies
@@ -32,9 +33,11 @@ def open_core(
     settings: Settings | None = None,
     read_only: bool = False,
     embedder: Embedder | None = None,
+    index: Index | None = None,
     clock: Callable[[], int] | None = None,
 ) -> Core:
     settings = load() if settings is None else check(settings)
+    export_to(settings)
     clock = clock or (lambda: time.time_ns() // 1000)
     path = sqlite_path(url or settings.url or default_url())
     from reasonbank.ledger.sqlite import SQLiteLedger
@@ -43,7 +46,7 @@ def open_core(
         path, read_only=read_only, half_life_days=settings.belief.half_life_days, clock=clock
     )
     embedder = embedder or embedder_of(settings)
-    index = local_index(path, ledger, embedder)
+    index = local_index(path, ledger, embedder) if index is None else index
     indexing = Indexing(
         ledger,
         index,
@@ -197,6 +200,17 @@ def model_of(
     )
 
 
+def model_for(core: Core) -> Model | None:
+    """The model that works for a bank, whose statistics tell what it did."""
+    from reasonbank.llm.meters import Meters
+
+    meters = Meters()
+    model = model_of(core.settings, url=core.ledger.url, meters=meters)
+    if model is not None:
+        core.model = meters
+    return model
+
+
 def _adapter(settings: Settings, meters: Meters, environment: Mapping[str, str] | None) -> Model:
     provider, key = _provider(settings, environment)
     llm = settings.llm
@@ -286,3 +300,11 @@ def check_model(settings: Settings, environment: Mapping[str, str] | None = None
         key = key_in(environment, embed.key_env, setting=setting)
         if key is not None:
             check_key(key, embed.base_url, provider=PROVIDERS["openai-compatible"], setting=setting)
+
+
+def model_status(settings: Settings, environment: Mapping[str, str] | None = None) -> int | str:
+    """What the model's server answers, or why it does not; a missing key is ``KeyRefused``."""
+    from reasonbank.llm.providers import status_of
+
+    provider, key = _provider(settings, environment)
+    return status_of(settings.llm.base_url or provider.base_url, provider=provider, key=key)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from reasonbank import belief, ranking
-from reasonbank.errors import EmbeddingError
+from reasonbank.errors import EmbeddingError, StorageError
 from reasonbank.events import day_of
 from reasonbank.ledger.port import Candidates, Filter, Reading
 from reasonbank.model import JSON, Hit, Memory, Outcome, Reply
@@ -38,6 +38,29 @@ class Question:
 
 
 @dataclass(slots=True)
+class _Senses:
+    """What a search can go by; whatever fails is given up, and noted."""
+
+    vector: NDArray[np.float32] | None = None
+    words: bool = True
+    notes: list[str] = field(default_factory=list)
+
+    def without_meaning(self, error: Exception, what: str) -> None:
+        self.vector = None
+        self.notes.append(f"{what} failed, so only words were searched: {error}")
+
+    def without_words(self, error: StorageError) -> None:
+        self.words = False
+        if self.vector is None:
+            raise error
+        self.notes.append(f"full text failed, so only meaning was searched: {error}")
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        return ("meaning",) * (self.vector is None) + ("words",) * (not self.words)
+
+
+@dataclass(slots=True)
 class _Found:
     """The candidates of one question, as columns in the same order."""
 
@@ -54,30 +77,32 @@ class _Found:
 def recall(bank: Bank, question: Question) -> Reply:
     core = bank.core
     indexing = core.indexing
-    notes = list(core.notes)
-    vector = None
+    senses = _Senses(notes=list(core.notes))
     try:
-        notes += indexing.catch_up()
-        vector = indexing.question(question.text)
+        senses.notes += indexing.catch_up()
+        senses.vector = indexing.question(question.text)
     except EmbeddingError as error:
-        notes.append(f"embedding failed, so only words were searched: {error}")
-    found = _gather(bank, question, vector)
-    ranked = _ranked(bank, question, found, vector is not None)
+        senses.without_meaning(error, "embedding")
+    except StorageError as error:
+        senses.without_meaning(error, "the index")
+    found = _gather(bank, question, senses)
+    ranked = _ranked(bank, question, found, senses)
     hits, tokens, cut = _hits(bank, question, found, ranked)
-    embedder = indexing.embedder.name if vector is not None else "none"
+    embedder = indexing.embedder.name if senses.vector is not None else "none"
     return Reply(
         hits=hits,
         total_found=ranked.relevant,
         tokens_used=tokens,
         embedder=embedder,
         more=not found.complete and ranked.relevant > len(hits),
-        degraded=bool(notes),
-        notes=tuple(notes),
+        degraded=bool(senses.notes),
+        notes=tuple(senses.notes),
+        skipped=senses.skipped,
         dropped=_dropped(question, found, ranked) + cut if question.explain else (),
     )
 
 
-def _gather(bank: Bank, question: Question, vector: NDArray[np.float32] | None) -> _Found:
+def _gather(bank: Bank, question: Question, senses: _Senses) -> _Found:
     """Candidates from both sides; deeper only if a filter left too few of them."""
     reading = bank.core.ledger.read()
     filter = question.filter
@@ -85,11 +110,11 @@ def _gather(bank: Bank, question: Question, vector: NDArray[np.float32] | None) 
     if filter.selective:
         among = reading.matching(bank.view, filter, FEW)
     pool = max(bank.settings.search.pool, 3 * question.limit)
-    found = _candidates(bank, reading, question, vector, pool, among)
+    found = _candidates(bank, reading, question, senses, pool, among)
     if among is not None or found.complete or int(found.allowed.sum()) >= question.limit:
         return found
     among = _passing(bank, reading, question)
-    return _candidates(bank, reading, question, vector, pool, among)
+    return _candidates(bank, reading, question, senses, pool, among)
 
 
 def _passing(bank: Bank, reading: Reading, question: Question) -> Nums:
@@ -110,22 +135,32 @@ def _candidates(
     bank: Bank,
     reading: Reading,
     question: Question,
-    vector: NDArray[np.float32] | None,
+    senses: _Senses,
     pool: int,
     among: Nums | None,
 ) -> _Found:
     import numpy as np
 
-    index = bank.core.indexing.index
+    indexing = bank.core.indexing
     filter = question.filter
-    empty = np.empty(0, np.int64)
-    nearest, cosines = empty, np.empty(0, np.float32)
-    if vector is not None:
+    nearest, cosines = np.empty(0, np.int64), np.empty(0, np.float32)
+    if senses.vector is not None:
         realms = reading.realms(bank.view, filter.scopes, filter.states)
-        nearest, cosines = index.nearest(vector, realms=realms, limit=pool, among=among)
-    # Deeper than the pool: a candidate by meaning may match by words further down.
-    depth = max(pool, ranking.LEXICAL_DEPTH)
-    worded = reading.words(bank.view, filter, ranking.terms(question.text), depth, among)
+        try:
+            nearest, cosines = indexing.index.nearest(
+                senses.vector, realms=realms, limit=pool, among=among
+            )
+        except StorageError as error:
+            indexing.lost()
+            senses.without_meaning(error, "the index")
+    worded = []
+    if senses.words:
+        # Deeper than the pool: a candidate by meaning may match by words further down.
+        depth = max(pool, ranking.LEXICAL_DEPTH)
+        try:
+            worded = reading.words(bank.view, filter, ranking.terms(question.text), depth, among)
+        except StorageError as error:
+            senses.without_words(error)
     near = set(nearest.tolist())
     only_words = np.array([num for num, _ in worded[:pool] if num not in near], np.int64)
     nums = np.concatenate([nearest, only_words])
@@ -136,10 +171,15 @@ def _candidates(
     cosine = np.full(len(nums), np.nan)
     cosine[: len(nearest)] = cosines
     vectors = None
-    if vector is not None:
-        vectors = index.vectors(nums)
+    if senses.vector is not None:
+        try:
+            vectors = indexing.index.vectors(nums)
+        except StorageError as error:
+            indexing.lost()
+            senses.without_meaning(error, "the index")
+            return _candidates(bank, reading, question, senses, pool, among)
         by_words = vectors[len(nearest) :]
-        cosine[len(nearest) :] = np.where(by_words.any(axis=1), by_words @ vector, np.nan)
+        cosine[len(nearest) :] = np.where(by_words.any(axis=1), by_words @ senses.vector, np.nan)
     scores = dict(worded)
     confidence = _confidence(bank, reading, rows, cosine[place])
     return _Found(
@@ -191,20 +231,20 @@ def _confidence(
     return result
 
 
-def _ranked(bank: Bank, question: Question, found: _Found, semantic: bool) -> ranking.Ranking:
+def _ranked(bank: Bank, question: Question, found: _Found, senses: _Senses) -> ranking.Ranking:
     import numpy as np
 
     settings = bank.settings.search
     core = bank.core
     rows = found.rows
     now = core.clock()
-    name = core.indexing.embedder.name if semantic else "words"
+    name = "words" if senses.vector is None else core.indexing.embedder.name
     fusion = ranking.fuse(
         question.text,
         found.cosine,
         found.bm25,
         ranking.calibration_for(name),
-        rows=core.ledger.read().word_rows(),
+        rows=core.ledger.read().word_rows() if senses.words else 0,
     )
     # What the filter leaves out takes no part, but an explanation still mentions it.
     fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))

@@ -118,6 +118,20 @@ class LLM:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """What servers write to standard error."""
+
+    level: str = "info"
+    format: str = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    endpoint: str = ""
+    """Where OpenTelemetry spans go (OTLP over HTTP); empty sends none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     url: str = ""
     org: str = ORG
@@ -130,6 +144,8 @@ class Settings:
     search: Search = field(default_factory=Search)
     belief: BeliefSettings = field(default_factory=BeliefSettings)
     learn: Learn = field(default_factory=Learn)
+    log: Log = field(default_factory=Log)
+    telemetry: Telemetry = field(default_factory=Telemetry)
     limits: Limits = field(default_factory=Limits)
 
 
@@ -141,6 +157,8 @@ CHOICES = {
     "llm.cache": ("off", "memory", "disk"),
     "belief.model": ("bayesian", "additive", "safla"),
     "learn.reasoner": ("auto", "model", "agent", "rules"),
+    "log.level": ("debug", "info", "warning", "error"),
+    "log.format": ("json", "text"),
 }
 SHARES = {
     "search.similarity", "search.recency", "search.error_match", "search.diversity",

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from reasonbank.errors import InvalidInput, NotFound
-from reasonbank.events import CHANGES, REVISABLE, Event, What, encode
+from reasonbank.events import CHANGES, NOTES, REVISABLE, Event, What, encode
 from reasonbank.ledger.port import Filter, Writing
 from reasonbank.model import (
     JSON,
@@ -165,7 +165,9 @@ def _checked_events(
 def _checked_take(bank: Bank, events: list[Event]) -> int:
     def work(txn: Writing) -> int:
         try:
-            return txn.take(events)
+            if new := txn.take(events):
+                bank._on_record(txn, What.IMPORTED)
+            return new
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidInput("file", f"holds an event that makes no sense: {error!r}") from None
 
@@ -189,6 +191,8 @@ def _check_event(event: Event) -> None:
     p = event.payload
     _check_json(p, "payload", LIMITS.nesting + 4)
     parse_id(event.id)
+    if event.what in NOTES:
+        raise InvalidInput("event", f"{event.what} is never exported; somebody else wrote this")
     for name in ("workspace", "origin", "author", "surface"):
         text(getattr(event, name), name, LIMITS.label)
     if event.what in CHANGES or event.what in (

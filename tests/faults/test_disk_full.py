@@ -165,3 +165,22 @@ def test_a_commit_that_failed_leaves_no_partition_behind_in_memory(bank: Bank) -
     assert [m.id for m in bank.memories()] == [mine.id]
     assert [m.id for m in bank.within("/elsewhere").memories()] == [elsewhere.id]
     assert bank.get(mine.id) == mine
+
+
+def test_what_was_counted_on_a_full_disk_is_stored_once_there_is_room(small_disk: Path) -> None:
+    path = small_disk / "bank.db"
+    ballast = small_disk / "ballast"
+    with open_bank(path) as bank:
+        bank.record(a_memory())
+        bank.embed_new()
+        bank.core.ledger.scrub()  # What is to be written next needs room.
+        fill_up(ballast)
+        bank.search("zebra")
+        bank.search("wait for the port")
+        with pytest.raises(StorageFull):
+            bank.core.flush()
+        assert bank.statistics()["searches"]["answered"] == 2
+        ballast.unlink()
+        assert bank.statistics()["searches"]["answered"] == 2
+    with open_bank(path) as bank:
+        assert bank.statistics()["searches"]["answered"] == 2

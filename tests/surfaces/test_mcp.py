@@ -258,13 +258,6 @@ async def test_a_genealogy_names_ancestors_and_descendants(plain_bank):
         assert tree["descendants"] == [child.id]
 
 
-async def test_statistics_are_those_of_the_library(plain_bank):
-    plain_bank.record(a_memory())
-    plain_bank.embed_new()
-    async with connected(plain_bank) as agent:
-        assert await agent("get_statistics") == plain_bank.statistics()
-
-
 async def test_health_names_what_is_wrong_and_the_repair(bank, open_bank):
     async with connected(bank) as agent:
         health = await agent("health_check")

@@ -117,6 +117,8 @@ class LocalIndex:
                 "vectors", f"have {changes.vectors.shape[1:]} numbers each, not {self._dimensions}"
             )
         with self._lock:
+            if not self._view.snapshot.is_whole():
+                return self._start(self._empty())  # To be followed from the beginning.
             if self._journal is not None:
                 self._journal.append(changes)
             self._apply(changes)
@@ -124,7 +126,7 @@ class LocalIndex:
     def nearest(
         self, query: Floats, *, realms: Sequence[int], limit: int, among: Ints | None = None
     ) -> tuple[Ints, Floats]:
-        view = self._view
+        view = self._whole()
         query = self._direction(query)
         wanted = distinct(np.asarray(realms if limit > 0 else (), np.int64))
         snapshot = view.snapshot
@@ -142,7 +144,7 @@ class LocalIndex:
         return nums[order], cosines[order]
 
     def vectors(self, nums: Ints) -> Floats:
-        view = self._view
+        view = self._whole()
         asked, back = np.unique(np.asarray(nums, np.int64), return_inverse=True)
         vectors = np.zeros((len(asked), self._dimensions), np.float32)
         rows = view.snapshot.find(asked)
@@ -155,6 +157,8 @@ class LocalIndex:
     def erase(self, nums: Ints) -> None:
         nums = distinct(np.asarray(nums, np.int64))
         with self._saving, self._lock:
+            if not self._view.snapshot.is_whole():
+                self._start(self._empty())
             snapshot = self._view.snapshot
             rows = snapshot.find(nums)
             dead = distinct(np.concatenate([self._view.dead, rows[rows >= 0]]))
@@ -180,6 +184,16 @@ class LocalIndex:
     def verify(self) -> bool:
         """Whether the snapshot's rows are what was written; reads the whole file."""
         return self._view.snapshot.verify()
+
+    def _whole(self) -> _View:
+        """What there is to search; all of it is gone when somebody cut the file short."""
+        view = self._view
+        if not view.snapshot.is_whole():
+            with self._lock:
+                if self._view.snapshot is view.snapshot:
+                    self._start(self._empty())
+            raise StorageError(f"{self._path} was cut short; it is made anew by itself")
+        return view
 
     def _direction(self, query: Floats) -> Floats:
         query = np.asarray(query, np.float32)
@@ -243,6 +257,8 @@ class LocalIndex:
         with self._saving:
             with self._lock:
                 view = self._view
+                if not view.snapshot.is_whole():
+                    return self._start(self._empty())
                 if len(view.nums) + len(view.dead) - len(view.snapshot.erased) < worth:
                     return
                 journal: list[Changes] = []

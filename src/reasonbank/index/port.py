@@ -33,7 +33,8 @@ class Index(Protocol):
     returns live rows of the given realms only, best first, ties by lower num; with
     ``among`` the answer is exact, without it recall@10 is at least 0.98; an empty
     ``realms`` gives nothing; several threads may search while one follows; several
-    processes may hold one index; a damaged or foreign file is rebuilt, never trusted.
+    processes may hold one index; a damaged or foreign file is rebuilt, never trusted; one
+    that cannot answer raises ``StorageError``, and nothing else.
     """
 
     @property

@@ -92,6 +92,7 @@ class Snapshot:
         self.head: Floats = array["head"]
         self.erased: Ints = np.flatnonzero(self.seals == 0)
         self._layout = layout
+        self._size = size
 
     @classmethod
     def load(cls, path: Path, *, model: str, dimensions: int) -> Snapshot | None:
@@ -119,6 +120,12 @@ class Snapshot:
         with suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(self.store.fileno()), path.stat())
         return False
+
+    def is_whole(self) -> bool:
+        """Whether the file is as long as it was: to read behind its end kills the process."""
+        if not isinstance(self.store, FileIO):
+            return True
+        return os.fstat(self.store.fileno()).st_size >= self._size
 
     def find(self, nums: Ints) -> Ints:
         """The row of each num, -1 for a num that is not here."""

@@ -20,7 +20,11 @@ def jobs(db: apsw.Connection) -> None:
     db.execute(_JOBS)
 
 
-STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs]
+def meters(db: apsw.Connection) -> None:
+    db.execute(_METERS)
+
+
+STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs, meters]
 
 _FIRST = """
 create table meta (key text primary key, value text not null) without rowid;
@@ -158,4 +162,20 @@ create table jobs (
 ) without rowid;
 create index jobs_due on jobs (due) where state in ('waiting', 'running');
 create index jobs_workspace on jobs (workspace, state);
+"""
+
+_METERS = """
+-- How the bank is used, added up over all processes; `cell` is explained in meters.py.
+create table meters (
+    name text, cell integer, amount integer not null, primary key (name, cell)
+) without rowid;
+
+-- Counted often; the trace itself is long.
+alter table traces add column outcome text;
+update traces set outcome = coalesce(
+    (select payload ->> '$.trace.outcome' from events where seq = event and payload != ''),
+    (select payload ->> '$.outcome' from events where subject = traces.id
+     and what = 'trace.learned' and payload != '' and payload ->> '$.outcome' is not null
+     order by at, origin, id limit 1)
+);
 """

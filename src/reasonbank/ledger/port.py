@@ -11,6 +11,7 @@ from reasonbank.errors import InvalidInput
 from reasonbank.events import Event, memory_of
 from reasonbank.model import (
     JSON,
+    Change,
     Evidence,
     Job,
     JobState,
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _Choice = TypeVar("_Choice", bound=StrEnum)
+
+SINCE = "since"
+"""The meter whose total is the time of the last reset."""
 
 STANDING = struct.Struct("<16d")  # Masses, then lessons.
 NOTHING = (0.0,) * 16
@@ -110,6 +114,19 @@ class Filter:
             or self.warnings_only
             or bool(self.outcomes or self.sources or self.created_after or self.created_before)
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which entries of the audit: those of a workspace (None: of all) and of its memories."""
+
+    workspace: str | None
+    limit: int
+    before: int | None = None
+    author: str | None = None
+    surface: str | None = None
+    subject: str | None = None
+    uses: bool = False
 
 
 class Row(NamedTuple):
@@ -305,6 +322,12 @@ class Reading(Protocol):
         """The highest sequence number of any change to any vector."""
 
     def statistics(self, view: View | None) -> JSON: ...
+    def meters(self) -> list[tuple[str, int, int]]:
+        """What all processes counted, as ``Meters`` takes it, and when that began."""
+
+    def audit(self, wanted: Wanted) -> list[Change]:
+        """Newest first."""
+
     def events(self, workspace: str | None) -> Iterator[Event]: ...
 
 
@@ -328,6 +351,11 @@ class Writing(Reading, Protocol):
 
     def drop_vectors(self, except_model: str) -> int: ...
     def roll_up(self, before: int, limit: int) -> int: ...
+    def add_meters(self, cells: Iterable[tuple[str, int, int]]) -> None: ...
+    def reset_meters(self) -> None: ...
+    def note(self, event: Event) -> None:
+        """Keep an event for the audit only."""
+
     def rebuild(self) -> None: ...
 
 

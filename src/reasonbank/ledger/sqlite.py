@@ -15,7 +15,7 @@ import apsw
 
 from reasonbank.errors import NewerBank, StorageError
 from reasonbank.ledger.migrations import STEPS
-from reasonbank.ledger.sqlite_errors import translated
+from reasonbank.ledger.sqlite_errors import in_words, translated
 from reasonbank.ledger.sqlite_reads import Reader
 from reasonbank.ledger.sqlite_writes import Writer
 from reasonbank.model import new_id
@@ -126,6 +126,11 @@ class SQLiteLedger:
         application, version, tables = found
         if application != APPLICATION_ID and (version or tables or self.read_only):
             raise StorageError(f"{self.path} is a database, but not a ReasonBank; choose another")
+        if self.read_only and version < len(STEPS):
+            raise StorageError(
+                f"{self.path} was written by an older ReasonBank; open it once without read_only, "
+                "which upgrades it"
+            )
         if version > len(STEPS):
             raise NewerBank(
                 f"{self.path} was written by a newer ReasonBank (schema {version}, this "
@@ -172,7 +177,10 @@ class SQLiteLedger:
         return reader
 
     def version(self) -> int:
-        return int(self._reading().pragma("data_version"))
+        try:
+            return int(self._reading().pragma("data_version"))
+        except apsw.Error as error:
+            raise in_words(error, self.path) from None
 
     def write(self, work: Callable[[Writer], T]) -> T:
         """Group commit: whoever gets the turn commits the work of all who wait."""

@@ -17,8 +17,7 @@ def in_words(error: apsw.Error, path: str | Path) -> Exception:
     match error:
         case apsw.FullError() | apsw.IOError():
             # Memory shared between processes is a file as well, but has an error of its own.
-            result = getattr(error, "extendedresult", None)
-            if result not in (apsw.SQLITE_FULL, apsw.SQLITE_IOERR_SHMSIZE):
+            if _extended(error) not in (apsw.SQLITE_FULL, apsw.SQLITE_IOERR_SHMSIZE):
                 return StorageError(f"the disk of {path} failed: {error}")
             return StorageFull(
                 f"no room left on the disk of {path}; free some space and try again. "
@@ -31,6 +30,10 @@ def in_words(error: apsw.Error, path: str | Path) -> Exception:
             )
         case apsw.NotADBError():
             return StorageError(f"{path} is not a ReasonBank database; choose another place")
+        case apsw.CorruptError() if _extended(error) == apsw.SQLITE_CORRUPT_VTAB:
+            return StorageError(
+                f"the full text of {path} is damaged; run `reasonbank maintain --rebuild`"
+            )
         case apsw.CorruptError():
             return StorageError(
                 f"{path} is damaged ({error}); restore a backup, or `reasonbank import` an export"
@@ -40,6 +43,10 @@ def in_words(error: apsw.Error, path: str | Path) -> Exception:
         case apsw.ConnectionClosedError():
             return StorageError("this bank was closed; open it again")
     return error
+
+
+def _extended(error: apsw.Error) -> int | None:
+    return getattr(error, "extendedresult", None)
 
 
 @contextmanager

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from reasonbank.belief import Tally
+from reasonbank.errors import StorageError
 from reasonbank.events import CHANGES, Event, What
-from reasonbank.ledger.port import STANDING, Candidates, Filter, Row
+from reasonbank.ledger.port import STANDING, Candidates, Filter, Row, Wanted
 from reasonbank.ledger.sqlite_jobs import SQLiteQueue
 from reasonbank.ledger.sqlite_rows import Rows
 from reasonbank.model import (
     JSON,
+    Change,
     Evidence,
     Kind,
     Link,
@@ -179,7 +181,7 @@ class Reader(Rows):
         # The plus keeps SQLite from asking the full text anew for every single row. bm25()
         # and not rank, which keeps the positions of every match and takes half as long again.
         # The realm restricts; it says nothing about how well a row fits.
-        found = self._all(
+        found = self._full_text(
             "select rowid, bm25(words, 1, 1, 1, 1, 0) as score from words where words match ?"
             f"{f' and +rowid in ({only})' if only else ''} order by score limit ?",
             (f"{within}({any_of(terms)})", *values, limit),
@@ -209,10 +211,20 @@ class Reader(Rows):
             rare.append(term)
         return []
 
+    def _full_text(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            return self._all(sql, values)
+        except apsw.SQLError as error:  # One of its tables is missing.
+            raise StorageError(
+                f"the full text of {self._db.filename} is damaged ({error}); restore a backup, or "
+                "import an export into a new bank"
+            ) from None
+
     def _rows_with(self, term: str, within: str) -> int:
         match = f"{within}({any_of([term])})"
         if match not in self._counts:
-            self._counts[match] = self._count("words where words match ?", values=(match,))
+            rows = self._full_text("select count(*) from words where words match ?", (match,))
+            self._counts[match] = rows[0][0]
         return self._counts[match]
 
     def word_rows(self) -> int:
@@ -507,10 +519,57 @@ class Reader(Rows):
             ),
             "links": self._count(f"links where source in (select id from memories where {within})"),
             "traces": self._count(f"traces where {traces}", values=values),
+            "traces_by_outcome": dict(
+                self._all(
+                    f"select outcome, count(*) from traces where {traces}"
+                    " and outcome is not null group by 1",
+                    values,
+                )
+            ),
             "forgotten": self._count("tombstones"),
             "workspaces": self._count("workspaces"),
             "events": self._count("events"),
         }
+
+    def meters(self) -> list[tuple[str, int, int]]:
+        found = self._all("select name, cell, amount from meters")
+        return [(name, cell, amount) for name, cell, amount in found]
+
+    def audit(self, wanted: Wanted) -> list[Change]:
+        parts, values = ["1"], []
+        uses = f"what = '{What.USED}'"
+        about = f"(subject = ?1 or {uses} and instr(payload, ?1))"
+        for test, value in (
+            (about, wanted.subject),
+            ("seq < ?", wanted.before),
+            ("author = ?", wanted.author),
+            ("surface = ?", wanted.surface),
+        ):
+            if value is not None:
+                parts.append(test)
+                values.append(value)
+        if not wanted.uses:
+            parts.append(f"not {uses}")
+        if wanted.workspace is not None:
+            # What others did to a memory of this workspace is this workspace's business too.
+            parts.append(
+                "(workspace = ? or exists (select 1 from events first where"
+                f" first.subject = events.subject and first.what = '{What.RECORDED}'"
+                " and first.workspace = ?))"
+            )
+            values += [wanted.workspace] * 2
+        found = self._all(
+            "select seq, at, what, subject, workspace, author, surface, origin from events"
+            f" where {' and '.join(parts)} order by seq desc limit ?",
+            (*values, wanted.limit),
+        )
+        return [
+            Change(
+                seq=seq, at=from_micros(at), what=what, subject=subject, workspace=workspace,
+                author=author, surface=surface, origin=origin,
+            )
+            for seq, at, what, subject, workspace, author, surface, origin in found
+        ]  # fmt: skip
 
     def _count(self, rest: str, what: str = "count(*)", values: Sequence[Any] = ()) -> int:
         row = self._one(f"select {what} from {rest}", values)

@@ -22,7 +22,7 @@ from reasonbank.events import (
     memory_of,
     revisions,
 )
-from reasonbank.ledger.port import STANDING
+from reasonbank.ledger.port import SINCE, STANDING
 from reasonbank.ledger.sqlite_reads import _EVENT, Reader, _event, realm_word
 from reasonbank.model import ErrorContext, Memory, Outcome, View, to_micros
 
@@ -67,12 +67,13 @@ class Writer(Reader):
         self._insert(event)
         self._project(event)
 
-    def _insert(self, event: Event) -> None:
+    def _insert(self, event: Event, payload: str | None = None) -> None:
         self._db.execute(
             "insert into events (id, what, subject, workspace, at, origin, author, surface,"
             " payload) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (event.id, event.what, event.subject, event.workspace, event.at, event.origin,
-             event.author, event.surface, encode(event.payload)),
+             event.author, event.surface,
+             encode(event.payload) if payload is None else payload),
         )  # fmt: skip
 
     def take(self, events: Iterable[Event]) -> int:
@@ -158,10 +159,13 @@ class Writer(Reader):
                 )
             case What.TRACED:
                 self._db.execute(
-                    "insert or ignore into traces select ?1, ?2, ?3, seq from events"
+                    "insert or ignore into traces select ?1, ?2, ?3, seq, null from events"
                     " where subject = ?1 and id = ?4",
                     (event.subject, event.workspace, event.payload["at"], event.id),
                 )
+                self._judge(event.subject)
+            case What.LEARNED:
+                self._judge(event.subject)
             case What.PURGED:
                 self._purged(event)
             case What.JOINED:
@@ -455,6 +459,18 @@ class Writer(Reader):
                     part[name] = _without(quotes, part[name])
             self._db.execute("update events set payload = ? where seq = ?", (encode(told), seq))
 
+    def _judge(self, trace: str) -> None:
+        """How the task went: as it was stored, else as the first who found out said."""
+        self._db.execute(
+            "update traces set outcome = coalesce("
+            " (select payload ->> '$.trace.outcome' from events"
+            "  where seq = event and payload != ''),"
+            " (select payload ->> '$.outcome' from events where subject = traces.id and what = ?"
+            "  and payload != '' and payload ->> '$.outcome' is not null"
+            "  order by at, origin, id limit 1)) where id = ?",
+            (What.LEARNED, trace),
+        )
+
     def _purged(self, event: Event) -> None:
         ids = json.dumps(event.payload["ids"])
         self._db.execute(
@@ -564,6 +580,24 @@ class Writer(Reader):
                 self._used(replace(event, payload=event.payload | {"ids": [id]}))
             else:
                 self._observed(event)
+
+    # What is not in the log
+
+    def add_meters(self, cells: Iterable[tuple[str, int, int]]) -> None:
+        self._db.executemany(
+            "insert into meters values (?, ?, ?)"
+            " on conflict do update set amount = amount + excluded.amount",
+            cells,
+        )
+        self._db.execute("insert or ignore into meters values (?, -1, ?)", (SINCE, self._clock()))
+
+    def reset_meters(self) -> None:
+        self._db.execute("delete from meters")
+        self.add_meters(())
+
+    def note(self, event: Event) -> None:
+        """Without a payload it is read by the audit alone: not replayed, not exported."""
+        self._insert(event, "")
 
     def rebuild(self) -> None:
         """Throw every table away and make it anew from the log (vectors are embedded anew)."""

@@ -53,25 +53,31 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 
 
-def check_key(key: Key, base_url: str, *, provider: Provider, setting: str) -> None:
-    """Raise ``KeyRefused`` if the server says so. A server that says nothing is let pass."""
+def status_of(base_url: str, *, provider: Provider, key: Key | None) -> int | str:
+    """What the server answers to a question that costs nothing, or why it does not answer."""
     import httpx2
 
-    headers = {"Authorization": f"Bearer {key.value}"}
+    headers = {} if key is None else {"Authorization": f"Bearer {key.value}"}
     if provider.version:
         headers["anthropic-version"] = provider.version
     try:
-        status = httpx2.get(
+        return httpx2.get(
             base_url.rstrip("/") + provider.probe,
             headers=headers,
             timeout=PATIENCE,
             follow_redirects=False,
         ).status_code
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError) as error:
-        log.warning("%s could not be asked about its key: %s", setting, type(error).__name__)
-        return
+        return type(error).__name__
+
+
+def check_key(key: Key, base_url: str, *, provider: Provider, setting: str) -> None:
+    """Raise ``KeyRefused`` if the server says so. A server that says nothing is let pass."""
+    status = status_of(base_url, provider=provider, key=key)
+    if isinstance(status, str):
+        log.warning("%s could not be asked about its key: %s", setting, status)
     # 403 may only mean that this key may not look at this page.
-    if status == 401:
+    elif status == 401:
         raise KeyRefused(
             f"the server of {setting} does not accept the key in {key.variable}; set a valid one "
             "and start again",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +17,52 @@ from reasonbank.surfaces.shell import Shell, command, confirm, main, reading
 
 @command()
 @click.option("--all", "everywhere", is_flag=True, help="Count all workspaces.")
-def stats(shell: Shell, everywhere: bool) -> None:
-    """Show what is in the bank."""
+@click.option("--reset", is_flag=True, help="Begin anew to count searches and latencies.")
+def stats(shell: Shell, everywhere: bool, reset: bool) -> None:
+    """Show what is in the bank, and how it is used."""
     with shell.bank() as bank:
+        if reset:
+            bank.reset_statistics()
         numbers = bank.statistics(everywhere=everywhere)
     from reasonbank.surfaces import tables
 
-    shell.show(numbers, lambda: tables.facts("Statistics", numbers))
+    shell.show(numbers, lambda: tables.statistics(numbers))
+
+
+@command()
+@click.option("--limit", type=int, default=50, show_default=True)
+@click.option("--before", type=int, metavar="SEQ", help="Only entries with a lower number.")
+@click.option("--author", help="Only what they did.")
+@click.option("--surface", help="Only what came through it: cli, mcp, http, library, …")
+@click.option("--memory", metavar="ID", help="Only what happened to it.")
+@click.option("--uses", is_flag=True, help="Also what searches returned.")
+@click.option("--all", "everywhere", is_flag=True, help="Of all workspaces.")
+@click.option("--export", "file", type=click.Path(dir_okay=False, allow_dash=True),
+              help="Write every entry to a file, as JSON lines.")  # fmt: skip
+def audit(shell: Shell, limit: int, file: str | None, **wanted: Any) -> None:
+    """Show who changed what, when, and through which surface; newest first."""
+    if file is not None:
+        return _export_audit(shell, file, wanted)
+    with shell.bank() as bank:
+        changes = bank.audit(limit=limit, **wanted)
+    from reasonbank.surfaces import tables
+
+    shell.show(changes, lambda: tables.audit(changes))
+
+
+def _export_audit(shell: Shell, file: str, wanted: dict[str, Any]) -> None:
+    from reasonbank.model import plain
+
+    count = 0
+    with shell.bank() as bank, replacing(file) as out:
+        while changes := bank.audit(limit=1000, **wanted):
+            for change in changes:
+                out.write(json.dumps(plain(change), ensure_ascii=False) + "\n")
+            count += len(changes)
+            wanted["before"] = changes[-1].seq
+    if file != "-":
+        value = {"file": file, "count": count}
+        shell.show(value, lambda: click.echo(f"Wrote {count} entries to {file}"))
 
 
 @main.group()

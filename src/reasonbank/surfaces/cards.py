@@ -27,7 +27,8 @@ def reply(found: Reply, *, explain: bool) -> None:
     total = f"{found.total_found}{'+' if found.more else ''}"
     click.secho(
         f"{len(found.hits)} of {total} found · {found.tokens_used} tokens · "
-        f"{found.embedder}{' · degraded' if found.degraded else ''}",
+        f"{found.embedder}{' · degraded' if found.degraded else ''}"
+        f"{''.join(f' · {part} not searched' for part in found.skipped)}",
         dim=True,
     )
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reasonbank.errors import ReasonBankError
+from reasonbank.errors import ReasonBankError, StorageError
+from reasonbank.model import JSON, plain
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
+
+STUCK_MINUTES = 10
+"""From then on, a job that nobody works on is worth a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +49,32 @@ def _fail(name: str, error: Exception, repair: str) -> Check:
     return Check(name=name, status="fail", found=str(error), repair=repair)
 
 
+def health(bank: Bank, *, deep: bool = True) -> list[Check]:
+    """The parts that a bank needs.
+
+    ``deep`` also reads the whole store and the embedder's file, and asks the model's server.
+    Without it, this takes some milliseconds: for a server that is asked whether it is ready.
+    """
+    return [
+        _store(bank, deep=deep),
+        _disk(bank),
+        _embedder(bank, deep=deep),
+        _model(bank, deep=deep),
+        _queue(bank),
+    ]
+
+
+def verdict(checks: Iterable[Check]) -> str:
+    """The worst of them: ok, warn or fail."""
+    found = {check.status for check in checks}
+    return "fail" if "fail" in found else "warn" if "warn" in found else "ok"
+
+
 def examine_bank(bank: Bank) -> Iterator[Check]:
     import apsw
 
-    core = bank.core
-    ledger = core.ledger
     yield Check(name="SQLite", status="ok", found=apsw.sqlite_lib_version())
-    problems = ledger.check()
-    if problems:
-        repair = "reasonbank export backup.jsonl; then import it into a new bank"
-        yield Check(name="store", status="fail", found="; ".join(problems), repair=repair)
-    else:
-        yield Check(name="store", status="ok", found=ledger.url)
-    yield _disk(bank)
-    yield _embedder(bank)
+    yield from health(bank)
     yield _vectors(bank)
     yield Check(
         name="workspace",
@@ -68,20 +84,105 @@ def examine_bank(bank: Bank) -> Iterator[Check]:
     yield Check(name="belief", status="ok", found=bank.settings.belief.model)
 
 
+def report(bank: Bank) -> JSON:
+    """All that was found, under the names that agents know."""
+    checks = list(examine_bank(bank))
+    numbers = bank.statistics()
+    status = {"ok": "healthy", "warn": "degraded", "fail": "unhealthy"}[verdict(checks)]
+    return {
+        "status": status,
+        "uptime": numbers["process"]["uptime"],
+        "memory_count": numbers["memories"],
+        "cache_hit_rate": numbers["cache_hit_rate"],
+        "checks": plain(checks),
+    }
+
+
+def _store(bank: Bank, *, deep: bool) -> Check:
+    from reasonbank.opening import sqlite_path
+
+    ledger = bank.core.ledger
+    try:
+        ledger.read().place(bank.view.workspace)
+        if not sqlite_path(ledger.url).exists():
+            raise StorageError(f"{ledger.url} was removed while it is in use")
+        problems = ledger.check() if deep else []
+    except ReasonBankError as error:
+        return _fail("store", error, "stop all programs that use it, then run: reasonbank doctor")
+    if problems:
+        repair = "reasonbank export backup.jsonl; then import it into a new bank"
+        return Check(name="store", status="fail", found="; ".join(problems), repair=repair)
+    return Check(name="store", status="ok", found=ledger.url)
+
+
 def _disk(bank: Bank) -> Check:
     from reasonbank.opening import sqlite_path
 
-    free = shutil.disk_usage(sqlite_path(bank.core.ledger.url).parent).free
+    try:
+        free = shutil.disk_usage(sqlite_path(bank.core.ledger.url).parent).free
+    except OSError as error:
+        found = f"cannot tell: {error.strerror}"
+        return Check(name="disk", status="warn", found=found, repair="see that the disk is there")
     shown = f"{free / 1e9:.1f} GB free"
     if free < 100e6:
         return Check(name="disk", status="warn", found=shown, repair="free some space")
     return Check(name="disk", status="ok", found=shown)
 
 
-def _embedder(bank: Bank) -> Check:
+def _model(bank: Bank, *, deep: bool) -> Check:
+    """Only ``deep`` asks the model's server, which may be far away."""
+    from reasonbank.opening import model_status
+
+    llm = bank.settings.llm
+    if llm.provider == "none":
+        return Check(name="model", status="ok", found="none configured, and none is needed")
+    name = f"{llm.model} of {llm.provider}"
+    if not deep:
+        return Check(name="model", status="ok", found=name)
+    try:
+        answer = model_status(bank.settings)
+    except ReasonBankError as error:
+        return _fail("model", error, "set the variable that is named here, then start again")
+    if isinstance(answer, str):
+        return Check(
+            name="model",
+            status="warn",
+            found=f"{name} does not answer ({answer}); sessions wait in the queue",
+            repair="start the model's server, or correct llm.base_url",
+        )
+    if answer == 401:
+        return Check(
+            name="model", status="fail", found=f"{name} does not accept the key",
+            repair="set a valid key, then start again",
+        )  # fmt: skip
+    if answer >= 500:
+        found = f"{name} answers with status {answer}; sessions wait in the queue"
+        return Check(name="model", status="warn", found=found, repair="look after that server")
+    return Check(name="model", status="ok", found=f"{name} answers")
+
+
+def _queue(bank: Bank) -> Check:
+    core = bank.core
+    try:
+        depth = core.ledger.read().queue.depth(None)
+    except ReasonBankError as error:
+        return _fail("queue", error, "reasonbank doctor")
+    waited = (core.clock() - depth.oldest) / 60e6 if depth.oldest is not None else 0.0
+    found = f"{depth.waiting} waiting, {depth.running} running, {depth.dead} failed for good"
+    if depth.waiting and not depth.running and waited > STUCK_MINUTES:
+        found += f"; the oldest has waited for {waited:.0f} minutes"
+        return Check(name="queue", status="warn", found=found, repair="reasonbank worker")
+    if depth.dead:
+        repair = "reasonbank queue list --state dead; then queue retry ID, or queue drop ID"
+        return Check(name="queue", status="warn", found=found, repair=repair)
+    return Check(name="queue", status="ok", found=found)
+
+
+def _embedder(bank: Bank, *, deep: bool) -> Check:
     embedder = bank.core.indexing.embedder
     try:
-        embedder.verify()
+        if deep:
+            embedder.verify()
         embedder.embed(["does it answer?"])
     except ReasonBankError as error:
         built_in = bank.settings.embed.model in ("minilm", "hashed")

@@ -16,8 +16,6 @@ import json
 import logging
 import os
 import reprlib
-import sys
-import traceback
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -43,6 +41,7 @@ from reasonbank.access import LOCAL, Caller, Right
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput, ReasonBankError, Unauthorized
 from reasonbank.model import Memory
+from reasonbank.surfaces import logs
 from reasonbank.surfaces.mcp_offer import Errand, Offer
 from reasonbank.surfaces.mcp_tools import CORE, OFFERS
 
@@ -152,11 +151,6 @@ def make_server(
 
 def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
     """Serve until standard input ends. Standard output carries the protocol only."""
-    logging.basicConfig(
-        level=logging.WARNING,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
     make_server(bank, tools=tools, roots=roots).run("stdio")
 
 
@@ -185,7 +179,7 @@ async def _resource(
     except MCPError:
         raise
     except Exception as error:  # noqa: BLE001
-        told = _unexpected(uri.partition("/")[0], error)
+        told = logs.unexpected(uri.partition("/")[0], error)
         raise MCPError(code=ReasonBankError.mcp_code, message=told) from None
 
 
@@ -253,7 +247,7 @@ class BankTool(Tool):
         except (MCPError, ToolError):
             raise
         except Exception as error:  # noqa: BLE001
-            raise ToolError(_unexpected(self.name, error)) from None
+            raise ToolError(logs.unexpected(self.name, error)) from None
 
     def _problems(self, error: ValidationError) -> str:
         lines = []
@@ -285,20 +279,8 @@ async def _in_words(ctx: ServerRequestContext[Any, Any], call_next: CallNext) ->
         if ctx.method == "prompts/get" and isinstance(error, ValueError):
             told = "there is no such prompt, or an argument is missing; prompts/list shows all"
             raise MCPError(code=InvalidInput.mcp_code, message=told) from None
-        told = _unexpected(ctx.method, error)
+        told = logs.unexpected(ctx.method, error)
         raise MCPError(code=ReasonBankError.mcp_code, message=told) from None
-
-
-def _unexpected(name: str, error: Exception) -> str:
-    """Log where it happened, without the error's text, which may quote a memory."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = " < ".join(f"{f.filename}:{f.lineno} {f.name}" for f in reversed(frames))
-    kind = type(error).__name__
-    log.error("%s: unexpected %s at %s", name, kind, where)
-    return (
-        f"an unexpected error ({kind}) in the server; its log says where. Other calls still "
-        "work; if this one fails again, run `reasonbank doctor`"
-    )
 
 
 async def _on_bank(

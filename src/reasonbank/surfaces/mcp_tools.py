@@ -6,7 +6,6 @@ Docstrings here are read by models: when to call the tool, what to do with the a
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, cast
 
@@ -29,7 +28,7 @@ from reasonbank.model import (
     parse_id,
     plain,
 )
-from reasonbank.surfaces.doctor import examine_bank
+from reasonbank.surfaces.doctor import report
 from reasonbank.surfaces.mcp_offer import Errand, Offer
 from reasonbank.surfaces.shapes import (
     Advice,
@@ -59,9 +58,6 @@ from reasonbank.surfaces.shapes import (
     Verdict,
     unpacked,
 )
-
-_STARTED = time.monotonic()
-
 
 OFFERS: dict[str, Offer] = {}
 CORE = ("memory_search", "memory_record", "memory_outcome")
@@ -387,18 +383,7 @@ def health_check(bank: Bank) -> Health:
     Call this when other tools fail or answers say `degraded`; each check that is not ok names
     the command that repairs it. `uptime` is in seconds.
     """
-    checks = list(examine_bank(bank))
-    numbers = bank.statistics()
-    found = {check.status for check in checks}
-    status = "unhealthy" if "fail" in found else "degraded" if "warn" in found else "healthy"
-    health = {
-        "status": status,
-        "uptime": round(time.monotonic() - _STARTED, 3),
-        "memory_count": numbers["memories"],
-        "cache_hit_rate": numbers["query_cache"]["hit_rate"],
-        "checks": plain(checks),
-    }
-    return cast(Health, health)
+    return cast(Health, report(bank))
 
 
 @_offer("List, switch, name or delete workspaces", Right.READ, destroys=True)

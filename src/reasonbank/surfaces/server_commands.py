@@ -18,8 +18,11 @@ def mcp(shell: Shell, tools: str) -> None:
     """
     from reasonbank.opening import check_model
     from reasonbank.settings import load
+    from reasonbank.surfaces import logs
 
-    check_model(load())
+    settings = load()
+    logs.set_up(settings)
+    check_model(settings)
     with shell.bank(surface="mcp") as bank:
         from reasonbank.surfaces.mcp import run_stdio
 

@@ -141,6 +141,7 @@ class ReplyFacts(TypedDict):
     embedder: str
     degraded: bool
     notes: list[str]
+    skipped: list[str]
 
 
 class Found(ReplyFacts):
@@ -210,21 +211,105 @@ class Genealogy(TypedDict):
     memories: dict[str, str]
 
 
-class Statistics(TypedDict):
-    """The numbers of a bank; one that is not known is null. There are more than these."""
+class Latency(TypedDict):
+    count: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+
+class Latencies(TypedDict):
+    retrieval: Latency
+    embedding: Latency
+
+
+class Searches(TypedDict):
+    answered: int
+    empty: int
+    degraded: int
+    failed: int
+
+
+class Cache(TypedDict):
+    hits: int
+    misses: int
+    evictions: int
+    hit_rate: float | None
+
+
+class ModelUse(TypedDict):
+    calls: int
+    retries: int
+    failures: int
+    repairs: int
+    cache_hits: int
+    cache_misses: int
+    cache_bypasses: int
+    cache_evictions: int
+    shared: int
+    unreported: int
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    cached_tokens: int | None
+    cost: float | None
+
+
+class Usage(TypedDict):
+    searches: Searches
+    latency: Latencies
+    query_cache: Cache
+    model: ModelUse | None
+
+
+class Queue(TypedDict):
+    waiting: int
+    running: int
+    dead: int
+    oldest_seconds: float | None
+
+
+class Process(Usage):
+    started: str
+    uptime: float
+
+
+class Statistics(Usage):
+    """The numbers of a bank; one that is not known is null.
+
+    Searches, latencies and the cache are those of the whole bank since `since`; `process` is
+    what the process that answers saw of them.
+    """
 
     store: str
     workspace: str | None
-    memories: int
-    traces: int
-    by_state: dict[str, int]
-    by_outcome: dict[str, int]
-    by_source: dict[str, int]
-    query_cache: dict[str, float | None]
     embedder: str
+    semantic: bool
     degraded: bool
+    not_embedded: int
+    embedded_by_other_models: int
+    belief_model: str
+    evidence_weights: dict[str, float]
+    memories: int
+    by_state: dict[str, int]
+    by_scope: dict[str, int]
+    by_source: dict[str, int]
+    by_outcome: dict[str, int]
+    warnings: int
+    uses: int
+    evidence: int
+    links: int
+    traces: int
+    total_traces: int
+    traces_by_outcome: dict[str, int]
+    success_rate: float | None
+    forgotten: int
+    workspaces: int
+    events: int
+    since: str | None
+    cache_hit_rate: float | None
+    queue: Queue
+    process: Process
 
 
 class HealthCheck(TypedDict):

@@ -14,7 +14,17 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from reasonbank.model import Evidence, Genealogy, Job, Link, Memory, Revision, Trace, Workspace
+from reasonbank.model import (
+    Change,
+    Evidence,
+    Genealogy,
+    Job,
+    Link,
+    Memory,
+    Revision,
+    Trace,
+    Workspace,
+)
 from reasonbank.surfaces.cards import clean
 
 if TYPE_CHECKING:
@@ -141,6 +151,71 @@ def facts(title: str, values: Mapping[str, Any]) -> None:
             shown = _short(value)
         table.add_row(_text(name.replace("_", " "), style="dim"), _text(shown))
     _print(table)
+
+
+def statistics(numbers: Mapping[str, Any]) -> None:
+    where = f"workspace {numbers['workspace']}" if numbers["workspace"] else "all workspaces"
+    facts(f"In the bank ({where})", {
+        "memories": f"{numbers['memories']}{_counts(numbers['by_state'], ': ')}",
+        "by outcome": _counts(numbers["by_outcome"]) or "none",
+        "by source": _counts(numbers["by_source"]) or "none",
+        "by scope": _counts(numbers["by_scope"]) or "none",
+        "warnings": numbers["warnings"],
+        "not embedded": f"{numbers['not_embedded']}, by other models "
+                        f"{numbers['embedded_by_other_models']}",
+        "evidence": f"{numbers['evidence']}, uses {numbers['uses']}, links {numbers['links']}",
+        "traces": f"{numbers['traces']}{_counts(numbers['traces_by_outcome'], ': ')}",
+        "success rate": _percent(numbers["success_rate"]),
+        "whole bank": f"{numbers['workspaces']} workspaces, {numbers['events']} log entries, "
+                      f"{numbers['forgotten']} forgotten",
+        "store": numbers["store"],
+        "embedder": f"{numbers['embedder']}{' (degraded)' if numbers['degraded'] else ''}",
+        "belief": f"{numbers['belief_model']}{_counts(numbers['evidence_weights'], ': ')}",
+    })  # fmt: skip
+    since = numbers["since"]
+    label = f"since {since[:16].replace('T', ' ')} UTC" if since else "nothing counted yet"
+    _print(_text(f"\nUse of the whole bank, {label}", style="italic"))
+    table = _table("", "count:r", "p50:r", "p95:r", "p99:r")
+    for name, shown in (("retrieval", "searches"), ("embedding", "questions embedded")):
+        found = numbers["latency"][name]
+        times = (found["p50_ms"], found["p95_ms"], found["p99_ms"])
+        table.add_row(_text(shown, style="dim"), str(found["count"]),
+                      *("–" if t is None else f"{t:.3g} ms" for t in times))  # fmt: skip
+    _print(table)
+    searches, cache = numbers["searches"], numbers["query_cache"]
+    facts("", {
+        "searches": f"{searches['empty']} found nothing, {searches['degraded']} degraded, "
+                    f"{searches['failed']} failed",
+        "query cache": f"hits {_percent(cache['hit_rate'])} ({cache['hits']} of "
+                       f"{cache['hits'] + cache['misses']}), {cache['evictions']} evicted",
+        "model": _counts(_known(numbers["model"])) or "none asked yet",
+        "queue": _counts(_known(numbers["queue"])),
+    })  # fmt: skip
+
+
+def _counts(values: Mapping[str, Any], lead: str = "") -> str:
+    shown = ", ".join(f"{name} {_short(value)}" for name, value in values.items())
+    return f"{lead}{shown}" if shown else ""
+
+
+def _known(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is worth a word: neither nothing nor unknown, apart from what is waiting."""
+    found = values or {}
+    return {k.replace("_", " "): v for k, v in found.items() if v or k == "waiting"}
+
+
+def _percent(share: float | None) -> str:
+    return "not known" if share is None else f"{share:.1%}"
+
+
+def audit(changes: Sequence[Change]) -> None:
+    table = _table("seq:r", "when", "what", "id", "by", "through")
+    for c in changes:
+        table.add_row(str(c.seq), f"{c.at:%Y-%m-%d %H:%M:%S}", c.what, _text(c.subject),
+                      _text(c.author), _text(c.surface))  # fmt: skip
+    _print(table if changes else "No changes here.")
+    if changes and changes[-1].seq > 1:
+        _print(_text(f"Older: --before {changes[-1].seq}", style="dim"))
 
 
 def _short(value: Any) -> str:

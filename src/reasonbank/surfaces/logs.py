@@ -1,0 +1,87 @@
+"""What servers write to standard error: a line of JSON for each thing worth knowing.
+
+No memory, no question, no secret and no token gets into a log. Our own messages hold none;
+what other packages say may quote anything, so only the fixed part of it is kept; and of an
+error that nobody expected, its kind and where it happened, but not its text.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+
+from reasonbank.settings import Settings
+
+_log = logging.getLogger("reasonbank")
+# These say what they do, at a level where nobody asked.
+_TALKATIVE = (
+    "mcp", "httpx", "httpx2", "httpcore", "httpcore2", "urllib3", "openai", "anthropic", "asyncio",
+    "opentelemetry",
+)  # fmt: skip
+
+
+def set_up(settings: Settings) -> None:
+    """From now on every logger of this process writes as the settings say, and nothing else."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if settings.log.format == "json" else _Text())
+    level = settings.log.level.upper()
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.captureWarnings(True)
+    for name in _TALKATIVE:
+        # At INFO the MCP SDK logs the text of tool errors, and ours quote what a caller sent.
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(level)))
+    for name in ("uvicorn", "uvicorn.access", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+
+
+def unexpected(what: str, error: BaseException) -> str:
+    """Log where an error of ours happened; return what to tell the caller."""
+    kind = type(error).__name__
+    _log.error("%s: unexpected %s at %s", what, kind, where(error))
+    return (
+        f"an unexpected error ({kind}) in the server; its log says where. Other calls still "
+        "work; if this one fails again, run `reasonbank doctor`"
+    )
+
+
+def where(error: BaseException) -> str:
+    """The innermost frame first."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return " < ".join(f"{f.filename}:{f.lineno} {f.name}" for f in reversed(frames))
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return " ".join(str(value) for value in _facts(record).values())
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(_facts(record), ensure_ascii=False)
+
+
+def _facts(record: logging.LogRecord) -> dict[str, str]:
+    facts = {
+        "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+        "level": record.levelname.lower(),
+        "logger": record.name,
+        "message": _message(record),
+    }
+    if record.exc_info and (error := record.exc_info[1]):
+        facts |= {"error": type(error).__name__, "where": where(error)}
+    return facts
+
+
+def _message(record: logging.LogRecord) -> str:
+    if record.name == "uvicorn.access" and isinstance(record.args, tuple) and len(record.args) == 5:
+        client, method, path, _, status = record.args
+        return f"{client} {method} {str(path).partition('?')[0]} {status}"
+    if record.name.partition(".")[0] == "reasonbank" or record.name == "uvicorn.error":
+        return record.getMessage()
+    # A message without arguments may have been put together from anything.
+    return str(record.msg) if record.args else f"from {record.module}:{record.lineno}"
