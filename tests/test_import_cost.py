@@ -5,7 +5,18 @@ import sys
 
 import pytest
 
-HEAVY = {"numpy", "pydantic", "httpx", "mcp", "apsw", "rich", "yaml", "asyncio", "platformdirs"}
+HEAVY = {
+    "numpy",
+    "pydantic",
+    "httpx",
+    "mcp",
+    "apsw",
+    "rich",
+    "yaml",
+    "asyncio",
+    "platformdirs",
+    "re2",
+}
 
 AFTER_HELP = """
 import sys
