@@ -26,7 +26,7 @@ from bench import tables
 from bench.retrieval_sets import folder
 from bench.tables import Table
 from reasonbank.learn.outcome import verdict
-from reasonbank.learn.rules import Lesson, lessons
+from reasonbank.learn.rules import Finding, findings
 from reasonbank.learn.scrub import KINDS, clean_memory, scrub
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, numbered
 from reasonbank.learn.suspicion import suspicions
@@ -54,7 +54,7 @@ def learning(data: Path | None) -> Table:
             right = wrong = missed = quiet = 0
             for title, (steps, labels) in cases.items():
                 left = list(labels)
-                found = lessons(read(write(title, steps)))
+                found = findings(read(write(title, steps)))
                 for lesson in found:
                     fits = _fitting(lesson, left)
                     left = [label for label in left if label not in fits]
@@ -73,7 +73,7 @@ def learning(data: Path | None) -> Table:
     return table
 
 
-def _fitting(lesson: Lesson, labels: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _fitting(lesson: Finding, labels: list[tuple[str, str]]) -> list[tuple[str, str]]:
     told = json.dumps(lesson.memory.to_json(), ensure_ascii=False)
     return [label for label in labels if label[0] == lesson.rule and label[1] in told]
 
@@ -81,7 +81,7 @@ def _fitting(lesson: Lesson, labels: list[tuple[str, str]]) -> list[tuple[str, s
 def _who_and_when(table: Table, data: Path) -> None:
     """Real runs of agents that write and run programs; all of them failed their task."""
     sessions = list(_programs(data))
-    found = [(session, lesson) for session in sessions for lesson in lessons(session)]
+    found = [(session, lesson) for session in sessions for lesson in findings(session)]
     reworked = sum(_same_program(session, lesson) for session, lesson in found)
     ran = sum(c.exit_code not in (0, None) for s in sessions for c in s.commands())
     table.add("Who&When, programs that agents ran", len(sessions), share(reworked, len(found)),
@@ -114,7 +114,7 @@ def _programs(data: Path) -> Iterator[Session]:
         yield Session(id=path.stem, agent="who_and_when", entries=numbered(entries))
 
 
-def _same_program(session: Session, lesson: Lesson) -> bool:
+def _same_program(session: Session, lesson: Finding) -> bool:
     edits = [entry for entry in session.entries if isinstance(entry, Edit)]
     before = [e.change for e in edits if e.number < lesson.first][-1:]
     after = [e.change for e in edits if e.number < lesson.last][-1:]

@@ -11,7 +11,7 @@ from tests.requirement import requirement
 
 from reasonbank import Outcome, Source
 from reasonbank.learn.failure import failure_of, stable
-from reasonbank.learn.rules import lessons
+from reasonbank.learn.rules import findings
 from reasonbank.learn.session import Session, numbered, of_trace, to_trace
 from reasonbank.learn.transcripts import claude_code, codex
 
@@ -19,7 +19,7 @@ SEEN = {**FIRST, **SECOND}
 
 
 def learned(steps, name="a", writer=writers.claude_code, reader=claude_code.read):
-    return lessons(reader(writer(name, steps)))
+    return findings(reader(writer(name, steps)))
 
 
 @requirement("DIS-9", left="models behind an API, the calling agent's model, the wiring")
@@ -109,8 +109,8 @@ def test_the_same_session_gives_the_same_memories_and_can_be_recorded(plain_bank
 
 def test_a_trace_teaches_what_its_session_taught():
     session = claude_code.read(writers.claude_code("a", FIRST["two lessons"][0]))
-    assert [o.memory for o in lessons(of_trace(to_trace(session, Outcome.SUCCESS)))] == [
-        o.memory for o in lessons(session)
+    assert [o.memory for o in findings(of_trace(to_trace(session, Outcome.SUCCESS)))] == [
+        o.memory for o in findings(session)
     ]
 
 
@@ -167,5 +167,5 @@ def test_the_stable_part_is_the_same_on_every_run_and_machine(number, id, path):
 @given(entries)
 def test_any_session_gives_at_most_three_lessons_within_its_steps(found):
     session = Session(id="s", agent="codex", entries=numbered(found))
-    for lesson in lessons(session):
+    for lesson in findings(session):
         assert 1 <= lesson.first <= lesson.last <= len(found)

@@ -31,7 +31,7 @@ FAR = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class Finding:
     """A memory, and the steps of the session that it was drawn from."""
 
     memory: Memory
@@ -41,7 +41,7 @@ class Lesson:
     weight: float
 
 
-def lessons(session: Session) -> list[Lesson]:
+def findings(session: Session) -> list[Finding]:
     """At most three, the best first; the same session gives the same lessons, with equal ids."""
     entries = [_fit(entry) for entry in session.entries]
     runs = [_Run(entry) for entry in entries if isinstance(entry, Command)]
@@ -65,9 +65,9 @@ def _fit(entry: Entry) -> Entry:
             return replace(entry, path=told(path), change=told(change))
 
 
-def _distinct(found: list[Lesson]) -> list[Lesson]:
+def _distinct(found: list[Finding]) -> list[Finding]:
     """One lesson for one error, and one for one stretch of the session."""
-    kept: list[Lesson] = []
+    kept: list[Finding] = []
     for lesson in found:
         pattern = _pattern_of(lesson)
         if not any(
@@ -79,7 +79,7 @@ def _distinct(found: list[Lesson]) -> list[Lesson]:
     return kept
 
 
-def _pattern_of(lesson: Lesson) -> str:
+def _pattern_of(lesson: Finding) -> str:
     error = lesson.memory.error_context
     return error.failure_pattern if error else lesson.memory.id
 
@@ -116,7 +116,7 @@ _EVADING = re.compile(
 )
 
 
-def _replaced(session: Session, entries: Sequence[Entry], runs: list[_Run]) -> Iterator[Lesson]:
+def _replaced(session: Session, entries: Sequence[Entry], runs: list[_Run]) -> Iterator[Finding]:
     for position, failed in enumerate(runs):
         if failed.passed is not False or failed.what.looks_around:
             continue
@@ -205,7 +205,7 @@ _WRITING = re.compile(
 _TEST_FILE = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
 
 
-def _put_right(session: Session, entries: Sequence[Entry], runs: list[_Run]) -> Iterator[Lesson]:
+def _put_right(session: Session, entries: Sequence[Entry], runs: list[_Run]) -> Iterator[Finding]:
     row: dict[tuple[str, ...], list[_Run]] = {}
     for run in runs:
         if run.passed is None or run.what.looks_around:
@@ -221,7 +221,7 @@ def _put_right(session: Session, entries: Sequence[Entry], runs: list[_Run]) -> 
 
 def _fix(
     session: Session, entries: Sequence[Entry], before: list[_Run], fixed: _Run, failure: Failure
-) -> Iterator[Lesson]:
+) -> Iterator[Finding]:
     failed = before[-1]
     between = entries[failed.number : fixed.number - 1]
     edits = [edit for entry in between if (edit := _as_edit(entry))]
@@ -249,7 +249,7 @@ def _as_edit(entry: Entry) -> Edit | None:
 
 def _prepared(
     session: Session, failed: _Run, fixed: _Run, established: list[_Run], failure: Failure
-) -> Lesson:
+) -> Finding:
     remedy = " && ".join(dict.fromkeys(run.line for run in established[-2:]))
     return _lesson(
         session, "prepared", failed, fixed.number, failure, weight=0.8,
@@ -263,7 +263,7 @@ def _prepared(
 
 def _edited(
     session: Session, failed: _Run, fixed: _Run, edits: list[Edit], failure: Failure
-) -> Lesson:
+) -> Finding:
     paths = list(dict.fromkeys(_name(edit.path) for edit in edits))
     change = _short(edits[-1].change.strip(), 600)
     vague = failure.type in ("AssertionError", "TestFailure", "error")
@@ -295,7 +295,7 @@ def _written_to_fail(entries: Sequence[Entry], before: list[_Run], edits: list[E
 # A check that kept failing.
 
 
-def _stubborn(session: Session, entries: Sequence[Entry], runs: list[_Run]) -> Iterator[Lesson]:
+def _stubborn(session: Session, entries: Sequence[Entry], runs: list[_Run]) -> Iterator[Finding]:
     row: dict[tuple[str, ...], list[_Run]] = {}
     last_pass: dict[str, int] = {}
     for run in runs:
@@ -317,7 +317,7 @@ def _stubborn(session: Session, entries: Sequence[Entry], runs: list[_Run]) -> I
 
 def _kept_failing(
     session: Session, entries: Sequence[Entry], row: list[_Run], failure: Failure
-) -> Lesson:
+) -> Finding:
     line = row[-1].line
     tried = _tried(entries, row)
     return _lesson(
@@ -340,7 +340,7 @@ def _tried(entries: Sequence[Entry], row: list[_Run]) -> str:
 # What a user corrected.
 
 
-def _corrections(session: Session, entries: Sequence[Entry]) -> Iterator[Lesson]:
+def _corrections(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
     acted = False
     last: Command | Edit | None = None
     for entry in entries:
@@ -355,7 +355,7 @@ def _corrections(session: Session, entries: Sequence[Entry]) -> Iterator[Lesson]
         acted, last = False, None
 
 
-def _corrected(session: Session, turn: Turn, said: str, last: Command | Edit | None) -> Lesson:
+def _corrected(session: Session, turn: Turn, said: str, last: Command | Edit | None) -> Finding:
     did, first = "the agent's last answer", turn.number - 1
     match last:
         case Command(command=command, number=first):
@@ -379,7 +379,7 @@ def _corrected(session: Session, turn: Turn, said: str, last: Command | Edit | N
         source_session=session.id[: LIMITS.label],
         tags=("user-correction",),
     )
-    return Lesson(
+    return Finding(
         memory=memory, rule="correction", first=max(1, first), last=turn.number, weight=0.9
     )
 
@@ -390,7 +390,7 @@ def _corrected(session: Session, turn: Turn, said: str, last: Command | Edit | N
 def _lesson(
     session: Session, rule: str, failed: _Run, last: int, failure: Failure, *,
     weight: float, title: str, guidance: str, content: str, outcome: Outcome = Outcome.SUCCESS,
-) -> Lesson:  # fmt: skip
+) -> Finding:  # fmt: skip
     error = ErrorContext(
         error_type=failure.type,
         failure_pattern=_short(failure.pattern, 500),
@@ -411,7 +411,7 @@ def _lesson(
         source_session=session.id[: LIMITS.label],
         tags=tuple(tags),
     )
-    return Lesson(memory=memory, rule=rule, first=failed.number, last=last, weight=weight)
+    return Finding(memory=memory, rule=rule, first=failed.number, last=last, weight=weight)
 
 
 def _id(session: Session, rule: str, position: int) -> str:
