@@ -6,7 +6,7 @@ import sys
 import pytest
 
 HEAVY = {
-    "numpy", "pydantic", "httpx", "httpx2", "mcp", "apsw", "rich", "yaml", "asyncio",
+    "numpy", "pydantic", "httpx", "httpx2", "mcp", "apsw", "rich", "yaml", "asyncio", "re2",
     "platformdirs", "openai", "anthropic", "jsonschema", "onnxruntime", "tokenizers",
 }  # fmt: skip
 

@@ -283,11 +283,31 @@ class Bank:
 
     def record(self, memory: Memory) -> Memory:
         """Store a lesson; it is on disk, and the next search sees it, when this returns."""
-        memory = checked(memory, self.settings.limits)
+        memory = self._fit(memory)
         with self._span("create_memory", memory.id):
             stored = self._write(lambda txn: self._record(txn, memory))
         self.core.indexing.wake()
         return stored
+
+    def _fit(self, memory: Memory) -> Memory:
+        """``memory`` checked and without secrets, or an error that names the wrong field."""
+        memory = checked(memory, self.settings.limits)
+        if not self.settings.scrub:
+            return memory
+        from reasonbank.learn.scrub import clean_memory
+
+        cleaned = clean_memory(memory)
+        # A placeholder may be longer than what it stands for.
+        return memory if cleaned is memory else checked(cleaned, self.settings.limits)
+
+    def _told(self, value: str, name: str, *, blank: bool = False) -> str:
+        """A remark checked and without secrets."""
+        value = text(value, name, self.settings.limits.comment, blank=blank)
+        if not self.settings.scrub:
+            return value
+        from reasonbank.learn.scrub import clean
+
+        return text(clean(value), name, self.settings.limits.comment, blank=blank)
 
     def _record(self, txn: Writing, memory: Memory) -> Memory:
         if txn.forgotten(memory.id):
@@ -334,7 +354,7 @@ class Bank:
 
         def work(txn: Writing) -> Memory:
             old = self._row(txn, id).memory()
-            new = lesson(checked(replace(old, **changes), self.settings.limits))
+            new = lesson(self._fit(replace(old, **changes)))
             was = lesson(old)
             changed = {name: new.get(name) for name in changes if new.get(name) != was.get(name)}
             if changed:
@@ -348,7 +368,7 @@ class Bank:
 
     def archive(self, id: str, *, reason: str = "by hand") -> Memory:
         """Take a memory out of normal search; nothing of it is lost."""
-        reason = text(reason, "reason", self.settings.limits.comment)
+        reason = self._told(reason, "reason")
         return self._change(id, What.ARCHIVED, State.ARCHIVED, {"reason": reason})
 
     def restore(self, id: str) -> Memory:
@@ -441,7 +461,7 @@ class Bank:
         if session is not None:
             session = text(session, "session", limits.label)
         if comment is not None:
-            comment = text(comment, "comment", limits.comment, blank=True)
+            comment = self._told(comment, "comment", blank=True)
 
         def work(txn: Writing) -> Memory:
             self._note(txn, id, kind, positive, session, rater, comment)
@@ -664,11 +684,20 @@ class Bank:
     # Traces
 
     def store_trace(self, trace: Trace) -> Trace:
+        trace = self._fit_trace(trace)
+        return self._write(lambda txn: self._store_trace(txn, trace))
+
+    def _fit_trace(self, trace: Trace) -> Trace:
+        """``trace`` checked and without secrets, or an error that names the wrong field."""
         from reasonbank.transfer import checked_trace
 
         trace = checked_trace(trace, self.settings.limits)
+        if not self.settings.scrub:
+            return trace
+        from reasonbank.learn.scrub import clean_trace
 
-        return self._write(lambda txn: self._store_trace(txn, trace))
+        cleaned = clean_trace(trace)
+        return trace if cleaned is trace else checked_trace(cleaned, self.settings.limits)
 
     def _store_trace(self, txn: Writing, trace: Trace) -> Trace:
         if txn.trace(self.view, trace.id) is not None:
@@ -718,9 +747,7 @@ class Bank:
         return self._write(lambda txn: self._distil(txn, session))
 
     def _distil(self, txn: Writing, session: Trace) -> Job:
-        from reasonbank.transfer import checked_trace
-
-        trace = checked_trace(session, self.settings.limits)
+        trace = self._fit_trace(session)
         job = Job(
             id=derived_id("distil", self.view.workspace, trace.id),
             kind="distil",

@@ -132,6 +132,18 @@ class Telemetry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passive:
+    """Questions and answers that are kept without being asked to."""
+
+    enabled: bool = True
+    min_length: int = 100
+    """How many characters an answer must have."""
+    code: bool = True
+    explanations: bool = True
+    steps: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     url: str = ""
     org: str = ORG
@@ -139,6 +151,8 @@ class Settings:
     author: str = ""
     trace_days: int = 0
     """How long traces are kept by `maintain`; 0 keeps them for good."""
+    scrub: bool = True
+    """Whether secrets are taken out of everything before it is stored."""
     embed: Embed = field(default_factory=Embed)
     llm: LLM = field(default_factory=LLM)
     search: Search = field(default_factory=Search)
@@ -146,6 +160,7 @@ class Settings:
     learn: Learn = field(default_factory=Learn)
     log: Log = field(default_factory=Log)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    passive: Passive = field(default_factory=Passive)
     limits: Limits = field(default_factory=Limits)
 
 
@@ -169,7 +184,7 @@ LEAST = {
     "search.limit": 1, "search.pool": 10, "search.half_life_days": 0.01, "search.threshold": -1,
     "belief.half_life_days": 30, "belief.roll_up_days": 30,
     "embed.cache_size": 0, "embed.cache_seconds": 0, "trace_days": 0, "learn.workers": 1,
-    "learn.attempts": 1,
+    "learn.attempts": 1, "passive.min_length": 1,
     "embed.dimensions": 0, "embed.timeout_seconds": 0.1,
     "llm.temperature": -1, "llm.max_tokens": 16, "llm.input_tokens": 0,
     "llm.timeout_seconds": 0.1, "llm.deadline_seconds": 0.1, "llm.concurrency": 1,
@@ -177,6 +192,7 @@ LEAST = {
 }  # fmt: skip
 
 
+TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 MOST = {
     "search.limit": Limits().results, "llm.temperature": 2, "llm.concurrency": 1000,
     "embed.dimensions": 16_384,
@@ -313,6 +329,8 @@ def _overlaid(settings: S, values: Mapping[str, Any], source: str, prefix: str =
 
 def _checked(name: str, value: Any, current: Any, source: str) -> Any:
     try:
+        if isinstance(current, bool):
+            return value if isinstance(value, bool) else TRUTHS[str(value).lower()]
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ValueError
         if isinstance(current, str):
@@ -321,8 +339,9 @@ def _checked(name: str, value: Any, current: Any, source: str) -> Any:
             result = float(value)
         else:
             result = int(str(value))
-    except ValueError:
-        kind = {str: "a text", float: "a number", int: "a whole number"}[type(current)]
+    except (ValueError, KeyError):
+        kinds = {str: "a text", float: "a number", int: "a whole number", bool: "true or false"}
+        kind = kinds[type(current)]
         raise InvalidSetting(name, f"{value!r} is not {kind} (in {source})") from None
     _check_range(name, result, source)
     return result

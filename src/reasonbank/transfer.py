@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 FORMAT = "reasonbank-log"
 VERSION = 1
 LONGEST_LINE = 8_000_000
+WORDY = frozenset(
+    {What.RECORDED, What.REVISED, What.ARCHIVED, What.OBSERVED, What.TRACED, What.LEARNED}
+)
+"""The events that carry what somebody wrote."""
 
 
 def export(bank: Bank, file: IO[str], format: str, only_here: bool) -> int:
@@ -137,19 +141,23 @@ def _import_log(
         raise InvalidInput("file", "was changed since it was exported; nothing was imported")
     if next(lines, None) is not None:
         raise InvalidInput("file", "goes on after its end; import one export at a time")
-    events = _checked_events(read, bank.core.clock() + 86_400_000_000, progress)
+    events = _checked_events(bank, read, progress)
     new = _checked_take(bank, events)
     bank.core.indexing.wake()
     return {"events": len(events), "new": new, "skipped": len(events) - new}
 
 
 def _checked_events(
-    read: list[tuple[int, JSON]], horizon: int, progress: Callable[[int, int], None]
+    bank: Bank, read: list[tuple[int, JSON]], progress: Callable[[int, int], None]
 ) -> list[Event]:
+    horizon = bank.core.clock() + 86_400_000_000
+    clean = _cleaner(bank)
     events = []
     for done, (number, value) in enumerate(read):
         try:
             event = Event.from_json(value)
+            if event.what in WORDY:
+                event = replace(event, payload=clean(event.payload))
             if event.at > horizon:
                 raise InvalidInput("at", "is in the future; check the clock")
             _check_event(event)
@@ -160,6 +168,14 @@ def _checked_events(
         events.append(event)
         progress(done + 1, len(read))
     return events
+
+
+def _cleaner(bank: Bank) -> Callable[[JSON], JSON]:
+    if not bank.settings.scrub:
+        return lambda payload: payload
+    from reasonbank.learn.scrub import clean_json
+
+    return clean_json
 
 
 def _checked_take(bank: Bank, events: list[Event]) -> int:
@@ -280,7 +296,7 @@ def _import_memories(
     for number, value, _ in (first, *lines):
         try:
             known = {"id": _id_of(bank, value)} | value | {"source": Source.IMPORTED}
-            memories.append((number, checked(Memory.from_json(known), bank.settings.limits)))
+            memories.append((number, bank._fit(Memory.from_json(known))))
         except InvalidInput as error:
             raise InvalidInput(f"line {number}", str(error)) from None
 

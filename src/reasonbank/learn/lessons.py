@@ -19,7 +19,6 @@ from reasonbank.model import (
     Scope,
     State,
     Trace,
-    checked,
     derived_id,
 )
 
@@ -38,13 +37,12 @@ def prepare(bank: Bank, memories: Sequence[Memory], trace: Trace) -> list[Lesson
     """Lessons fit to be stored, each with the id that it always has."""
     lessons = []
     for position, memory in enumerate(memories):
-        fit = checked(
+        fit = bank._fit(
             replace(
                 memory,
                 id=derived_id("lesson", bank.view.workspace, trace.id, str(position)),
                 source_session=trace.id,
-            ),
-            bank.settings.limits,
+            )
         )
         lessons.append(Lesson(memory=fit, twin=twin_of(bank, fit)))
     return lessons

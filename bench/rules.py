@@ -1,0 +1,232 @@
+"""What is learned, scrubbed and flagged without any model.
+
+    python -m bench.rules
+
+Lessons are measured on sessions that people labelled (tests/learn/labelled_sessions.py) and on
+real ones; secrets on made-up samples and on ordinary text; suspicion on poisoned memories.
+Public data is read from ``$REASONBANK_DATA`` or ``../shared/data``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from tests.learn import transcript_writers as writers
+from tests.learn.labelled_sessions import SESSIONS
+from tests.learn.secrets_made_up import samples
+
+from bench import tables
+from bench.retrieval_sets import folder
+from bench.tables import Table
+from reasonbank.learn.outcome import verdict
+from reasonbank.learn.rules import Finding, findings
+from reasonbank.learn.scrub import KINDS, clean_memory, scrub
+from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, numbered
+from reasonbank.learn.suspicion import suspicions
+from reasonbank.learn.transcripts import claude_code, codex
+from reasonbank.testing import a_memory
+
+FORMATS = {
+    "Claude Code": (writers.claude_code, claude_code.read),
+    "Codex": (writers.codex, codex.read),
+}
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part / whole:.3f} ({part:,} of {whole:,})" if whole else "–"
+
+
+def learning(data: Path | None) -> Table:
+    table = Table(
+        "rules",
+        "Lessons by rules alone",
+        ("sessions", "number", "precision", "coverage", "wrongly quiet sessions"),
+    )
+    for name, cases in SESSIONS.items():
+        for agent, (write, read) in FORMATS.items():
+            right = wrong = missed = quiet = 0
+            for title, (steps, labels) in cases.items():
+                left = list(labels)
+                found = findings(read(write(title, steps)))
+                for lesson in found:
+                    fits = _fitting(lesson, left)
+                    left = [label for label in left if label not in fits]
+                    right, wrong = right + bool(fits), wrong + (not fits)
+                missed += len(left)
+                quiet += bool(labels) and not found
+            table.add(f"labelled, {name}, {agent}", len(cases), share(right, right + wrong),
+                      share(right, right + missed), quiet)  # fmt: skip
+    table.notes.append(
+        "Written and labelled by us, first and second before the rules were finished; no rule was "
+        "changed for those held back. On the second, before the rules were improved on it: "
+        "precision 0.83, coverage 0.53."
+    )
+    if data is not None:
+        _who_and_when(table, data)
+    return table
+
+
+def _fitting(lesson: Finding, labels: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    told = json.dumps(lesson.memory.to_json(), ensure_ascii=False)
+    return [label for label in labels if label[0] == lesson.rule and label[1] in told]
+
+
+def _who_and_when(table: Table, data: Path) -> None:
+    """Real runs of agents that write and run programs; all of them failed their task."""
+    sessions = list(_programs(data))
+    found = [(session, lesson) for session in sessions for lesson in findings(session)]
+    reworked = sum(_same_program(session, lesson) for session, lesson in found)
+    ran = sum(c.exit_code not in (0, None) for s in sessions for c in s.commands())
+    table.add("Who&When, programs that agents ran", len(sessions), share(reworked, len(found)),
+              f"{len(found)} lessons of {ran} failures", "–")  # fmt: skip
+    wrong = sum(verdict(session).outcome is not None for session in sessions)
+    table.notes.append(
+        "Who&When: right if the program that passed is the one that failed, reworked (similarity "
+        "0.35 or more), or installs what is missing; nobody labelled the lessons. No session has "
+        f"a test, so none may get a verdict without a judge: {wrong} of {len(sessions)} do."
+    )
+
+
+def _programs(data: Path) -> Iterator[Session]:
+    for path in sorted((data / "who_and_when").glob("*/*/*.json")):
+        run = json.loads(path.read_text("utf-8"))
+        entries: list[Entry] = [Turn(number=0, by_user=True, text=run["question"])]
+        said = ""
+        for message in run["history"]:
+            text = message["content"]
+            ended = re.match(r"exitcode: (\d+)[^\n]*\n(?:Code output:)?", text)
+            if ended is None:
+                entries.append(Turn(number=0, by_user=False, text=text))
+                said = text
+                continue
+            if code := re.findall(r"```(?:python|sh|bash)?\n(.*?)```", said, re.DOTALL):
+                entries.append(Edit(number=0, path="program.py", change=code[-1]))
+            output, exit_code = text[ended.end() :], int(ended[1])
+            run_it = "python program.py"
+            entries.append(Command(number=0, command=run_it, output=output, exit_code=exit_code))
+        yield Session(id=path.stem, agent="who_and_when", entries=numbered(entries))
+
+
+def _same_program(session: Session, lesson: Finding) -> bool:
+    edits = [entry for entry in session.entries if isinstance(entry, Edit)]
+    before = [e.change for e in edits if e.number < lesson.first][-1:]
+    after = [e.change for e in edits if e.number < lesson.last][-1:]
+    if not before or not after:
+        return False
+    alike = SequenceMatcher(None, before[0], after[0]).ratio() >= 0.35
+    return alike or "pip install" in after[0]
+
+
+def secrets(data: Path | None) -> Table:
+    table = Table("secrets", "Secrets", ("text", "size", "scrubbed"))
+    found = [bool(scrub(f"I ran it with {text} and it worked").found) for _, text in samples(20)]
+    kinds = len({kind for kind, _ in KINDS})
+    table.add(f"made-up secrets of {kinds} kinds", f"{len(found):,}", share(sum(found), len(found)))
+    for name, texts in _ordinary(data):
+        size = sum(map(len, texts)) / 1e6
+        hits = sum(scrub(text).found != {} for text in texts)
+        table.add(f"ordinary text: {name}", f"{len(texts):,} texts, {size:.1f} MB", hits)
+    memory = a_memory(content="Wait for the event rather than sleeping, since CI is slow. " * 15)
+    speed = _per_second(lambda: clean_memory(memory), 2000)
+    prose = "Wait for the event rather than sleeping, since the machine may be busy. " * 14_000
+    table.notes.append(
+        f"CPU time: a memory of 1 kB takes {1e6 / speed:.0f} µs; 1 MB of prose goes at "
+        f"{_per_second(lambda: scrub(prose), 5):.0f} MB/s, 1 MB of base64 at "
+        f"{_per_second(lambda: scrub(_base64()), 3):.0f} MB/s."
+    )
+    return table
+
+
+def _base64() -> str:
+    import base64
+    import random
+
+    return base64.b64encode(random.Random(0).randbytes(750_000)).decode()
+
+
+def _per_second(work: Callable[[], Any], times: int) -> float:
+    work()
+    best = 0.0
+    for _ in range(3):
+        start = time.process_time()
+        for _ in range(times):
+            work()
+        best = max(best, times / (time.process_time() - start))
+    return best
+
+
+def _ordinary(data: Path | None) -> Iterable[tuple[str, list[str]]]:
+    here = Path(__file__).parents[1]
+    yield "our documents", [p.read_text("utf-8") for p in (here / "docs").rglob("*.md")]
+    if data is None:
+        return
+    bash = data / "nl2bash"
+    yield "NL2Bash", [line for name in ("all.nl", "all.cm")
+                      for line in (bash / name).read_text("utf-8").splitlines()]  # fmt: skip
+    talks = json.loads((data / "locomo/locomo10.json").read_text("utf-8"))
+    yield "LoCoMo", [turn["text"] for talk in talks for key, turns in talk["conversation"].items()
+                     if key.startswith("session") and isinstance(turns, list)
+                     for turn in turns]  # fmt: skip
+    yield "MetaTool", (data / "metatool/all_clean_data.csv").read_text("utf-8").splitlines()
+    runs = (data / "who_and_when").glob("*/*/*.json")
+    yield "Who&When", [message["content"] for path in runs
+                       for message in json.loads(path.read_text("utf-8"))["history"]]  # fmt: skip
+
+
+def suspicion(data: Path) -> Table:
+    table = Table("suspicion", "Text that poses as an instruction", ("set", "flagged"))
+    train, validation = (_memshield(data, part) for part in ("train", "validation"))
+    for attack in sorted({row["attack_type"] for row in train}, key=_number):
+        for name, rows in (("train", train), ("validation", validation)):
+            those = [row["content"] for row in rows if row["attack_type"] == attack]
+            label = "clean" if attack == "none" else attack.replace("_", " ")
+            table.add(f"memshield {name}: {label}", _flagged(those))
+    seeds = json.loads((data / "security/memorygraft/experience_seeds.json").read_text("utf-8"))
+    for name, rows in seeds.items():
+        if isinstance(rows, list):
+            table.add(f"MemoryGraft: {name.replace('_', ' ')}", _flagged(map(str, rows)))
+    for name, texts in _ordinary(data):
+        if name != "Who&When":
+            table.add(f"ordinary text: {name}", _flagged(texts))
+    table.notes.append(
+        "Tuned on memshield's train part. T3, T4, T6, T7, T9 are false or bad advice in ordinary "
+        "words: nothing in the text gives them away, and provenance has to. All T5 share a form."
+    )
+    return table
+
+
+def _memshield(data: Path, part: str) -> list[dict[str, str]]:
+    lines = (data / f"security/memshield/{part}.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _number(attack: str) -> int:
+    return int(found[1]) if (found := re.match(r"T(\d+)", attack)) else 0
+
+
+def _flagged(texts: Iterable[str]) -> str:
+    flags = [bool(suspicions(text)) for text in texts]
+    return f"{sum(flags):,} of {len(flags):,}"
+
+
+def main() -> int:
+    data = folder()
+    if data is None:
+        print("no data at $REASONBANK_DATA or ../shared/data: only what is in the repository")
+    made = [learning(data), secrets(data)] + ([suspicion(data)] if data is not None else [])
+    for table in made:
+        tables.show(table)
+        tables.keep("rules", table)
+    tables.rewrite_document()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""How a session ended, as far as it can be verified: no model, no opinion."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reasonbank.learn.commands import invocation, kind_of_check
+from reasonbank.learn.session import Command, Edit, Session
+from reasonbank.model import Outcome
+
+
+class Basis(StrEnum):
+    """What an outcome rests on, the most telling first."""
+
+    CALLER = "the caller's word"
+    REVERT = "a git revert"
+    TESTS = "tests"
+    BUILD = "a build or a linter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """``outcome`` is None where nothing verifiable happened: then a judge may decide."""
+
+    outcome: Outcome | None
+    basis: Basis | None
+    reason: str
+
+
+def verdict(session: Session, *, told: Outcome | None = None) -> Verdict:
+    """The outcome of a session; ``told`` is the caller's word, which outranks all else."""
+    if told is not None:
+        return Verdict(outcome=told, basis=Basis.CALLER, reason=f"the caller said {told}")
+    if revert := _reverted(session):
+        reason = f"`{revert.command[:80]}` took the work back (step {revert.number})"
+        return Verdict(outcome=Outcome.FAILURE, basis=Basis.REVERT, reason=reason)
+    for basis, checks in _checks(session).items():
+        if checks:
+            return _judged(session, basis, checks)
+    return Verdict(outcome=None, basis=None, reason="no test, build or revert tells")
+
+
+_REVERT = re.compile(
+    r"\bgit\s+(?:revert\b(?!.*--abort)|reset\s+--hard|checkout\s+(?:HEAD\s+)?(?:--\s+)?\.(?:\s|$)"
+    r"|restore\s+(?:--\S+\s+)*\.(?:\s|$))"
+)
+_HARMLESS_EDIT = (".md", ".rst", ".txt", "CHANGELOG")
+
+
+def _reverted(session: Session) -> Command | None:
+    """The command that undid what was edited before it, if nothing was edited after it."""
+    last_edit = max((e.number for e in session.entries if isinstance(e, Edit)), default=0)
+    reverts = [c for c in session.commands() if _REVERT.search(c.command) and c.exit_code == 0]
+    return reverts[-1] if reverts and reverts[-1].number > last_edit > 0 else None
+
+
+def _checks(session: Session) -> dict[Basis, dict[str, tuple[Command, bool]]]:
+    """By basis and program, the last run whose end is known; a later run supersedes.
+
+    A script of the agent's own that ends well proves nothing: of 67 sessions that failed their
+    task and had one, 37 ended with it passing.
+    """
+    found: dict[Basis, dict[str, tuple[Command, bool]]] = {Basis.TESTS: {}, Basis.BUILD: {}}
+    for command in session.commands():
+        what = invocation(command)
+        kind = kind_of_check(what)
+        ended = passed(command)
+        if kind and ended is not None:
+            found[Basis.TESTS if kind == "tests" else Basis.BUILD][what.program] = (command, ended)
+    return found
+
+
+def _judged(session: Session, basis: Basis, checks: dict[str, tuple[Command, bool]]) -> Verdict:
+    last, ended = max(checks.values(), key=lambda check: check[0].number)
+    later = [
+        e for e in session.entries
+        if isinstance(e, Edit) and e.number > last.number and not e.path.endswith(_HARMLESS_EDIT)
+    ]  # fmt: skip
+    name = f"`{last.command[:80]}` (step {last.number})"
+    if later and ended:
+        reason = f"{name} passed, but {later[-1].path} was edited afterwards"
+        return Verdict(outcome=None, basis=None, reason=reason)
+    others = {end for _, end in checks.values()}
+    if len(others) > 1:
+        reason = f"{name} {'passed' if ended else 'failed'}, another check did not agree"
+        return Verdict(outcome=Outcome.MIXED, basis=basis, reason=reason)
+    outcome = Outcome.SUCCESS if ended else Outcome.FAILURE
+    return Verdict(
+        outcome=outcome, basis=basis, reason=f"{name} {'passed' if ended else 'failed'} at the end"
+    )
+
+
+_FAILED = re.compile(
+    r"""(?mx)
+      ^=*\ ?(?:.*,\ )?\d+\ (?:failed|errors?)\b.*\ in\ [\d.]+s | ^FAILED\ \( | ^FAIL(?:ED)?\b[\ \t:]
+    | ^\s*Tests?(?:\ Files| \ Suites)?:?\s+\d+\ failed | ^\s+\d+\ failing\b | test\ result:\ FAILED
+    | ^-*\ ?BUILD\ FAIL(?:ED|URE) | \b\d+\ examples?,\ [1-9]\d*\ failures? | ^FAILURES!
+    | ^Found\ \d+\ errors? | ^✖\ \d+\ problems?\ \([1-9] | ^make(?:\[\d+\])?:\ \*\*\*
+    | \b[1-9]\d*\ tests?\ failed\ out\ of | ^not\ ok\ \d+ | ^(?:npm\ )?(?:ERR!|error)\ code\ E
+    | ^error(?:\[E\d+\])?:\ (?:aborting|could\ not\ compile) | ^Failed!\ +- | ^panic:[\ ]
+    | ^Traceback\ \(most\ recent\ call\ last\):"""
+)
+_PASSED = re.compile(
+    r"""(?mx)
+      ^=*\ ?\d+\ passed\b[^\n]*\ in\ [\d.]+s | ^OK(?:\ \(.*\))?$ | ^ok\ +\t?\S+\s+[\d.(]
+    | ^\s*Tests:?\s+(?:\d+\ (?:passed|skipped|todo)[,\ |]*)+ | ^\s+\d+\ passing\b
+    | test\ result:\ ok | BUILD\ SUCCESS | \b\d+\ examples?,\ 0\ failures
+    | ^All\ checks\ passed! | ^Success:\ no\ issues | \b100%\ tests\ passed | ^Passed!\ +-"""
+)
+
+
+def passed(command: Command) -> bool | None:
+    """Whether a command did what it was to do; None where its end tells nothing.
+
+    The exit code decides, unless it is that of a pager or an `echo` behind the command: then
+    the summary that known runners print.
+    """
+    what = invocation(command)
+    if command.exit_code is not None and not what.masked:
+        return command.exit_code == 0
+    if _FAILED.search(command.output):
+        return False
+    if _PASSED.search(command.output):
+        return True
+    return None

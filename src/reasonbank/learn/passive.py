@@ -1,0 +1,91 @@
+"""Questions and answers that are worth keeping although nobody asked for it."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from reasonbank.learn.session import without_echo
+from reasonbank.model import LIMITS, Memory, Outcome, Source
+from reasonbank.settings import Passive
+
+_CODE = re.compile(r"^\s*(?:```|~~~)\S*[ \t]*\n\s*\S", re.MULTILINE)
+_STEP = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•]|step \d+)\s+\S", re.MULTILINE | re.IGNORECASE)
+_BECAUSE = re.compile(
+    r"(?i)\b(?:because|since|due to|so that|therefore|thus|hence|means that|in order to|the reason|"
+    r"that is why|which is why|works by|caused by|instead of|otherwise|rather than|depends on|"
+    r"whereas|unlike|as long as|happens when|is needed|is used to|allows?|ensures?|prevents?)\b"
+)
+_DECLINING = re.compile(
+    r"(?i)^\W*(?:i'?m sorry|sorry\b|i (?:can(?:not|'t)|am unable|don'?t (?:know|have|understand))|"
+    r"unfortunately,? i|as an ai\b|could you (?:please )?(?:clarify|provide|share)|"
+    r"what would you like)"
+)
+_REPORTING = re.compile(
+    r"(?i)^\W*(?:done|all set|fixed|updated|i'?ve (?:just )?(?:added|updated|fixed|created|changed|"
+    r"made|pushed|committed|run|removed|renamed)|"
+    r"i have (?:added|updated|fixed|created|changed|made)|"
+    r"the (?:tests|build|changes) (?:pass|passed|are in))\b"
+)
+_SAYING_NOTHING = re.compile(
+    r"(?i)^\W*(?:(?:yes|no|ok(?:ay)?|sure|thanks?|thank you|continue|go on|go ahead|proceed|next|"
+    r"please|great|good|nice|hi|hello|hey|do it|try again|again|more|why|what|how)\W*)+$"
+)
+
+
+def worth_keeping(
+    question: str, answer: str, settings: Passive, *, workspace: str, session: str | None = None
+) -> Memory | str:
+    """A memory of the exchange, or the reason why there is none.
+
+    The same exchange in the same workspace gives the same id.
+    """
+    question, answer = without_echo(question).strip(), without_echo(answer).strip()
+    if not settings.enabled:
+        return "passive learning is switched off (the setting passive.enabled)"
+    if len(question) < 8 or _SAYING_NOTHING.match(question):
+        return "the question says too little to be found again"
+    if len(answer) < settings.min_length:
+        return f"the answer has {len(answer)} characters; {settings.min_length} are needed"
+    if _DECLINING.match(answer):
+        return "the answer declines or asks back"
+    shapes = _shapes(answer)
+    wanted = {"code": settings.code, "steps": settings.steps, "explanation": settings.explanations}
+    found = [shape for shape in shapes if wanted[shape]]
+    if _REPORTING.match(answer) and found != [] and "code" not in found:
+        return "the answer only reports what was done"
+    if not found:
+        return "the answer has no code, no steps and no explanation that settings ask for"
+    title = " ".join(question.split())
+    return Memory(
+        id=exchange_id(workspace, question, answer),
+        title=_short(title, LIMITS.title),
+        description=_short(f"Asked: {question}", LIMITS.description),
+        content=_short(answer, LIMITS.content),
+        outcome=Outcome.MIXED,
+        source=Source.PASSIVE,
+        source_session=session,
+        tags=tuple(found),
+    )
+
+
+def exchange_id(workspace: str, question: str, answer: str) -> str:
+    said = "\0".join(" ".join(text.split()) for text in (workspace, question, answer))
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"exchange\0{said}"))
+
+
+def _shapes(answer: str) -> list[str]:
+    shapes = []
+    if _CODE.search(answer):
+        shapes.append("code")
+    if len(_STEP.findall(answer)) >= 2:
+        shapes.append("steps")
+    prose = re.sub(r"```.*?(?:```|\Z)", "", answer, flags=re.DOTALL)
+    sentences = re.findall(r"[^\s.!?][^.!?]{15,}[.!?](?:\s|$)", prose)
+    if len(sentences) >= 2 and _BECAUSE.search(prose):
+        shapes.append("explanation")
+    return shapes
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,209 @@
+"""What an agent did, in one shape: whatever it was read from.
+
+Readers of transcripts make sessions, and so does a trace; rules and outcomes read them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reasonbank.learn.scrub import clean
+from reasonbank.model import Outcome, Step, Trace
+
+LONGEST_TEXT = 4_000
+"""Of what one step said; the middle is cut, since commands fail at their end."""
+LARGEST_TRACE = 3_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What the user or the agent said."""
+
+    number: int
+    by_user: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """``exit_code`` is None where nobody knows how it ended."""
+
+    number: int
+    command: str
+    output: str
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A file that was changed; ``change`` quotes what is new."""
+
+    number: int
+    path: str
+    change: str = ""
+
+
+Entry = Turn | Command | Edit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """``entries`` are numbered from 1. ``aborted``: the user stopped it at the end."""
+
+    id: str
+    agent: str
+    entries: tuple[Entry, ...] = ()
+    directory: str | None = None
+    aborted: bool = False
+
+    @property
+    def task(self) -> str:
+        """What the user first asked for."""
+        return next((e.text for e in self.entries if isinstance(e, Turn) and e.by_user), "")
+
+    def commands(self) -> Iterator[Command]:
+        return (entry for entry in self.entries if isinstance(entry, Command))
+
+
+def numbered(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    return tuple(replace(entry, number=n) for n, entry in enumerate(entries, 1))
+
+
+def to_trace(session: Session, outcome: Outcome | None, **known: Any) -> Trace:
+    """The session as a trace; ``of_trace`` reads it back."""
+    size = sum(len(part) for step in map(_step, session.entries) for part in _texts(step))
+    most = max(200, LARGEST_TRACE // (2 * len(session.entries) or 1))
+    longest = most if size > LARGEST_TRACE else LARGEST_TRACE
+    return Trace(
+        task=bounded(session.task.strip()) or f"a session of {session.agent}",
+        outcome=outcome,
+        trajectory=tuple(_shortened(_step(entry), longest) for entry in session.entries),
+        metadata={"session": session.id, "agent": session.agent, "aborted": session.aborted}
+        | ({"directory": session.directory} if session.directory else {}),
+        **known,
+    )
+
+
+def _texts(step: Step) -> tuple[str, str]:
+    return step.content or "", step.feedback or ""
+
+
+def _shortened(step: Step, longest: int) -> Step:
+    content, feedback = (bounded(text, longest) for text in _texts(step))
+    return replace(step, content=content, feedback=feedback)
+
+
+_ENDED = "exit code "
+
+
+def _step(entry: Entry) -> Step:
+    match entry:
+        case Turn(number=number, by_user=by_user, text=text):
+            return Step(iteration=number, action="user" if by_user else "agent", content=text)
+        case Command(number=number, command=command, output=output, exit_code=exit_code):
+            ended = "" if exit_code is None else f"{_ENDED}{exit_code}\n"
+            return Step(
+                iteration=number, action="command", content=command, feedback=ended + output
+            )
+        case Edit(number=number, path=path, change=change):
+            return Step(iteration=number, action="edit", content=path, feedback=change)
+
+
+_COMMANDS = {"command", "run", "bash", "shell", "exec", "execute", "test", "build", "verify"}
+_EDITS = {"edit", "write", "patch"}
+_EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code| status)?:? (-?\d{1,6})\b", re.IGNORECASE)
+
+
+def of_trace(trace: Trace) -> Session:
+    """A trace as a session: its steps that ran something, edited something or said something.
+
+    A step's score of 0 or 1 says how a command ended where its feedback gives no exit code.
+    """
+    metadata = trace.metadata
+    return Session(
+        id=str(metadata.get("session") or trace.id),
+        agent=str(metadata.get("agent") or "trace"),
+        entries=numbered(_entry(step) for step in trace.trajectory),
+        directory=metadata.get("directory"),
+        aborted=metadata.get("aborted") is True,
+    )
+
+
+def _entry(step: Step) -> Entry:
+    content, feedback = _texts(step)
+    action = step.action.lower()
+    if action in _COMMANDS:
+        found = _EXIT_CODE.match(feedback)
+        if found:
+            exit_code: int | None = int(found[1])
+            feedback = feedback[found.end() :].removeprefix("\n")
+        else:
+            exit_code = {1.0: 0, 0.0: 1}.get(step.score) if step.score is not None else None
+        return Command(number=0, command=content, output=feedback, exit_code=exit_code)
+    if action in _EDITS:
+        return Edit(number=0, path=content, change=feedback)
+    told = content if action in ("user", "agent") else "\n".join(filter(None, (content, feedback)))
+    return Turn(number=0, by_user=action == "user", text=told)
+
+
+def bounded(text: str, longest: int = LONGEST_TEXT) -> str:
+    """``text`` with its middle cut out if it is too long."""
+    if len(text) <= longest:
+        return text
+    head, mark = longest // 4, "\n[…]\n"
+    return text[:head] + mark + text[-(longest - head - len(mark)) :]
+
+
+def told(text: str) -> str:
+    """What a step said, fit to be kept: without our own echo, without secrets, not too long.
+
+    Secrets go before the cut: half a token would be recognised no more.
+    """
+    return bounded(clean(bounded(without_echo(text), 100 * LONGEST_TEXT)))
+
+
+_OPENING, _CLOSING = "<memory id=", "</memory>"
+_ASIDE = re.compile(r"<(system-reminder|reasonbank[a-z-]*|user-prompt-submit-hook)\b[^>]{0,200}>")
+
+
+def without_echo(text: str) -> str:
+    """``text`` without what ReasonBank put there: nothing is learned from its own words."""
+    parts, position = [], 0
+    last = text.rfind(_CLOSING)
+    while (start := text.find(_OPENING, position)) >= 0:
+        parts.append(text[position:start])
+        if start < last:
+            position = text.find(_CLOSING, start) + len(_CLOSING)
+        else:
+            position = _end_of_fence(text, start)
+    return _without_asides("".join((*parts, text[position:])))
+
+
+def _end_of_fence(text: str, start: int) -> int:
+    """Where a fence ends that was cut off: each of its lines is marked."""
+    position = text.find("\n", start)
+    while position >= 0 and text.startswith(("|", "WARNING: "), position + 1):
+        position = text.find("\n", position + 1)
+    return len(text) if position < 0 else position
+
+
+def _without_asides(text: str) -> str:
+    parts, position = [], 0
+    while found := _ASIDE.search(text, position):
+        parts.append(text[position : found.start()])
+        closing = f"</{found[1]}>"
+        end = text.find(closing, found.end())
+        position = end + len(closing) if end >= 0 else len(text)
+    return "".join((*parts, text[position:]))
+
+
+_OWN_COMMAND = re.compile(r"(?:^|[;&|(]\s*|\brun\s+|/)reasonbank\s+[a-z]")
+_OWN_TOOL = re.compile(r"(?:^|_|\.|/)reasonbank(?:_|\.|/|$)", re.IGNORECASE)
+
+
+def is_own(*, command: str = "", tool: str = "") -> bool:
+    """Whether a step asked ReasonBank itself: its answer is no experience."""
+    return bool(_OWN_COMMAND.search(command) or _OWN_TOOL.search(tool))

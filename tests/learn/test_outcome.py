@@ -1,0 +1,100 @@
+"""A verifiable outcome needs no judge."""
+
+import pytest
+from tests.learn import transcript_writers as writers
+from tests.learn.labelled_sessions import PASSED, pytest_failure
+from tests.learn.transcript_writers import A, C, E, U
+from tests.requirement import requirement
+
+from reasonbank import Outcome
+from reasonbank.learn.commands import parsed
+from reasonbank.learn.outcome import Basis, passed, verdict
+from reasonbank.learn.session import Command
+from reasonbank.learn.transcripts import claude_code
+
+FAILED = pytest_failure("ValueError: bad")
+S, F, M = Outcome.SUCCESS, Outcome.FAILURE, Outcome.MIXED
+
+SESSIONS = {
+    "tests pass at the end": ([C("pytest", 1, FAILED), E("a.py"), C("pytest", 0, PASSED)], S),
+    "tests fail at the end": ([C("pytest", 0, PASSED), E("a.py"), C("pytest", 1, FAILED)], F),
+    "the pager's exit code is no proof": ([E("a.py"), C("pytest | tail -5", 0, FAILED)], F),
+    "the summary behind a pager is": ([E("a.py"), C("pytest | tail -5", 0, PASSED)], S),
+    "a pager without a summary tells nothing": ([E("a.py"), C("pytest | tail -1", 0, "bye")], None),
+    "edited after the tests": ([C("pytest", 0, PASSED), E("a.py")], None),
+    "only prose edited after the tests": ([C("pytest", 0, PASSED), E("README.md")], S),
+    "reverted": ([E("a.py"), C("pytest", 0, PASSED), C("git reset --hard", 0)], F),
+    "reverted, then done anew": (
+        [E("a.py"), C("git checkout -- .", 0), E("a.py"), C("pytest", 0, PASSED)], S),
+    "the revert failed": ([E("a.py"), C("git revert HEAD", 1), C("pytest", 0, PASSED)], S),
+    "tests and other tests disagree": (
+        [E("a.py"), C("npm test", 1, "Tests: 1 failed"), C("pytest", 0, PASSED)], M),
+    "the narrow run failed, the whole suite passes": (
+        [E("a.py"), C("pytest tests/a.py", 1, FAILED), C("pytest", 0, PASSED)], S),
+    "only a build": ([E("a.rs"), C("cargo build", 0)], S),
+    "tests outrank the build": ([E("a.rs"), C("cargo test", 101), C("make build", 0)], F),
+    "a script of its own proves nothing": (
+        [C("python repro.py", 1, "ValueError"), E("a.py"), C("python repro.py", 0)], None),
+    "one script": ([C("python script.py", 0)], None),
+    "nothing found by grep": ([C("grep x a.py", 1)], None),
+    "talk": ([A("The answer is 42.")], None),
+}  # fmt: skip
+
+
+@requirement("DIS-3", left="the judge")
+@pytest.mark.parametrize("name", SESSIONS)
+def test_tests_builds_and_reverts_decide(name):
+    steps, expected = SESSIONS[name]
+    found = verdict(claude_code.read(writers.claude_code(name, [U("do it"), *steps])))
+    assert (found.outcome, bool(found.basis)) == (expected, expected is not None)
+    assert found.reason
+
+
+@requirement("DIS-3", left="the judge")
+def test_the_callers_word_outranks_the_tests():
+    session = claude_code.read(writers.claude_code("x", [U("do it"), C("pytest", 0, PASSED)]))
+    assert verdict(session).basis is Basis.TESTS
+    found = verdict(session, told=Outcome.FAILURE)
+    assert (found.outcome, found.basis) == (Outcome.FAILURE, Basis.CALLER)
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("==== 3 failed, 2 passed in 1.2s ====", False), ("3 failed, 2 passed in 1.2s", False),
+        ("==== 1 error in 0.1s ====", False), ("5 passed, 1 skipped in 0.5s", True),
+        ("Ran 3 tests in 0.1s\n\nFAILED (failures=1)", False), ("Ran 3 tests in 0.1s\n\nOK", True),
+        ("Tests:       1 failed, 3 passed", False), ("Tests:       4 passed, 4 total", True),
+        ("  3 passing (20ms)\n  1 failing", False), ("  3 passing (20ms)", True),
+        ("FAIL\tapp/cache\t0.031s", False), ("ok  \tapp/cache\t0.029s", True),
+        ("test result: FAILED. 1 passed; 1 failed", False), ("test result: ok. 2 passed", True),
+        ("BUILD FAILURE", False), ("[INFO] BUILD SUCCESS", True), ("> BUILD FAILED in 3s", None),
+        ("5 examples, 1 failure", False), ("5 examples, 0 failures", True),
+        ("Found 3 errors in 2 files", False), ("Success: no issues found in 9 files", True),
+        ("All checks passed!", True), ("make: *** [all] Error 2", False),
+        ("Traceback (most recent call last):", False), ("hello", None), ("", None),
+    ],
+)  # fmt: skip
+def test_summaries_of_known_runners_are_understood(output, expected):
+    command = Command(number=1, command="make test | tee log", output=output, exit_code=0)
+    assert passed(command) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "masked"),
+    [
+        ("cd /a && FOO=1 uv run pytest -q 2>&1 | tail -20", "pytest -q", True),
+        ("set -o pipefail; pytest | tail", "pytest", False),
+        ("timeout 60 python -m pytest x", "pytest x", False),
+        ("make check > out.txt 2>&1; tail out.txt", "make check", True),
+        ("pytest || true", "pytest", True),
+        ("git commit -m 'a && b; c'", "git commit -m a && b; c", False),
+        ("cat > a.py <<'EOF'\nimport os; os.system('pytest')\nEOF", "cat", False),
+        ("pytest\ngit status", "pytest", True),
+        ("", "", False),
+        ("echo 'unterminated", "echo 'unterminated", False),
+    ],
+)
+def test_a_command_line_is_read_for_what_it_is_about(line, words, masked):
+    found = parsed(line)
+    assert (found.text, found.masked) == (words, masked)
