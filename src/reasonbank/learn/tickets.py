@@ -16,7 +16,7 @@ from reasonbank.learn.distil import SESSION, session_memories, session_question
 from reasonbank.learn.judge import Verdict, known
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.reply import conforming
-from reasonbank.model import JSON, Job, JobState, Outcome, Trace, parse_id
+from reasonbank.model import JSON, Job, JobState, Outcome, Trace, parse_id, text
 
 HELD = 1_800_000_000
 
@@ -62,11 +62,11 @@ def _taken(bank: Bank, session: Trace | None) -> Job | None:
 
 def submit(bank: Bank, ticket: str, answer: Any) -> JSON:
     """Store what the agent made of the session: how many memories are new, which are known."""
-    id, _, claim = ticket.partition(".")
+    id, _, claim = text(ticket, "ticket", 200).partition(".")
     job = bank.core.ledger.read().queue.job(parse_id(id, "ticket"))
     if job is None or job.workspace != bank.view.workspace:
         raise NotFound("there is no such ticket in this workspace; ask for a new one")
-    if not claim or job.claim is None or not secrets.compare_digest(job.claim, claim):
+    if not claim or not secrets.compare_digest((job.claim or "").encode(), claim.encode()):
         raise LeaseLost("this ticket has run out, or its session was taken over; ask for a new one")
     trace = bank.trace(job.subject)
     if job.state is JobState.DONE:
