@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 
+from reasonbank.learn.session import without_echo
 from reasonbank.model import Step, Trace
 
 BUDGET = 60_000
 """Characters; about 15,000 tokens."""
 STEP = 4_000
-# What was recalled into a session must not be learned from it again.
-_ECHO = re.compile(r"<memory\s[^>]{0,200}>.*?(?:</memory>|\Z)", re.DOTALL | re.IGNORECASE)
-
-
-def without_echo(text: str) -> str:
-    return _ECHO.sub("[recalled memory]", text)
 
 
 def cut(text: str, most: int) -> str:

@@ -44,8 +44,8 @@ def tasks(model: Model | None) -> dict[str, Task]:
 def by_rules(trace: Trace) -> tuple[list[Memory], Verdict | None]:
     told = session.of_trace(trace)
     found = [
-        replace(lesson.memory, source_span=(lesson.first, lesson.last))
-        for lesson in rules.lessons(told)
+        replace(finding.memory, source_span=(finding.first, finding.last))
+        for finding in rules.findings(told)
     ]
     return found, verified(trace)
 
