@@ -199,6 +199,11 @@ class Bank:
     def settings(self) -> Settings:
         return self.core.settings
 
+    @property
+    def author(self) -> str:
+        """Who signs what is written through this bank."""
+        return self._author
+
     # Writing
 
     def record(self, memory: Memory) -> Memory:
