@@ -37,12 +37,18 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+HEADERS = 100
+HEAD_BYTES = 32 * 1024
 CALLERS = 10_000
 """Callers whose rate is remembered; whoever was quiet longest is forgotten first."""
 
 
 class Misdirected(Refused):
     status = 421
+
+
+class HeadTooLarge(TooLarge):
+    status = 431
 
 
 class TooSlow(Refused):
@@ -163,7 +169,14 @@ class Door:
     def locked(self) -> bool:
         return self._authenticate and self._tokens.exist
 
-    def check(self, headers: Mapping[bytes, bytes]) -> None:
+    def check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        # The parser's own limit is only felt by a head that comes in several pieces.
+        told = scope["headers"]
+        if len(told) > HEADERS or sum(len(n) + len(v) for n, v in told) > HEAD_BYTES:
+            raise HeadTooLarge(
+                "headers",
+                f"are more than {HEADERS}, or than {HEAD_BYTES:,} bytes; send fewer or shorter",
+            )
         self._doorstep.check(headers)
 
     def caller(
@@ -214,42 +227,44 @@ class Door:
             self._inside -= 1
 
     async def body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """The whole body of a request; an error as soon as it is too large or too slow."""
+        settings = self._settings
         parts = [
             part
-            async for part in self.pieces(
-                headers, receive, most=self._settings.body_bytes, seconds=self._settings.patience
+            async for part in pieces(
+                headers, receive, most=settings.body_bytes, seconds=settings.patience
             )
         ]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def pieces(
-        self, headers: Mapping[bytes, bytes], receive: Receive, *, most: int, seconds: float
-    ) -> AsyncIterator[bytes]:
-        announced = headers.get(b"content-length", b"0")
-        if not announced.isdigit() or int(announced) > most:
+
+async def pieces(
+    headers: Mapping[bytes, bytes], receive: Receive, *, most: int, seconds: float
+) -> AsyncIterator[bytes]:
+    """A body as it arrives; an error as soon as it is too large or too slow."""
+    announced = headers.get(b"content-length", b"0")
+    if not announced.isdigit() or int(announced) > most:
+        raise _too_large(most)
+    size = 0
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError:
+            raise TooSlow(
+                f"the request took longer than {seconds:g} s to arrive; send it faster, or "
+                "raise the setting server.patience"
+            ) from None
+        if message["type"] == "http.disconnect":
+            raise Vanished
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > most:
             raise _too_large(most)
-        size = 0
-        deadline = asyncio.get_running_loop().time() + seconds
-        while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    message = await receive()
-            except TimeoutError:
-                raise TooSlow(
-                    f"the request took longer than {seconds:g} s to arrive; send it faster, or "
-                    "raise the setting server.patience"
-                ) from None
-            if message["type"] == "http.disconnect":
-                raise Vanished
-            piece = message.get("body", b"")
-            size += len(piece)
-            if size > most:
-                raise _too_large(most)
-            if piece:
-                yield piece
-            if not message.get("more_body"):
-                return
+        if piece:
+            yield piece
+        if not message.get("more_body"):
+            return
 
 
 def _too_large(most: int) -> InvalidInput:

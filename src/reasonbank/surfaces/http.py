@@ -41,6 +41,7 @@ from reasonbank.surfaces.door import (
     Scope,
     Send,
     Vanished,
+    pieces,
 )
 from reasonbank.surfaces.mcp import Call, make_server
 from reasonbank.surfaces.openapi import document
@@ -132,7 +133,7 @@ class Application:
 
     async def _serve(self, exchange: Exchange) -> None:
         try:
-            self._door.check(exchange.headers)
+            self._door.check(exchange.scope, exchange.headers)
             await self._dispatch(exchange)
         except Vanished:
             return
@@ -237,7 +238,7 @@ class Application:
         _given(route, exchange.query(), b"")
         most, seconds = self._settings.import_bytes, 10 * self._settings.patience
         with tempfile.SpooledTemporaryFile(max_size=1_000_000) as spool:
-            async for piece in self._door.pieces(
+            async for piece in pieces(
                 exchange.headers, exchange.receive, most=most, seconds=seconds
             ):
                 spool.write(piece)

@@ -16,11 +16,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, Refused
-from reasonbank.surfaces.door import Doorstep, is_loopback
+from reasonbank.surfaces.door import HEAD_BYTES, Doorstep, is_loopback
 from reasonbank.surfaces.http import Application, problem
 from reasonbank.tokens import Tokens
 
-HEAD_BYTES = 32 * 1024
 KEEP_ALIVE_SECONDS = 30
 FAREWELL_SECONDS = 30
 """How long calls that are under way get to end after a signal."""
