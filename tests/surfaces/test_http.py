@@ -128,9 +128,13 @@ def test_a_whole_journey_through_the_api(api):
                         "at": "2026-01-01T00:00:00Z"}]})  # fmt: skip
     assert api("GET", f"/traces/{trace['id']}") == trace
     assert api("GET", "/traces", limit=1) == [trace]
+    job = api("POST", "/sessions", {"task": "another upload"})
+    assert api("GET", "/jobs", state="waiting") == [job]
+    assert api("POST", f"/jobs/{job['id']}/retry")["state"] == "waiting"
+    assert api("DELETE", f"/jobs/{job['id']}")["id"] == job["id"]
     assert api("GET", "/statistics")["memories"] == 2
     assert api("GET", "/health")["healthy"]
-    assert api("DELETE", "/traces", older_than_days=0) == {"purged": 1}
+    assert api("DELETE", "/traces", older_than_days=0) == {"purged": 2}
     assert api("DELETE", path, confirm="true")["message"] == "Memory forgotten"
     assert api.refused("GET", path)[0] == 410
     assert {"record", "search", "credit", "genealogy", "statistics", "health"} <= api.seen

@@ -281,6 +281,33 @@ def trace(visit: Visit, id: str) -> object:
     return visit.bank.trace(id)
 
 
+# Sessions to learn from
+
+
+@_route("POST", "/sessions", WRITE, status=202, answers=shapes.StoredJob)
+def distil(visit: Visit, given: shapes.GivenTrace) -> object:
+    """Store a finished session and queue it to be learned from; no model is waited for."""
+    return visit.bank.distil(Trace.from_json(dict(given)))
+
+
+@_route("GET", "/jobs", READ, answers=list[shapes.StoredJob])
+def jobs(visit: Visit, given: shapes.Waiting) -> object:
+    """List this workspace's jobs, newest first."""
+    return visit.bank.jobs(**given)
+
+
+@_route("POST", "/jobs/{id}/retry", WRITE, answers=shapes.StoredJob)
+def retry_job(visit: Visit, id: str, given: shapes.Nothing) -> object:
+    """Give a job that failed for good its attempts anew."""
+    return visit.bank.retry_job(id)
+
+
+@_route("DELETE", "/jobs/{id}", WRITE, answers=shapes.StoredJob)
+def drop_job(visit: Visit, id: str) -> object:
+    """Remove a job; its session stays."""
+    return visit.bank.drop_job(id)
+
+
 # Workspaces
 
 

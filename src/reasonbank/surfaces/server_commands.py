@@ -19,10 +19,7 @@ def mcp(shell: Shell, tools: str) -> None:
     A call's workspace is its own parameter, else --workspace, else the client's root, else
     this directory.
     """
-    from reasonbank.opening import check_model
-    from reasonbank.settings import load
-
-    check_model(load())
+    _check_model()
     with shell.bank(surface="mcp") as bank:
         from reasonbank.surfaces.mcp import run_stdio
 
@@ -43,6 +40,7 @@ def serve(shell: Shell, host: str, port: int, tools: str, no_auth: bool) -> None
     MCP is at /mcp, a JSON API at /api/v1, its OpenAPI document at /openapi.json, a page that
     says how to connect at /. A call's workspace is its own, else --workspace or this directory.
     """
+    _check_model()
     with shell.bank(surface="http") as bank:
         from reasonbank.surfaces.listening import serve as listen
 
@@ -54,6 +52,14 @@ def serve(shell: Shell, host: str, port: int, tools: str, no_auth: bool) -> None
             authenticate=not no_auth,
             announce=lambda address, locked: announce(shell, address, locked),
         )
+
+
+def _check_model() -> None:
+    """A server whose settings need a key does not start without it."""
+    from reasonbank.opening import check_model
+    from reasonbank.settings import load
+
+    check_model(load())
 
 
 def announce(shell: Shell, address: str, locked: bool) -> None:

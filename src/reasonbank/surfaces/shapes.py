@@ -460,7 +460,7 @@ class GivenStep(TypedDict, total=False):
 @closed
 class GivenTrace(TypedDict, total=False):
     task: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.content)]]
-    outcome: Required[OutcomeName]
+    outcome: OutcomeName | None
     id: Uuid
     trajectory: Annotated[list[GivenStep], Field(max_length=LIMITS.steps)]
     final_score: Share | None
@@ -473,6 +473,12 @@ class GivenTrace(TypedDict, total=False):
 
 @closed
 class Newest(TypedDict, total=False):
+    limit: Annotated[int, Field(ge=1, le=1000)]
+
+
+@closed
+class Waiting(TypedDict, total=False):
+    state: Literal["waiting", "running", "done", "dead"]
     limit: Annotated[int, Field(ge=1, le=1000)]
 
 
@@ -576,7 +582,7 @@ class StoredStep(TypedDict, total=False):
 class StoredTrace(TypedDict):
     id: str
     task: str
-    outcome: str
+    outcome: str | None
     trajectory: list[StoredStep]
     final_score: float | None
     memories_used: list[str]
@@ -584,6 +590,20 @@ class StoredTrace(TypedDict):
     metadata: dict[str, Any]
     parent: str | None
     created_at: str | None
+
+
+class StoredJob(TypedDict):
+    id: str
+    kind: str
+    subject: str
+    workspace: str
+    state: str
+    attempts: int
+    created_at: str | None
+    due: str | None
+    claim: str | None
+    checkpoint: dict[str, Any] | None
+    error: str | None
 
 
 class Credited(TypedDict):
