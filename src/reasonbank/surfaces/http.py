@@ -390,9 +390,11 @@ class Exchange:
     async def answer(self, answer: Answer) -> None:
         if self._started:
             return  # Cut off: all that is left is to end the connection.
-        length = (b"content-length", str(len(answer.body)).encode())
+        # A line of its own, for those who read it in a terminal.
+        body = answer.body + b"\n" if answer.kind is JSON_TYPE else answer.body
+        length = (b"content-length", str(len(body)).encode())
         await self.start(answer.status, answer.kind, (length, *answer.headers))
-        await self.send_piece(answer.body, more=False)
+        await self.send_piece(body, more=False)
 
     async def send_guarded(self, message: Any) -> None:
         if message["type"] == "http.response.start":
@@ -509,7 +511,8 @@ def problem(error: ReasonBankError, *headers: tuple[bytes, bytes]) -> Answer:
     if isinstance(error, NotAllowed):
         headers = (*headers, (b"allow", error.allowed.encode()))
     # Not pydantic's: what is refused may quote text that cannot be written as UTF-8.
-    return Answer(body=json.dumps(told).encode(), status=error.status, headers=headers)
+    body = json.dumps(told, separators=(",", ":")).encode()
+    return Answer(body=body, status=error.status, headers=headers)
 
 
 def _unexpected(scope: Scope, error: Exception) -> Answer:
