@@ -27,7 +27,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from reasonbank.access import Caller, Right
+from reasonbank.access import Caller
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, TooMany
 from reasonbank.ledger.port import Token
@@ -155,7 +155,8 @@ class Application:
             _only(method, "GET")
             anybody = path != "/metrics"
             caller, _ = self._door.caller(exchange.scope, exchange.headers, anybody=anybody)
-            caller.must(Right.READ)
+            if not anybody:
+                caller.must_reach_all()  # They count the whole bank.
             await exchange.answer(await self._run(own))
         else:
             raise NotFound(f"there is nothing at {path[:80]!r}; the API is at {API}, MCP at /mcp")
@@ -265,9 +266,12 @@ class Application:
             spool.seek(0)
             kind = b"text/markdown" if form == "markdown" else b"application/x-ndjson"
             await exchange.start(200, kind + b"; charset=utf-8", ())
-            while piece := spool.read(CHUNK):
-                async with asyncio.timeout(10 * self._settings.patience):
-                    await exchange.send_piece(piece, more=True)
+            try:
+                async with asyncio.timeout(60 * self._settings.patience):
+                    while piece := spool.read(CHUNK):
+                        await exchange.send_piece(piece, more=True)
+            except TimeoutError:
+                raise Vanished from None
             await exchange.send_piece(b"", more=False)
 
     # MCP
@@ -298,12 +302,16 @@ class Application:
             "/livez": lambda: Answer(body=b'{"status":"alive"}'),
             "/readyz": self._readiness,
             "/openapi.json": lambda: self._openapi,
+            "/metrics": self._metrics,
         }.get(path)
 
     def _page(self) -> Answer:
         body = page(self._bank, self._address, locked=self._door.locked).encode()
         policy = (b"content-security-policy", POLICY)
         return Answer(body=body, kind=b"text/html; charset=utf-8", headers=(policy,))
+
+    def _metrics(self) -> Answer:
+        raise NotFound("there are no metrics yet")
 
     def _readiness(self) -> Answer:
         """Looked at anew every other second at most, as anybody may ask."""
