@@ -1,8 +1,10 @@
 """A server that is stopped or killed loses nothing that it acknowledged."""
 
+import json
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
@@ -69,6 +71,20 @@ def test_killed_it_has_kept_all_that_it_acknowledged(tmp_path):
     code, unheard = stopped_while_writing(tmp_path, signal.SIGKILL)
     assert code == -signal.SIGKILL
     assert len(unheard) <= WRITERS
+
+
+def test_long_work_does_not_hold_up_the_end(tmp_path):
+    lines = "".join(json.dumps({**LESSON, "content": f"Step {n}"}) + "\n" for n in range(2000))
+    with serving(tmp_path, REASONBANK_EMBED_MODEL="minilm") as server, server.client() as client:
+        assert client.post("/import", content=lines).json()["new"] == 2000
+        with ThreadPoolExecutor() as pool:
+            work = pool.submit(client.post, "/embed", json={})
+            with server.client() as other:
+                while other.post("/rebuild", json={}).status_code != 429:
+                    assert not work.done(), work.result().text
+            code = server.stop()
+            assert (work.result().status_code, work.result().json()["error"]) == (503, "Stopping")
+        assert code == 0
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path):

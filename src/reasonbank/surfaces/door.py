@@ -69,10 +69,15 @@ class Doorstep:
 
     names: frozenset[str]
     origins: frozenset[str]
+    shown: str
+    """The name that others should call it by."""
 
     @classmethod
     def of(cls, host: str, settings: Server) -> Doorstep:
-        names = {*LOOPBACK, host.lower(), *_listed(settings.hosts)} - {"0.0.0.0", "::"}  # noqa: S104
+        host, further = host.lower(), _listed(settings.hosts)
+        # Listening everywhere is no name that anybody could call.
+        own = [] if host in ("0.0.0.0", "::") else [host]  # noqa: S104
+        shown = [*own, *further, LOOPBACK[0]][0]
         origins = frozenset(origin.rstrip("/") for origin in _listed(settings.origins))
         for origin in origins:
             parts = urlsplit(origin)
@@ -80,7 +85,11 @@ class Doorstep:
                 raise InvalidSetting(
                     "server.origins", f"{origin!r} is no origin; write it as https://example.org"
                 )
-        return cls(names=frozenset(names), origins=origins)
+        return cls(
+            names=frozenset((*LOOPBACK, *own, *further)),
+            origins=origins,
+            shown=f"[{shown}]" if ":" in shown else shown,
+        )
 
     def check(self, headers: Mapping[bytes, bytes]) -> None:
         host = headers.get(b"host", b"").decode("latin-1").lower()

@@ -23,13 +23,14 @@ from functools import cache
 from typing import IO, Any, TypeVar
 from urllib.parse import parse_qsl, unquote
 
+import anyio.to_thread
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from reasonbank.access import Caller
 from reasonbank.bank import Bank
-from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, TooMany
+from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, Refused, TooMany
 from reasonbank.ledger.port import Token
 from reasonbank.model import plain
 from reasonbank.surfaces import routes
@@ -77,6 +78,10 @@ class NotAllowed(NotFound):
         super().__init__(f"{method[:20]} is not possible here; what is: {self.allowed}")
 
 
+class Stopping(Refused):
+    status = 503
+
+
 class WrongMediaType(InvalidInput):
     status = 415
 
@@ -106,12 +111,16 @@ class Application:
         self._at_length = threading.Lock()
         self._noting: set[str] = set()
         self._ready: tuple[float, Answer] = (0.0, Answer(body=b""))
-        self._openapi = Answer(body=to_json(document()))
-        server = make_server(
-            bank.seen_by(surface="mcp"),
-            tools=tools,
-            caller=_let_in,
-        )
+        self._own: dict[str, Answer | Callable[[], Answer]] = {
+            # Said without a thread: a busy server is alive.
+            "/livez": Answer(body=b'{"status":"alive"}'),
+            "/openapi.json": Answer(body=to_json(document())),
+            "/readyz": self._readiness,
+            "/metrics": self._metrics,
+            "/": self._page,
+        }
+        self._stopping = False
+        server = make_server(bank.seen_by(surface="mcp"), tools=tools, caller=_let_in)
         # Stateless: a call says all there is to say, so that clients survive a restart.
         self._mcp = server.streamable_http_app(
             streamable_http_path="/mcp",
@@ -120,13 +129,20 @@ class Application:
             transport_security=_transport_security(doorstep),
         )
 
+    def stop(self) -> None:
+        """End long work that can be resumed; everything else goes on."""
+        self._stopping = True
+
     def close(self) -> None:
         """Wait for the calls that are still running."""
+        self.stop()
         self._threads.shutdown()
         self._long.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
+            limiter = anyio.to_thread.current_default_thread_limiter()
+            limiter.total_tokens = self._settings.threads
             await self._mcp(scope, receive, send)  # type: ignore[arg-type]
         elif scope["type"] == "http":
             await self._serve(Exchange(scope, receive, send))
@@ -151,13 +167,9 @@ class Application:
             await self._api(exchange, path[len(API) :], method)
         elif path == "/mcp":
             await self._call_mcp(exchange)
-        elif (own := self._own(path)) is not None:
+        elif path in self._own:
             _only(method, "GET")
-            anybody = path != "/metrics"
-            caller, _ = self._door.caller(exchange.scope, exchange.headers, anybody=anybody)
-            if not anybody:
-                caller.must_reach_all()  # They count the whole bank.
-            await exchange.answer(await self._run(own))
+            await self._say(exchange, path)
         else:
             raise NotFound(f"there is nothing at {path[:80]!r}; the API is at {API}, MCP at /mcp")
 
@@ -178,6 +190,7 @@ class Application:
             caller=caller,
             workspace=exchange.workspace(),
             tokens=self._tokens,
+            progress=self._progress,
         )
         async with self._door.place():
             if route.function is routes.import_:
@@ -194,6 +207,10 @@ class Application:
                     return _told(route, route.function(visit, **named, **given))
 
                 await exchange.answer(await self._run(work, alone=route.alone))
+
+    def _progress(self, done: int, total: int) -> None:
+        if self._stopping:
+            raise Stopping(f"the server stops, {done:,} of {total:,} done; call again later")
 
     def _caller(self, exchange: Exchange) -> Caller:
         caller, token = self._door.caller(exchange.scope, exchange.headers, anybody=False)
@@ -296,14 +313,19 @@ class Application:
 
     # What the server says of itself
 
-    def _own(self, path: str) -> Callable[[], Answer] | None:
-        return {
-            "/": self._page,
-            "/livez": lambda: Answer(body=b'{"status":"alive"}'),
-            "/readyz": self._readiness,
-            "/openapi.json": lambda: self._openapi,
-            "/metrics": self._metrics,
-        }.get(path)
+    async def _say(self, exchange: Exchange, path: str) -> None:
+        anybody = path != "/metrics"
+        caller, _ = self._door.caller(exchange.scope, exchange.headers, anybody=anybody)
+        if not anybody:
+            caller.must_reach_all()  # They count the whole bank.
+        said = self._own[path]
+        if isinstance(said, Answer):
+            await exchange.answer(said)
+        elif path == "/readyz" and time.monotonic() < self._ready[0]:
+            await exchange.answer(self._ready[1])
+        else:
+            async with self._door.place():
+                await exchange.answer(await self._run(said))
 
     def _page(self) -> Answer:
         body = page(self._bank, self._address, locked=self._door.locked).encode()
@@ -315,11 +337,9 @@ class Application:
 
     def _readiness(self) -> Answer:
         """Looked at anew every other second at most, as anybody may ask."""
-        at, known = self._ready
-        if not known.body or time.monotonic() - at > READY_SECONDS:
-            known = readiness(self._bank)
-            self._ready = (time.monotonic(), known)
-        return known
+        found = readiness(self._bank)
+        self._ready = (time.monotonic() + READY_SECONDS, found)
+        return found
 
 
 def readiness(bank: Bank) -> Answer:

@@ -34,18 +34,18 @@ def serve(
     authenticate: bool,
     announce: Callable[[str, bool], None],
 ) -> None:
-    """Serve until SIGTERM or SIGINT; a second one ends at once.
+    """Serve until SIGTERM or SIGINT, and close the bank; a second one ends at once.
 
     ``announce`` hears the address, and whether a token is needed, once it can be called.
     """
     _check_access(bank, host, authenticate)
     listener = _bound(host, port)
-    name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{listener.getsockname()[1]}"
+    doorstep = Doorstep.of(host, bank.settings.server)
+    address = f"http://{doorstep.shown}:{listener.getsockname()[1]}"
     application = Application(
         bank,
         tools=tools,
-        doorstep=Doorstep.of(host, bank.settings.server),
+        doorstep=doorstep,
         authenticate=authenticate,
         address=address,
     )
@@ -66,9 +66,11 @@ def serve(
     )
     locked = authenticate and Tokens(bank).exist
     try:
-        _Server(config, lambda: announce(address, locked)).run(sockets=[listener])
+        _Server(config, lambda: announce(address, locked), application.stop).run(sockets=[listener])
     finally:
         application.close()
+        # Whoever stops a server waits for it; the next one embeds what is left.
+        bank.close(embed=False)
 
 
 def _check_access(bank: Bank, host: str, authenticate: bool) -> None:
@@ -112,9 +114,12 @@ def _bound(host: str, port: int) -> socket.socket:
 class _Server(uvicorn.Server):
     """Ends with exit code 0 after a signal, and at once after a second one."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, started: Callable[[], None], stopping: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._tell = started
+        self._stop = stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -125,6 +130,7 @@ class _Server(uvicorn.Server):
             # What was acknowledged is on disk; whatever still runs is as if killed.
             os._exit(128 + sig)
         self.should_exit = True
+        self._stop()
 
 
 def _patient(seconds: float) -> type[asyncio.Protocol]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, TypeVar, get_type_hints
 
 from reasonbank.access import Caller, Right
-from reasonbank.bank import Bank
+from reasonbank.bank import Bank, Progress
 from reasonbank.errors import ConfirmationNeeded, NotFound
 from reasonbank.ledger.port import Filter
 from reasonbank.model import JSON, Memory, Trace, Workspace, moment, to_micros
@@ -31,6 +31,8 @@ class Visit:
     caller: Caller
     workspace: str | None
     tokens: Tokens
+    progress: Progress
+    """Raises when the server is about to stop, which ends what can be resumed."""
 
     @property
     def bank(self) -> Bank:
@@ -371,13 +373,13 @@ def maintain(visit: Visit, given: shapes.Nothing) -> object:
 @_route("POST", "/embed", ADMIN, alone=True, answers=shapes.Embedded)
 def embed_new(visit: Visit, given: shapes.Nothing) -> object:
     """Embed now what was just recorded or imported, rather than in the background."""
-    return {"embedded": visit.whole.embed_new()}
+    return {"embedded": visit.whole.embed_new(visit.progress)}
 
 
 @_route("POST", "/reindex", ADMIN, alone=True, answers=shapes.Reindexed)
 def reindex(visit: Visit, given: shapes.Nothing) -> object:
     """Give every memory a vector of the active model; it goes on if the caller hangs up."""
-    return visit.whole.reindex()
+    return visit.whole.reindex(visit.progress)
 
 
 @_route("POST", "/rebuild", ADMIN, alone=True, answers=shapes.Rebuilt)
@@ -399,7 +401,7 @@ def export(visit: Visit, file: IO[str], given: shapes.Portion) -> None:
 def import_(visit: Visit, file: IO[str]) -> object:
     """Read what an export wrote, or memories as JSON lines: all of it or nothing."""
     visit.caller.must_reach_all()
-    return visit.bank.import_(file)
+    return visit.bank.import_(file, visit.progress)
 
 
 # Tokens
