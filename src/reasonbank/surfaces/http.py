@@ -44,7 +44,7 @@ from reasonbank.surfaces.door import (
     Vanished,
     pieces,
 )
-from reasonbank.surfaces.mcp import Call, make_server
+from reasonbank.surfaces.mcp import CALLER, make_server
 from reasonbank.surfaces.openapi import document
 from reasonbank.surfaces.page import POLICY, page
 from reasonbank.surfaces.routes import Route, Visit
@@ -54,7 +54,6 @@ T = TypeVar("T")
 Raw = Mapping[bytes, bytes]
 
 API = "/api/v1"
-CALLER = "reasonbank.caller"
 JSON_TYPE = b"application/json"
 GUARD = [
     (b"x-content-type-options", b"nosniff"),
@@ -120,7 +119,7 @@ class Application:
             "/": self._page,
         }
         self._stopping = False
-        server = make_server(bank.seen_by(surface="mcp"), tools=tools, caller=_let_in)
+        server = make_server(bank, tools=tools)
         # Stateless: a call says all there is to say, so that clients survive a restart.
         self._mcp = server.streamable_http_app(
             streamable_http_path="/mcp",
@@ -554,13 +553,6 @@ def _unexpected(scope: Scope, error: Exception) -> Answer:
         "work; if this one fails again, run `reasonbank doctor`"
     )
     return Answer(body=to_json({"error": "Unexpected", "message": message}), status=500)
-
-
-def _let_in(call: Call) -> Caller:
-    """Whom the door let in."""
-    request: Any = call.request_context.request
-    caller: Caller = request.scope[CALLER]
-    return caller
 
 
 def _transport_security(doorstep: Doorstep) -> TransportSecuritySettings:
