@@ -23,11 +23,7 @@ $(MODELS): $(STAMP)
 		&& touch $(MODELS)
 
 run: install
-	$(BIN)/reasonbank doctor
-	@echo
-	@echo "Connect Claude Code:  claude mcp add reasonbank -- $(CURDIR)/$(BIN)/reasonbank mcp"
-	@echo "Other agents:         docs/how-to/connect-an-agent.md"
-	@echo "In the terminal:      $(BIN)/reasonbank --help"
+	$(BIN)/reasonbank serve
 
 demo: install
 	$(BIN)/reasonbank demo

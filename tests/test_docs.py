@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "docs" / "how-to" / "run-a-server.md",
+]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -67,7 +71,7 @@ def test_the_links_on_a_page_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("name", ["cli.md", "mcp.md", "settings.md"])
+@pytest.mark.parametrize("name", ["cli.md", "http.md", "mcp.md", "settings.md"])
 def test_the_reference_is_what_the_program_says(name):
     from tools.reference import FOLDER, pages
 

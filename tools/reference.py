@@ -23,7 +23,7 @@ NOTE = "<!-- written by `python -m tools.reference` -->\n"
 
 
 def pages() -> dict[str, str]:
-    return {"cli.md": cli(), "mcp.md": mcp(), "settings.md": settings()}
+    return {"cli.md": cli(), "http.md": http(), "mcp.md": mcp(), "settings.md": settings()}
 
 
 def cli() -> str:
@@ -124,6 +124,62 @@ def settings() -> str:
             shown += f" (of {', '.join(filter(None, CHOICES[name]))})"
         lines.append(f"| `{name}` | `{variable}` | {shown} |")
     return "\n".join(lines) + "\n"
+
+
+def http() -> str:
+    from reasonbank.surfaces.openapi import API
+    from reasonbank.surfaces.routes import ROUTES
+
+    lines = [
+        NOTE,
+        "# The JSON API",
+        "",
+        f"All addresses begin with `{API}`. `/openapi.json` of a running server has all fields and",
+        "answers. A GET or DELETE takes its fields in the query, the others a JSON object; a",
+        "field with an asterisk is needed. How to run a server, and what tokens are, is told in",
+        "[Run a server](../how-to/run-a-server.md).",
+        "",
+        "| call | needs | what it does | fields |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| `{r.method} {r.path}` | {r.right} | {r.summary} | {_fields(r)} |" for r in ROUTES]
+    lines += [
+        "",
+        "## Errors",
+        "",
+        'An error is `{"error": …, "message": …, "field": …}`; the command says the same with',
+        "`--json`. `field` is there when one value was wrong.",
+        "",
+        "| status | error |",
+        "|---|---|",
+    ]
+    for status, names in sorted(_statuses().items()):
+        lines.append(f"| {status} | {', '.join(f'`{name}`' for name in sorted(names))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _fields(route: Any) -> str:
+    from pydantic import TypeAdapter
+
+    if route.takes is None:
+        return "lines of JSON" if route.name == "import" else ""
+    schema = TypeAdapter(route.takes).json_schema()
+    needed = schema.get("required", ())
+    names = [f"`{name}`{'*' if name in needed else ''}" for name in schema.get("properties", ())]
+    return ", ".join(sorted(names, key=lambda name: not name.endswith("*")))
+
+
+def _statuses() -> dict[int, set[str]]:
+    # The surface adds errors of its own to the tree.
+    import reasonbank.surfaces.http  # noqa: F401
+
+    found: dict[int, set[str]] = {}
+    kinds: list[type[errors.ReasonBankError]] = [errors.ReasonBankError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        found.setdefault(kind.status, set()).add(kind.__name__)
+    found[500] = {"Unexpected"}
+    return found
 
 
 def _flat(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:

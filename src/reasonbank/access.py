@@ -87,3 +87,8 @@ def _named(bank: Bank, workspace: str, *, among: tuple[str, ...] | None) -> tupl
         f"{workspace[:80]!r} is not an absolute path, nor the id or name of a workspace; give "
         "the project's full path, or leave it out",
     )
+
+
+def workspace_id(bank: Bank, workspace: str) -> str:
+    """The id of a workspace given by its full path, its id or its name."""
+    return _named(bank, workspace, among=None)[0]

@@ -264,7 +264,8 @@ class Bank:
     ) -> None:
         self.close()
 
-    def close(self) -> None:
+    def close(self, *, embed: bool = True) -> None:
+        """``embed=False`` leaves what has no vector yet to the next opener, and so is quick."""
         core = self.core
         with core.lock:
             if core.closed:
@@ -272,12 +273,17 @@ class Bank:
             core.closed = True
         with contextlib.suppress(ReasonBankError):
             self.core.flush()
-        core.indexing.close()
+        core.indexing.close(embed=embed)
         core.ledger.close()
 
     @property
     def settings(self) -> Settings:
         return self.core.settings
+
+    @property
+    def author(self) -> str:
+        """Who signs what is written through this bank."""
+        return self._author
 
     # Writing
 

@@ -211,13 +211,14 @@ class Indexing:
         self.follow()
         self.index.erase(np.array(sorted(nums), np.int64))
 
-    def close(self) -> None:
+    def close(self, *, embed: bool = True) -> None:
         self._closing.set()
         self._news.set()
         if self._keeper is not None:
             self._keeper.join()
             try:
-                self.embed_all(any_model=False)
+                if embed:
+                    self.embed_all(any_model=False)
             except (EmbeddingError, StorageError):
                 pass  # The text is safe; the next opener embeds it.
         self.index.close()

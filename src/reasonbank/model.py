@@ -182,7 +182,7 @@ class Memory:
         result["source_span"] = list(self.source_span) if self.source_span else None
         result["error_context"] = self.error_context.to_json() if self.error_context else None
         for name in ("created_at", "last_used"):
-            result[name] = moment.isoformat() if (moment := result[name]) else None
+            result[name] = at.isoformat() if (at := result[name]) else None
         for name in ("outcome", "scope", "source", "state"):
             result[name] = str(result[name])
         return result
@@ -203,7 +203,7 @@ class Memory:
                 data[name] = _strings(data[name], name)
         for name in ("created_at", "last_used"):
             if data.get(name) is not None:
-                data[name] = _moment(data[name], name)
+                data[name] = moment(data[name], name)
         if data.get("error_context") is not None:
             data["error_context"] = _error_context(data["error_context"])
         if data.get("source_span") is not None:
@@ -335,14 +335,15 @@ def _strings(value: object, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _moment(value: object, name: str) -> datetime:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC)
+def moment(value: object, name: str) -> datetime:
+    """A time in UTC, from one or from its ISO 8601 form."""
     try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
+        if isinstance(value, datetime):
+            return value.astimezone(UTC)
+        found = datetime.fromisoformat(str(value))
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise InvalidInput(name, f"{str(value)[:80]!r} is not an ISO 8601 time") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def _span(value: object) -> tuple[int, int]:
@@ -511,7 +512,7 @@ def _step(value: Any) -> Step:
     if not isinstance(data.get("iteration"), int) or not isinstance(data.get("action"), str):
         raise InvalidInput("trajectory", "each step needs an iteration and an action")
     if data.get("at") is not None:
-        data["at"] = _moment(data["at"], "at")
+        data["at"] = moment(data["at"], "at")
     return Step(**data)
 
 
@@ -564,7 +565,7 @@ class Trace:
         for name in ("memories_used", "memories_learned"):
             data[name] = _strings(data.get(name) or (), name)
         if data.get("created_at") is not None:
-            data["created_at"] = _moment(data["created_at"], "created_at")
+            data["created_at"] = moment(data["created_at"], "created_at")
         if data.get("outcome") is not None:
             data["outcome"] = choice(Outcome, data["outcome"], "outcome")
         return cls(**data)

@@ -144,6 +144,26 @@ class Passive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """What `reasonbank serve` takes from the network."""
+
+    hosts: str = ""
+    """Names besides its own that it answers to, separated by commas (the `Host` header)."""
+    origins: str = ""
+    """Web pages of other sites that may call it, e.g. `https://example.org`, comma-separated."""
+    body_bytes: int = 8_000_000
+    import_bytes: int = 256_000_000
+    rate: float = 1000.0
+    """Requests a second for each caller; as many may come at once."""
+    concurrency: int = 64
+    """Requests that are worked on or wait for a thread; one more is turned away."""
+    connections: int = 512
+    threads: int = 8
+    patience: float = 10.0
+    """Seconds that a client gets to send its request, and ten times that for an import."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     url: str = ""
     org: str = ORG
@@ -161,6 +181,7 @@ class Settings:
     log: Log = field(default_factory=Log)
     telemetry: Telemetry = field(default_factory=Telemetry)
     passive: Passive = field(default_factory=Passive)
+    server: Server = field(default_factory=Server)
     limits: Limits = field(default_factory=Limits)
 
 
@@ -189,6 +210,9 @@ LEAST = {
     "llm.temperature": -1, "llm.max_tokens": 16, "llm.input_tokens": 0,
     "llm.timeout_seconds": 0.1, "llm.deadline_seconds": 0.1, "llm.concurrency": 1,
     "llm.rate_per_minute": 0, "llm.cache_size": 1, "llm.cache_seconds": 0, "llm.budget_tokens": 0,
+    "server.body_bytes": 1000, "server.import_bytes": 1000, "server.rate": 0.1,
+    "server.concurrency": 1, "server.connections": 1, "server.threads": 1,
+    "server.patience": 0.1,
 }  # fmt: skip
 
 

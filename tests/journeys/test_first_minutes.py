@@ -71,12 +71,14 @@ def test_record_search_rate_report_look_back_undo_and_take_it_home(run):
     assert "Freeze time in tests" in shown
     assert "1 of 1 found" in shown
 
+    before = json.loads(run("show", ids[0], "--json"))["confidence"]
     rated = json.loads(run("feedback", ids[0], "--helpful", "--json"))
-    assert 0.8 < rated["old_confidence"] < rated["new_confidence"]  # It had been found, too.
+    assert 0.8 < before < rated["confidence"]  # It had been found, too.
     credited = json.loads(run("outcome", "--succeeded", "--session", "s1", "--json"))
     assert credited == {"credited": 1}
+    before = json.loads(run("show", ids[1], "--json"))["confidence"]
     failed = json.loads(run("outcome", ids[1], "--failed", "--json"))
-    assert failed["new_confidence"] < failed["old_confidence"]
+    assert failed["confidence"] < before
 
     run("update", ids[1], "--title", "Freeze the clock in tests")
     assert "revised" in run("history", ids[1])

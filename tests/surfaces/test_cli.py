@@ -65,10 +65,9 @@ def shell(tmp_path, monkeypatch):
 
 
 @requirement("CLI-1")
-def test_record_answers_with_id_message_and_initial_confidence(shell):
+def test_record_answers_with_the_memory_as_it_was_stored(shell):
     answer = shell.json("record", *LESSON)
-    assert set(answer) == {"id", "message", "initial_confidence"}
-    assert answer["initial_confidence"] == 0.8
+    assert (answer["confidence"], answer["revision"], answer["state"]) == (0.8, 1, "active")
     assert shell.json("show", answer["id"])["title"] == "Retry uploads"
 
 
@@ -134,12 +133,12 @@ def test_search_takes_every_flag(shell):
 @requirement("CLI-1")
 def test_feedback_and_outcome_answer_with_the_new_confidence(shell):
     id = shell.record()
-    after = shell.json("feedback", id, "--helpful", "--comment", "saved my day")["new_confidence"]
+    after = shell.json("feedback", id, "--helpful", "--comment", "saved my day")["confidence"]
     assert after > 0.8
-    assert shell.json("feedback", id, "--unhelpful")["new_confidence"] < after
-    once = shell.json("outcome", id, "--succeeded", "--session", "s")["new_confidence"]
-    assert shell.json("outcome", id, "--succeeded", "--session", "s")["new_confidence"] == once
-    assert shell.json("outcome", id, "--failed")["new_confidence"] < once
+    assert shell.json("feedback", id, "--unhelpful")["confidence"] < after
+    once = shell.json("outcome", id, "--succeeded", "--session", "s")["confidence"]
+    assert shell.json("outcome", id, "--succeeded", "--session", "s")["confidence"] == once
+    assert shell.json("outcome", id, "--failed")["confidence"] < once
     assert shell.json("show", id)["evidence"][-1]["comment"] == "saved my day"
 
 
@@ -179,7 +178,7 @@ def test_links_genealogy_recommend_list_stats_and_maintain(shell):
     assert shell.json("genealogy", parent)["descendants"] == [child]
     assert shell.json("recommend", "retry uploads")["strategy"]["id"] in (parent, child)
     assert [m["id"] for m in shell.json("list", "--limit", "1")] == [child]
-    assert shell.json("stability", child, "--kept")["new_confidence"] > 0.8
+    assert shell.json("stability", child, "--kept")["confidence"] > 0.8
     assert shell.json("stats")["memories"] == 2
     assert shell.json("stats", "--all")["workspaces"] == 1
     assert shell.json("maintain", "--rebuild")["pruned"] == []
@@ -245,6 +244,7 @@ def test_the_workspace_is_this_directory_or_the_one_that_is_named(shell, tmp_pat
 
 ELSEWHERE = {
     "close": "any", "open": "any", "settings": "doctor", "within": "any", "seen_by": "any",
+    "author": "any",
     "embed_new": "import",
     "credit": "outcome", "evidence": "show", "links": "show", "unlink": "link", "get": "show",
     "rebuild": "maintain", "statistics": "stats", "memories": "list", "import_": "import",

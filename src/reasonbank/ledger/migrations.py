@@ -24,7 +24,27 @@ def meters(db: apsw.Connection) -> None:
     db.execute(_METERS)
 
 
-STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs, meters]
+def tokens(db: apsw.Connection) -> None:
+    db.execute(_TOKENS)
+
+
+STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs, meters, tokens]
+
+# No part of the log: a token opens one server, and is worth nothing to another bank.
+_TOKENS = """
+create table tokens (
+    id text primary key,
+    name text not null,
+    scope text not null,
+    workspaces text,
+    digest blob not null,
+    created_at integer not null,
+    created_by text not null,
+    expires_at integer,
+    last_used integer,
+    revoked_at integer
+) without rowid;
+"""
 
 _FIRST = """
 create table meta (key text primary key, value text not null) without rowid;

@@ -177,6 +177,25 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What is kept of a bearer token; times are microseconds since 1970.
+
+    ``workspaces`` are ids; None reaches all.
+    """
+
+    id: str
+    name: str
+    scope: str
+    workspaces: tuple[str, ...] | None
+    digest: bytes
+    created_at: int
+    created_by: str
+    expires_at: int | None = None
+    last_used: int | None = None
+    revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """What ranking needs to know of many rows, as columns."""
 
@@ -321,6 +340,11 @@ class Reading(Protocol):
     def vector_position(self) -> int:
         """The highest sequence number of any change to any vector."""
 
+    def token(self, id: str) -> Token | None: ...
+    def tokens(self) -> list[Token]:
+        """All that were ever made, oldest first: revoked and expired ones stay."""
+
+    def has_tokens(self) -> bool: ...
     def statistics(self, view: View | None) -> JSON: ...
     def meters(self) -> list[tuple[str, int, int]]:
         """What all processes counted, as ``Meters`` takes it, and when that began."""
@@ -350,6 +374,9 @@ class Writing(Reading, Protocol):
         """Vectors of (row, revision); one whose memory has changed since is dropped."""
 
     def drop_vectors(self, except_model: str) -> int: ...
+    def put_token(self, token: Token) -> None:
+        """Store a token, or what has become of it."""
+
     def roll_up(self, before: int, limit: int) -> int: ...
     def add_meters(self, cells: Iterable[tuple[str, int, int]]) -> None: ...
     def reset_meters(self) -> None: ...

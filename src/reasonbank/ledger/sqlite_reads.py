@@ -14,7 +14,7 @@ import apsw
 from reasonbank.belief import Tally
 from reasonbank.errors import StorageError
 from reasonbank.events import CHANGES, Event, What
-from reasonbank.ledger.port import STANDING, Candidates, Filter, Row, Wanted
+from reasonbank.ledger.port import STANDING, Candidates, Filter, Row, Token, Wanted
 from reasonbank.ledger.sqlite_jobs import SQLiteQueue
 from reasonbank.ledger.sqlite_rows import Rows
 from reasonbank.model import (
@@ -46,6 +46,9 @@ _ROW = (
 )
 # From this many rows on it is worth knowing which words are rare.
 MANY = 2_000
+_OF_TOKENS = (
+    "id, name, scope, workspaces, digest, created_at, created_by, expires_at, last_used, revoked_at"
+)
 _EVENT = "id, what, subject, workspace, at, origin, author, surface, payload"
 
 
@@ -448,6 +451,19 @@ class Reader(Rows):
             for id, path, name, team, org, count in found
         ]
 
+    def token(self, id: str) -> Token | None:
+        row = self._one(f"select {_OF_TOKENS} from tokens where id = ?", (id,))
+        return _token(row) if row else None
+
+    def tokens(self) -> list[Token]:
+        return [
+            _token(row)
+            for row in self._all(f"select {_OF_TOKENS} from tokens order by created_at, id")
+        ]
+
+    def has_tokens(self) -> bool:
+        return self._one("select 1 from tokens limit 1") is not None
+
     def unembedded(self, model: str, *, any_model: bool, limit: int) -> list[tuple[int, Memory]]:
         """Memories to embed: those with no vector, or also those with another model's."""
         missing = "embedded is null"
@@ -616,3 +632,19 @@ def _numbers(nums: Iterable[int]) -> str:
 @cache
 def _texts(values: frozenset[What]) -> str:
     return "(" + ",".join(f"'{value}'" for value in sorted(values)) + ")"
+
+
+def _token(row: tuple[Any, ...]) -> Token:
+    id, name, scope, workspaces, digest, created_at, created_by, expires_at, used, revoked = row
+    return Token(
+        id=id,
+        name=name,
+        scope=scope,
+        workspaces=None if workspaces is None else tuple(json.loads(workspaces)),
+        digest=digest,
+        created_at=created_at,
+        created_by=created_by,
+        expires_at=expires_at,
+        last_used=used,
+        revoked_at=revoked,
+    )

@@ -22,8 +22,8 @@ from reasonbank.events import (
     memory_of,
     revisions,
 )
-from reasonbank.ledger.port import SINCE, STANDING
-from reasonbank.ledger.sqlite_reads import _EVENT, Reader, _event, realm_word
+from reasonbank.ledger.port import SINCE, STANDING, Token
+from reasonbank.ledger.sqlite_reads import _EVENT, _OF_TOKENS, Reader, _event, realm_word
 from reasonbank.model import ErrorContext, Memory, Outcome, View, to_micros
 
 # Realms are not among them: readers everywhere remember the numbers.
@@ -598,6 +598,14 @@ class Writer(Reader):
     def note(self, event: Event) -> None:
         """Without a payload it is read by the audit alone: not replayed, not exported."""
         self._insert(event, "")
+
+    def put_token(self, token: Token) -> None:
+        places = None if token.workspaces is None else json.dumps(token.workspaces)
+        self._db.execute(
+            f"insert or replace into tokens ({_OF_TOKENS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (token.id, token.name, token.scope, places, token.digest, token.created_at,
+             token.created_by, token.expires_at, token.last_used, token.revoked_at),
+        )  # fmt: skip
 
     def rebuild(self) -> None:
         """Throw every table away and make it anew from the log (vectors are embedded anew)."""

@@ -130,8 +130,7 @@ def trace_store(shell: Shell, file: str) -> None:
 
     with reading(file) as source, shell.bank() as bank:
         stored = bank.store_trace(Trace.from_json(source.read()))
-    shell.show({"id": stored.id, "message": "Trace stored"},
-               lambda: click.echo(f"Stored trace {stored.id}"))  # fmt: skip
+    shell.show(stored, lambda: click.echo(f"Stored trace {stored.id}"))
 
 
 @command("list", group=trace)

@@ -55,12 +55,7 @@ def record(
     )
     with shell.bank() as bank:
         stored = bank.record(memory)
-    result = {
-        "id": stored.id,
-        "message": "Memory recorded",
-        "initial_confidence": stored.confidence,
-    }
-    shell.show(result, lambda: click.echo(f"Recorded {stored.id} (confidence {stored.confidence})"))
+    shell.show(stored, lambda: click.echo(f"Recorded {stored.id} (confidence {stored.confidence})"))
 
 
 def filters(function: Command) -> Command:
@@ -257,10 +252,12 @@ def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> No
     """Report how an observation moved a memory's confidence."""
     with shell.bank() as bank:
         before = bank.get(id).confidence
-        after = change(bank).confidence
-    value = {"id": id, "message": f"{what} recorded", "old_confidence": before,
-             "new_confidence": after}  # fmt: skip
-    shell.show(value, lambda: click.echo(f"{what} recorded: confidence {before:.3f} → {after:.3f}"))
+        memory = change(bank)
+
+    def draw() -> None:
+        click.echo(f"{what} recorded: confidence {before:.3f} → {memory.confidence:.3f}")
+
+    shell.show(memory, draw)
 
 
 def needed(value: bool | None, name: str) -> bool:
@@ -339,11 +336,10 @@ def link(shell: Shell, source: str, target: str, kind: str, strength: float, rem
     with shell.bank() as bank:
         if remove:
             bank.unlink(source, target, type=kind)
+            value: Any = {"source": source, "target": target, "type": kind, "message": "Removed"}
         else:
-            bank.link(source, target, type=kind, strength=strength)
+            value = bank.link(source, target, type=kind, strength=strength)
     verb = "Removed" if remove else "Linked"
-    value = {"source": source, "target": target, "type": kind, "strength": strength,
-             "message": verb}  # fmt: skip
     shell.show(value, lambda: click.echo(f"{verb}: {source} {kind} {target}"))
 
 

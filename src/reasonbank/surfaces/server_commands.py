@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+
 import click
 
 from reasonbank.surfaces.shell import Shell, command
@@ -16,6 +19,43 @@ def mcp(shell: Shell, tools: str) -> None:
     A call's workspace is its own parameter, else --workspace, else the client's root, else
     this directory.
     """
+    _start()
+    with shell.bank(surface="mcp") as bank:
+        from reasonbank.surfaces.mcp import run_stdio
+
+        run_stdio(bank, tools=tools, roots=shell.workspace is None)
+
+
+@command()
+@click.option("--host", default="127.0.0.1", show_default=True,
+              help="The address to listen on; others than loopback need a token.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True,
+              help="0 takes any that is free.")  # fmt: skip
+@click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
+              help="Of MCP; core: only search, record and outcome.")  # fmt: skip
+@click.option("--no-auth", is_flag=True, help="Ask for no token, though there are some.")
+def serve(shell: Shell, host: str, port: int, tools: str, no_auth: bool) -> None:
+    """Serve agents and programs over HTTP.
+
+    MCP is at /mcp, a JSON API at /api/v1, its OpenAPI document at /openapi.json, a page that
+    says how to connect at /. A call's workspace is its own, else --workspace or this directory.
+    """
+    _start()
+    with shell.bank(surface="http") as bank:
+        from reasonbank.surfaces.listening import serve as listen
+
+        listen(
+            bank,
+            host=host,
+            port=port,
+            tools=tools,
+            authenticate=not no_auth,
+            announce=lambda address, locked: announce(shell, address, locked),
+        )
+
+
+def _start() -> None:
+    """What every server does first; one whose settings need a key does not start without."""
     from reasonbank.opening import check_model
     from reasonbank.settings import load
     from reasonbank.surfaces import logs
@@ -23,7 +63,18 @@ def mcp(shell: Shell, tools: str) -> None:
     settings = load()
     logs.set_up(settings)
     check_model(settings)
-    with shell.bank(surface="mcp") as bank:
-        from reasonbank.surfaces.mcp import run_stdio
 
-        run_stdio(bank, tools=tools, roots=shell.workspace is None)
+
+def announce(shell: Shell, address: str, locked: bool) -> None:
+    if shell.json:
+        told = {"address": address, "mcp": f"{address}/mcp", "token_needed": locked}
+        click.echo(json.dumps(told))
+        sys.stdout.flush()
+        return
+    from reasonbank.surfaces.connecting import snippets
+
+    click.secho(f"ReasonBank serves at {address}", bold=True, err=True)
+    for snippet in snippets(address, locked=locked):
+        click.secho(f"\n{snippet.agent} ({snippet.where}):", bold=True, err=True)
+        click.echo(snippet.text, err=True)
+    click.echo("\nControl-C ends it.", err=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Required
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, with_config
 
 # pydantic refuses `typing.TypedDict` before Python 3.12.
 from typing_extensions import TypedDict
@@ -189,7 +189,7 @@ class History(TypedDict):
     revisions: list[StoredRevision]
 
 
-class Advice(TypedDict):
+class Recommendation(TypedDict):
     keywords: list[str]
     domain: str | None
     strategy: StoredMemory | None
@@ -199,6 +199,9 @@ class Advice(TypedDict):
     warnings: list[StoredMemory]
     embedder: str
     degraded: bool
+
+
+class Advice(Recommendation):
     prompt: str
 
 
@@ -341,4 +344,434 @@ class Places(TypedDict):
     workspace: str | None
     workspaces: list[Place]
     memories_removed: int | None
+    message: str
+
+
+# What the JSON API takes: what is left out has the library's default. Unknown fields are
+# refused, and no value is taken for one of another type.
+
+closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
+Share = Annotated[float, Field(ge=0, le=1)]
+ScopeName = Literal["project", "team", "org"]
+OutcomeName = Literal["success", "failure", "mixed"]
+LinkName = Literal["similar", "contradicts", "causes", "analogy", "co_used"]
+Moment = Annotated[
+    str,
+    Field(
+        max_length=64,
+        description="An ISO 8601 time; without an offset, in UTC.",
+        json_schema_extra={"format": "date-time"},
+    ),
+]
+Session = Annotated[
+    str,
+    Field(min_length=1, max_length=LIMITS.label, description="The task; one report each counts."),
+]
+Uuid = Annotated[str, Field(min_length=32, max_length=64, description="A UUID.")]
+ErrorText = Annotated[str, Field(min_length=1, max_length=LIMITS.error_text)]
+
+
+@closed
+class GivenError(TypedDict, total=False):
+    """What went wrong, how to recognise it and what to do instead."""
+
+    error_type: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.error_type)]]
+    failure_pattern: Required[ErrorText]
+    corrective_guidance: Required[ErrorText]
+    error_message: ErrorText | None
+    stack_trace: Annotated[str, Field(min_length=1, max_length=LIMITS.stack_trace)] | None
+    task_domain: ErrorText | None
+
+
+_Tags = Annotated[list[Annotated[Tag, Field(min_length=1)]], Field(max_length=LIMITS.tags)]
+_Label = Annotated[Label, Field(min_length=1)]
+
+
+@closed
+class Lesson(TypedDict, total=False):
+    title: Required[Annotated[Title, Field(min_length=1)]]
+    description: Required[Annotated[Description, Field(min_length=1)]]
+    content: Required[Annotated[Content, Field(min_length=1)]]
+    outcome: Required[OutcomeName]
+    id: Annotated[Uuid, Field(description="Yours to choose, so that a retry cannot store twice.")]
+    error_context: GivenError | None
+    parents: Annotated[list[Uuid], Field(max_length=LIMITS.parents)]
+    tags: _Tags
+    difficulty: _Label | None
+    domain: _Label | None
+    task_type: _Label | None
+    agent: _Label | None
+    scope: ScopeName
+    source: Literal["explicit", "distilled", "passive", "solved"]
+    source_session: _Label | None
+
+
+@closed
+class Correction(TypedDict, total=False):
+    title: Annotated[Title, Field(min_length=1)]
+    description: Annotated[Description, Field(min_length=1)]
+    content: Annotated[Content, Field(min_length=1)]
+    outcome: OutcomeName
+    error_context: GivenError | None
+    tags: _Tags
+    difficulty: _Label | None
+    domain: _Label | None
+    task_type: _Label | None
+    agent: _Label | None
+
+
+@closed
+class Sieve(TypedDict, total=False):
+    """Which memories are meant. All ``tags`` must be there."""
+
+    scopes: Annotated[list[ScopeName], Field(max_length=3)]
+    states: Annotated[list[Literal["active", "archived"]], Field(max_length=2)]
+    outcomes: Annotated[list[OutcomeName], Field(max_length=3)]
+    sources: Annotated[
+        list[
+            Literal[
+                "explicit", "distilled", "passive", "consolidated", "solved", "imported", "peer"
+            ]
+        ],
+        Field(max_length=7),
+    ]
+    tags: _Tags
+    domain: _Label
+    agent: _Label
+    task_type: _Label
+    error_type: Annotated[str, Field(min_length=1, max_length=LIMITS.error_type)]
+    warnings_only: bool
+    created_after: Moment
+    created_before: Moment
+
+
+@closed
+class Listing(Sieve, total=False):
+    limit: Annotated[
+        int,
+        Field(ge=1, le=1000, description="50 if left out; for the next page use created_before."),
+    ]
+
+
+@closed
+class Question(Sieve, total=False):
+    query: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.query)]]
+    limit: Annotated[int, Field(ge=1, le=LIMITS.results)]
+    min_confidence: Share
+    max_tokens: Annotated[int, Field(ge=1, le=10_000_000)]
+    session: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=LIMITS.label,
+            description="The task at hand, so that its outcome can be credited to what was found.",
+        ),
+    ]
+    explain: bool
+    follow_links: bool
+
+
+@closed
+class Task(TypedDict):
+    task: Annotated[str, Field(min_length=1, max_length=LIMITS.query)]
+
+
+@closed
+class Rating(TypedDict, total=False):
+    helpful: Required[bool]
+    comment: Annotated[str, Field(max_length=LIMITS.comment)] | None
+    session: Session | None
+
+
+@closed
+class TaskOutcome(TypedDict, total=False):
+    succeeded: Required[bool]
+    session: Session | None
+
+
+@closed
+class SessionOutcome(TypedDict):
+    succeeded: bool
+
+
+@closed
+class CodeStability(TypedDict, total=False):
+    kept: Required[bool]
+    session: Session | None
+
+
+@closed
+class Nothing(TypedDict):
+    """No field is needed: an empty body will do."""
+
+
+@closed
+class Reason(TypedDict, total=False):
+    reason: Annotated[str, Field(min_length=1, max_length=LIMITS.comment)]
+
+
+@closed
+class Target(TypedDict, total=False):
+    to: Annotated[int, Field(ge=1, description="The revision to return to; else the last change.")]
+
+
+@closed
+class Confirmed(TypedDict, total=False):
+    confirm: Annotated[bool, Field(description="Must be true: this cannot be undone.")]
+
+
+@closed
+class Unlinking(TypedDict):
+    source: Uuid
+    target: Uuid
+    type: LinkName
+
+
+@closed
+class Linking(Unlinking, total=False):
+    strength: Share
+
+
+@closed
+class GivenStep(TypedDict, total=False):
+    iteration: Required[Annotated[int, Field(ge=0, le=1_000_000_000)]]
+    action: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.content)]]
+    content: str | None
+    score: Share | None
+    feedback: str | None
+    at: Moment | None
+
+
+@closed
+class GivenTrace(TypedDict, total=False):
+    task: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.content)]]
+    outcome: OutcomeName | None
+    id: Uuid
+    trajectory: Annotated[list[GivenStep], Field(max_length=LIMITS.steps)]
+    final_score: Share | None
+    memories_used: list[Uuid]
+    memories_learned: list[Uuid]
+    metadata: dict[str, Any]
+    parent: Uuid | None
+    created_at: Moment | None
+
+
+@closed
+class Newest(TypedDict, total=False):
+    limit: Annotated[int, Field(ge=1, le=1000)]
+
+
+@closed
+class Waiting(TypedDict, total=False):
+    state: Literal["waiting", "running", "done", "dead"]
+    limit: Annotated[int, Field(ge=1, le=1000)]
+
+
+@closed
+class Age(TypedDict):
+    older_than_days: Annotated[int, Field(ge=0, le=100_000)]
+
+
+@closed
+class Name(TypedDict):
+    name: Annotated[str, Field(min_length=1, max_length=LIMITS.label)]
+
+
+@closed
+class Path(TypedDict):
+    path: Annotated[str, Field(min_length=1, max_length=4096, description="An absolute path.")]
+
+
+@closed
+class Extent(TypedDict, total=False):
+    everywhere: Annotated[bool, Field(description="All workspaces; needs admin.")]
+
+
+@closed
+class Portion(TypedDict, total=False):
+    format: Literal["jsonl", "markdown"]
+    only_here: Annotated[bool, Field(description="One workspace; all of them needs admin.")]
+
+
+@closed
+class GivenToken(TypedDict, total=False):
+    scope: Required[Literal["read", "write", "admin"]]
+    name: Annotated[str, Field(min_length=1, max_length=LIMITS.label)]
+    workspaces: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=4096)]],
+        Field(min_length=1, max_length=100, description="Full paths, ids or names."),
+    ]
+    expires_days: Annotated[int, Field(ge=1, le=36_500)]
+
+
+# What the JSON API answers beyond the above: what the library's `to_json` says.
+
+
+class Problem(TypedDict, total=False):
+    error: Required[str]
+    message: Required[str]
+    field: str
+
+
+class RankedMemory(StoredMemory, total=False):
+    relevance: Required[float]
+    score: Required[float]
+    warning: Required[bool]
+    via: str
+    parts: dict[str, float]
+
+
+class Dropped(TypedDict):
+    id: str
+    reason: str
+
+
+class Answer(ReplyFacts, total=False):
+    memories: Required[list[RankedMemory]]
+    dropped: list[Dropped]
+
+
+class StoredEvidence(TypedDict):
+    memory_id: str
+    kind: str
+    positive: bool
+    at: str
+    session: str | None
+    rater: str | None
+    comment: str | None
+
+
+class StoredLink(TypedDict):
+    source: str
+    target: str
+    type: str
+    strength: float
+
+
+class Unlinked(TypedDict):
+    source: str
+    target: str
+    type: str
+    message: str
+
+
+class StoredStep(TypedDict, total=False):
+    iteration: Required[int]
+    action: Required[str]
+    content: str
+    score: float
+    feedback: str
+    at: str
+
+
+class StoredTrace(TypedDict):
+    id: str
+    task: str
+    outcome: str | None
+    trajectory: list[StoredStep]
+    final_score: float | None
+    memories_used: list[str]
+    memories_learned: list[str]
+    metadata: dict[str, Any]
+    parent: str | None
+    created_at: str | None
+
+
+class StoredJob(TypedDict):
+    id: str
+    kind: str
+    subject: str
+    workspace: str
+    state: str
+    attempts: int
+    created_at: str | None
+    due: str | None
+    claim: str | None
+    checkpoint: dict[str, Any] | None
+    error: str | None
+
+
+class Credited(TypedDict):
+    credited: int
+
+
+class Purged(TypedDict):
+    purged: int
+
+
+class DeletedWorkspace(TypedDict):
+    id: str
+    memories: int
+    message: str
+
+
+class Maintained(TypedDict):
+    rolled_up: int
+    pruned: list[str]
+    traces_purged: int
+
+
+class Embedded(TypedDict):
+    embedded: int
+
+
+class Reindexed(Embedded):
+    dropped: int
+    embedder: str
+
+
+class Rebuilt(TypedDict):
+    message: str
+
+
+class Imported(TypedDict, total=False):
+    new: Required[int]
+    skipped: Required[int]
+    events: int
+    memories: int
+
+
+class StoredToken(TypedDict):
+    id: str
+    name: str
+    scope: str
+    workspaces: list[str] | None
+    state: Literal["valid", "expired", "revoked"]
+    created_at: str
+    created_by: str
+    expires_at: str | None
+    last_used: str | None
+    revoked_at: str | None
+
+
+class NewToken(StoredToken):
+    token: str
+
+
+# What changed
+
+
+@closed
+class AuditQuery(TypedDict, total=False):
+    limit: Annotated[int, Field(ge=1, le=100_000)]
+    before: Annotated[int, Field(ge=0, le=1 << 62, description="Continue at this `seq`.")]
+    author: Annotated[str, Field(min_length=1, max_length=LIMITS.label)]
+    surface: Annotated[str, Field(min_length=1, max_length=LIMITS.label)]
+    memory: Uuid
+    uses: Annotated[bool, Field(description="Also what searches returned.")]
+    everywhere: Annotated[bool, Field(description="All workspaces; needs admin.")]
+
+
+class AuditEntry(TypedDict):
+    seq: int
+    at: str
+    what: str
+    subject: str
+    workspace: str
+    author: str
+    surface: str
+    origin: str
+
+
+class Reset(TypedDict):
     message: str

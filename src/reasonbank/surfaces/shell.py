@@ -52,7 +52,7 @@ class Shell:
             human()
 
 
-def common(command: Command) -> Command:
+def common(command: Command, *, workspace: bool = True) -> Command:
     """The options that may stand before or after the command's name."""
 
     def take(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -72,7 +72,7 @@ def common(command: Command) -> Command:
         click.option("--json", "as_json", is_flag=True, is_eager=True, expose_value=False,
                      callback=take("json"), help="Print JSON."),
     )  # fmt: skip
-    for option in reversed(options):
+    for option in reversed(options if workspace else (options[0], options[2])):
         command = option(command)
     return command
 
@@ -113,15 +113,20 @@ def main(context: click.Context) -> None:
     context.ensure_object(Shell)
 
 
-def command(name: str | None = None, group: click.Group = main) -> Callable[[Command], Command]:
-    """A subcommand that takes the common options and gets the shell."""
+def command(
+    name: str | None = None, group: click.Group = main, *, workspace: bool = True
+) -> Callable[[Command], Command]:
+    """A subcommand that takes the common options and gets the shell.
+
+    ``workspace``: unless it has an option of that name itself.
+    """
 
     def decorate(function: Command) -> Command:
         @wraps(function)
         def run(*args: Any, **options: Any) -> Any:
             return function(click.get_current_context().find_object(Shell), *args, **options)
 
-        return group.command(name)(common(run))
+        return group.command(name)(common(run, workspace=workspace))
 
     return decorate
 

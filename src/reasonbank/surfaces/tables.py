@@ -241,6 +241,19 @@ def workspaces(places: Sequence[Workspace], here: str) -> None:
     _print(table if places else "No workspaces yet: one comes with its first memory.")
 
 
+def tokens(found: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("id", "name", "scope", "reaches", "state", "expires", "last used")
+    for t in found:
+        table.add_row(t["id"], _text(t["name"]), t["scope"],
+                      "all" if t["workspaces"] is None else ", ".join(t["workspaces"]), t["state"],
+                      _day(t["expires_at"]), _day(t["last_used"]))  # fmt: skip
+    _print(table if found else "No tokens yet: `reasonbank token create` makes one.")
+
+
+def _day(moment: str | None) -> str:
+    return "never" if moment is None else moment[:10]
+
+
 def checks(found: Sequence[Check]) -> None:
     signs = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
     table = _table("", "what", "found", "repair")

@@ -1,0 +1,284 @@
+"""The door of the HTTP server: who may come in, with how much, and how fast.
+
+Everything is decided before a bank is touched: the name that was called (Host), the page
+that calls (Origin), the token, the rate, and how large and how slow a body may be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from reasonbank.access import LOCAL, Caller
+from reasonbank.errors import (
+    Forbidden,
+    InvalidInput,
+    InvalidSetting,
+    ReasonBankError,
+    Refused,
+    TooLarge,
+    TooMany,
+    Unauthorized,
+)
+from reasonbank.ledger.port import Token
+from reasonbank.settings import Server
+from reasonbank.tokens import Tokens
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+HEADERS = 100
+HEAD_BYTES = 32 * 1024
+CALLERS = 10_000
+"""Callers whose rate is remembered; whoever was quiet longest is forgotten first."""
+
+
+class Misdirected(Refused):
+    status = 421
+
+
+class HeadTooLarge(TooLarge):
+    status = 431
+
+
+class TooSlow(Refused):
+    status = 408
+
+
+class Busy(TooMany):
+    status = 503
+
+
+class Vanished(Exception):
+    """The client is gone; nobody is left to tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doorstep:
+    """Where the server stands: the names it answers to, and the pages that may call it."""
+
+    names: frozenset[str]
+    origins: frozenset[str]
+    shown: str
+    """The name that others should call it by."""
+
+    @classmethod
+    def of(cls, host: str, settings: Server) -> Doorstep:
+        host, further = host.lower(), _listed(settings.hosts)
+        # Listening everywhere is no name that anybody could call.
+        own = [] if host in ("0.0.0.0", "::") else [host]  # noqa: S104
+        shown = [*own, *further, LOOPBACK[0]][0]
+        origins = frozenset(origin.rstrip("/") for origin in _listed(settings.origins))
+        for origin in origins:
+            parts = urlsplit(origin)
+            if parts.scheme not in ("http", "https") or not parts.netloc or parts.path:
+                raise InvalidSetting(
+                    "server.origins", f"{origin!r} is no origin; write it as https://example.org"
+                )
+        return cls(
+            names=frozenset((*LOOPBACK, *own, *further)),
+            origins=origins,
+            shown=f"[{shown}]" if ":" in shown else shown,
+        )
+
+    def check(self, headers: Mapping[bytes, bytes]) -> None:
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = _name(host)
+        if name not in self.names:
+            raise Misdirected(
+                f"this server does not answer to the name {name[:80]!r}; call it by an address "
+                f"that it knows, or add the name to the setting server.hosts"
+            )
+        origin = headers.get(b"origin")
+        if origin is None:
+            return
+        page = origin.decode("latin-1").lower()
+        if page not in self.origins and page.partition("://")[2] != host:
+            raise Forbidden(
+                f"a page of {page[:80]!r} called this server, which only takes calls from its "
+                "own pages; add the origin to the setting server.origins if you trust it"
+            )
+
+
+def _listed(setting: str) -> list[str]:
+    return [part.strip().lower() for part in setting.split(",") if part.strip()]
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without its port; of an IPv6 address, without brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Rates:
+    """A bucket for each caller: it fills at ``rate`` a second, and each request takes one."""
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._size = max(rate, 1.0)
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: str) -> None:
+        now = self._clock()
+        left, then = self._buckets.get(caller, (self._size, now))
+        left = min(self._size, left + (now - then) * self._rate)
+        if left < 1:
+            wait = (1 - left) / self._rate
+            error = TooMany(
+                f"more than {self._rate:g} requests a second from one caller; wait {wait:.1f} s, "
+                "or raise the setting server.rate"
+            )
+            raise Later(error, wait)
+        self._buckets[caller] = (left - 1, now)
+        self._buckets.move_to_end(caller)
+        if len(self._buckets) > CALLERS:
+            self._buckets.popitem(last=False)
+
+
+class Later(Exception):
+    """An error that passes: try again after so many seconds."""
+
+    def __init__(self, error: ReasonBankError, seconds: float) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.seconds = seconds
+
+
+class Door:
+    def __init__(
+        self, tokens: Tokens, settings: Server, doorstep: Doorstep, *, authenticate: bool
+    ) -> None:
+        self._tokens = tokens
+        self._settings = settings
+        self._doorstep = doorstep
+        self._authenticate = authenticate
+        self._rates = Rates(settings.rate)
+        self._inside = 0
+
+    @property
+    def locked(self) -> bool:
+        return self._authenticate and self._tokens.exist
+
+    def check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        # The parser's own limit is only felt by a head that comes in several pieces.
+        told = scope["headers"]
+        if len(told) > HEADERS or sum(len(n) + len(v) for n, v in told) > HEAD_BYTES:
+            raise HeadTooLarge(
+                "headers",
+                f"are more than {HEADERS}, or than {HEAD_BYTES:,} bytes; send fewer or shorter",
+            )
+        self._doorstep.check(headers)
+
+    def caller(
+        self, scope: Scope, headers: Mapping[bytes, bytes], *, anybody: bool
+    ) -> tuple[Caller, Token | None]:
+        """Who calls. ``anybody``: an address that needs no token."""
+        address = f"from {(scope.get('client') or ['?'])[0]}"
+        shown = headers.get(b"authorization")
+        if anybody:
+            self._rates.take(address)
+            return LOCAL, None
+        # A point read of the ledger, quicker than a trip to another thread; and a token
+        # that was revoked a moment ago opens nothing.
+        try:
+            if shown is not None:
+                kind, _, secret = shown.decode("latin-1").partition(" ")
+                if kind.lower() != "bearer":
+                    raise Unauthorized("send the token as `Authorization: Bearer rbk_…`")
+                caller, token = self._tokens.caller(secret.strip())
+                self._rates.take(token.id)
+                return caller, token
+            if self.locked:
+                raise Unauthorized(
+                    "this needs a token: send `Authorization: Bearer rbk_…`; "
+                    "`reasonbank token create` makes one"
+                )
+        except Unauthorized:
+            self._rates.take(address)
+            raise
+        self._rates.take(address)
+        return LOCAL, None
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Room for one request; when there is none, the caller hears so at once."""
+        if self._inside >= self._settings.concurrency:
+            raise Later(
+                Busy(
+                    f"{self._inside} requests are being worked on, and that is the most; try "
+                    "again in a moment, or raise the setting server.concurrency"
+                ),
+                1.0,
+            )
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+
+    async def body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        settings = self._settings
+        parts = [
+            part
+            async for part in pieces(
+                headers, receive, most=settings.body_bytes, seconds=settings.patience
+            )
+        ]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def pieces(
+    headers: Mapping[bytes, bytes], receive: Receive, *, most: int, seconds: float
+) -> AsyncIterator[bytes]:
+    """A body as it arrives; an error as soon as it is too large or too slow."""
+    announced = headers.get(b"content-length", b"0")
+    if not announced.isdigit() or int(announced) > most:
+        raise _too_large(most)
+    size = 0
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError:
+            raise TooSlow(
+                f"the request took longer than {seconds:g} s to arrive; send it faster, or "
+                "raise the setting server.patience"
+            ) from None
+        if message["type"] == "http.disconnect":
+            raise Vanished
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > most:
+            raise _too_large(most)
+        if piece:
+            yield piece
+        if not message.get("more_body"):
+            return
+
+
+def _too_large(most: int) -> InvalidInput:
+    return TooLarge(
+        "body",
+        f"is larger than the {most:,} bytes that are allowed; send less at a time, or raise the "
+        "setting server.body_bytes (for an import, server.import_bytes)",
+    )

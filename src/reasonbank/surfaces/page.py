@@ -1,0 +1,97 @@
+"""The page at `/`: what runs here, and how to connect. No script, no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
+from importlib.metadata import version
+
+from reasonbank.bank import Bank
+from reasonbank.surfaces.connecting import snippets
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1e21; --soft: #5c636b; --ground: #fbfbfa;
+  --card: #ffffff; --line: #dcdfe3; --accent: #1a5fb4; --good: #1a7f37; --poor: #9a6700; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --soft: #9aa3ad;
+  --ground: #131517; --card: #1c1f22; --line: #33383d; --accent: #7ab7ff; --good: #5fd07b;
+  --poor: #e3b341; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--ground); color: var(--ink);
+  font: 16px/1.55 system-ui, sans-serif; }
+main { max-width: 46rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
+h1 { margin: 0; font-size: 1.8rem; letter-spacing: -.01em; }
+h2 { margin: 2.2rem 0 .6rem; font-size: 1.15rem; }
+h3 { margin: 1.2rem 0 .3rem; font-size: 1rem; }
+p { margin: .3rem 0; } .soft { color: var(--soft); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.25rem; margin: 0;
+  padding: 1rem 1.25rem; background: var(--card); border: 1px solid var(--line);
+  border-radius: 10px; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+.good { color: var(--good); } .poor { color: var(--poor); }
+pre { margin: 0; padding: .8rem 1rem; overflow-x: auto; background: var(--card);
+  border: 1px solid var(--line); border-radius: 10px; font: 13.5px/1.5 ui-monospace, monospace; }
+a { color: var(--accent); } a:focus-visible, pre:focus-visible { outline: 3px solid
+  var(--accent); outline-offset: 2px; border-radius: 10px; }
+ul { margin: 0; padding-left: 1.2rem; }
+"""
+_DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+).encode()
+
+
+def page(bank: Bank, address: str, *, locked: bool) -> str:
+    """``locked``: a token is needed here, so nothing is said of what the bank holds."""
+    facts = [("Version", escape(version("reasonbank")))]
+    embedder = bank.core.indexing.embedder
+    state = (
+        '<span class="good">sound</span>'
+        if embedder.semantic
+        else '<span class="poor">degraded: the embedder knows nothing of meaning</span>'
+    )
+    facts += [("State", state), ("Embedder", escape(embedder.name))]
+    if locked:
+        facts += [("Access", "with a bearer token (<code>reasonbank token create</code>)")]
+    else:
+        facts += [
+            ("Store", escape(bank.core.ledger.url)),
+            ("Workspaces", str(len(bank.workspaces()))),
+            ("Access", "from this machine, without a token"),
+        ]
+    rows = "\n".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
+    ways = "\n".join(
+        f"<h3>{escape(s.agent)} <span class=soft>· {escape(s.where)}</span></h3>\n"
+        f'<pre tabindex="0" aria-label="{escape(s.agent)}">{escape(s.text)}</pre>'
+        for s in snippets(address, locked=locked)
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>ReasonBank</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<main>
+<h1>ReasonBank</h1>
+<p class="soft">A memory that learns, for LLM agents.</p>
+<h2>What runs here</h2>
+<dl>
+{rows}
+</dl>
+<h2>Connect an agent</h2>
+{ways}
+<h2>Addresses</h2>
+<ul>
+<li><code>/mcp</code> MCP, streamable HTTP</li>
+<li><code>/api/v1</code> the JSON API, described in <a href="/openapi.json">/openapi.json</a></li>
+<li><a href="/livez">/livez</a> and <a href="/readyz">/readyz</a>, for probes</li>
+<li><code>/metrics</code> for Prometheus</li>
+</ul>
+</main>
+</body>
+</html>
+"""

@@ -1,0 +1,172 @@
+"""Bearer tokens: made, checked and revoked here; the ledger keeps only their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from reasonbank.access import Caller, Right, workspace_id
+from reasonbank.bank import Bank
+from reasonbank.errors import InvalidInput, NotFound, Unauthorized
+from reasonbank.ledger.port import Token, Writing
+from reasonbank.model import JSON, choice, from_micros, text, whole
+
+DAY = 86_400_000_000
+# The prefix lets secret scanners recognise a token; the id finds its row without a scan.
+_FORM = re.compile(r"rbk_([0-9a-f]{12})_([0-9a-f]{64})").fullmatch
+# When a token was last used is written at most so often: it is for people, not for audits.
+COARSE = 3_600_000_000
+MOST = 10_000
+
+
+class Tokens:
+    """The tokens of a bank."""
+
+    def __init__(self, bank: Bank) -> None:
+        self._bank = bank
+        self._ledger = bank.core.ledger
+        self._clock = bank.core.clock
+        self._needed = False
+
+    @property
+    def exist(self) -> bool:
+        """True once any was ever made: a revoked or expired one must not open the door."""
+        self._needed = self._needed or self._ledger.read().has_tokens()
+        return self._needed
+
+    def create(
+        self,
+        *,
+        scope: str,
+        workspaces: Sequence[str] | None = None,
+        name: str | None = None,
+        expires_days: int | None = None,
+        created_by: str,
+    ) -> tuple[Token, str]:
+        """A new token, and the secret that is told this once only."""
+        right = choice(Right, scope, "scope")
+        if workspaces is not None and not workspaces:
+            raise InvalidInput("workspaces", "is empty; name at least one, or leave it out")
+        id, key = secrets.token_hex(6), secrets.token_hex(32)
+        now = self._clock()
+        days = (
+            None if expires_days is None else whole(expires_days, "expires", least=1, most=36_500)
+        )
+        token = Token(
+            id=id,
+            name=text(
+                f"token {id}" if name is None else name,
+                "name",
+                self._bank.settings.limits.label,
+                strip=True,
+            ),
+            scope=str(right),
+            workspaces=self._ids(workspaces),
+            digest=_digest(key),
+            created_at=now,
+            created_by=created_by,
+            expires_at=None if days is None else now + days * DAY,
+        )
+
+        def work(txn: Writing) -> None:
+            known = txn.tokens()
+            if len(known) >= MOST:
+                raise InvalidInput("tokens", f"there are {MOST:,} already; that is the most")
+            if any(t.name == token.name and self._live(t) for t in known):
+                raise InvalidInput(
+                    "name", f"{token.name!r} is taken by a token that is still valid"
+                )
+            txn.put_token(token)
+
+        self._ledger.write(work)
+        return token, f"rbk_{id}_{key}"
+
+    def _ids(self, workspaces: Iterable[str] | None) -> tuple[str, ...] | None:
+        if workspaces is None:
+            return None
+        return tuple(dict.fromkeys(workspace_id(self._bank, place) for place in workspaces))
+
+    def _live(self, token: Token) -> bool:
+        return token.revoked_at is None and not self._expired(token)
+
+    def _expired(self, token: Token) -> bool:
+        return token.expires_at is not None and token.expires_at <= self._clock()
+
+    def caller(self, secret: str) -> tuple[Caller, Token]:
+        """Whoever shows this secret; an error that says what is wrong with it."""
+        found = _FORM(secret)
+        token = self._ledger.read().token(found[1]) if found else None
+        # In constant time: how long a refusal takes must not tell how much was right.
+        known = hmac.compare_digest(
+            token.digest if token else bytes(32), _digest(found[2] if found else "")
+        )
+        if token is None or not known:
+            raise Unauthorized(
+                "this token is not known here; `reasonbank token create` makes one, and "
+                "`reasonbank token list` shows those there are"
+            )
+        if token.revoked_at is not None:
+            raise Unauthorized(f"token {token.id} was revoked; ask for another")
+        if self._expired(token):
+            raise Unauthorized(f"token {token.id} has expired; ask for another")
+        caller = Caller(name=token.name, right=Right(token.scope), workspaces=token.workspaces)
+        return caller, token
+
+    def used(self, token: Token) -> bool:
+        """Whether it is time to note that the token was used (see ``note_use``)."""
+        return token.last_used is None or self._clock() - token.last_used > COARSE
+
+    def note_use(self, token: Token) -> None:
+        def work(txn: Writing) -> None:
+            if (now := txn.token(token.id)) is not None:
+                txn.put_token(replace(now, last_used=self._clock()))
+
+        self._ledger.write(work)
+
+    def list(self) -> list[JSON]:
+        return [self.told(token) for token in self._ledger.read().tokens()]
+
+    def revoke(self, id: str) -> JSON:
+        """It opens nothing from now on; its row stays. Twice changes nothing."""
+
+        def work(txn: Writing) -> Token:
+            token = txn.token(id)
+            if token is None:
+                raise NotFound(f"there is no token {id[:80]!r}; `reasonbank token list` shows all")
+            if token.revoked_at is None:
+                token = replace(token, revoked_at=self._clock())
+                txn.put_token(token)
+            return token
+
+        return self.told(self._ledger.write(work))
+
+    def told(self, token: Token) -> JSON:
+        """What may be said of a token: everything but its digest."""
+
+        def moment(at: int | None) -> Any:
+            return None if at is None else from_micros(at).isoformat()
+
+        return {
+            "id": token.id,
+            "name": token.name,
+            "scope": token.scope,
+            "workspaces": None if token.workspaces is None else list(token.workspaces),
+            "state": "revoked" if token.revoked_at is not None
+            else "expired" if self._expired(token) else "valid",
+            "created_at": moment(token.created_at),
+            "created_by": token.created_by,
+            "expires_at": moment(token.expires_at),
+            "last_used": moment(token.last_used),
+            "revoked_at": moment(token.revoked_at),
+        }  # fmt: skip
+
+
+def _digest(key: str) -> bytes:
+    # A plain hash is right here: the key is 256 random bits, which nobody guesses however
+    # fast they can hash; slow hashes are for passwords.
+    return hashlib.sha256(key.encode()).digest()

@@ -1,0 +1,296 @@
+"""Bearer tokens: what each opens, and that nothing falls open."""
+
+import hashlib
+
+import httpx2
+import pytest
+from tests.conftest import DAY
+from tests.requirement import requirement
+from tests.surfaces.http_server import LESSON, a_token, command, serving
+
+from reasonbank.access import Right
+from reasonbank.errors import InvalidInput, NotFound, Unauthorized
+from reasonbank.surfaces.routes import ROUTES
+from reasonbank.tokens import Tokens
+
+
+@pytest.fixture
+def tokens(plain_bank):
+    return Tokens(plain_bank)
+
+
+def made(tokens, **options):
+    return tokens.create(**{"scope": "write", "created_by": "tester", **options})
+
+
+# In the library
+
+
+def test_a_token_tells_who_calls_and_how_far_they_reach(tokens, open_bank):
+    project = str(open_bank.project("other"))
+    token, secret = made(tokens, name="ci", workspaces=[project])
+    caller, _ = tokens.caller(secret)
+    assert (caller.name, caller.right) == ("ci", Right.WRITE)
+    assert caller.workspaces == (hashlib.sha256(project.encode()).hexdigest()[:16],)
+    assert secret.startswith(f"rbk_{token.id}_")
+
+
+@requirement("SEC-4", left="logs, model calls and the other surfaces")
+def test_a_secret_is_stored_nowhere(tokens, plain_bank, open_bank, tmp_path):
+    _, secret = made(tokens)
+    key = secret.rpartition("_")[2]
+    with (tmp_path / "out.jsonl").open("w") as out:
+        plain_bank.export(out)
+    plain_bank.close()
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            assert key.encode() not in file.read_bytes()
+    assert key not in str(Tokens(open_bank()).list())
+
+
+@pytest.mark.parametrize("change", [
+    lambda secret: secret[:-1] + ("0" if secret[-1] != "0" else "1"),
+    lambda secret: secret.upper(),
+    lambda secret: secret[:-1],
+    lambda secret: secret + "0",
+    lambda secret: "rbk_" + "0" * 12 + secret[16:],
+    lambda secret: "",
+    lambda secret: secret.replace("rbk_", "rbk-"),
+])  # fmt: skip
+def test_a_wrong_secret_opens_nothing(tokens, change):
+    _, secret = made(tokens)
+    with pytest.raises(Unauthorized, match="not known"):
+        tokens.caller(change(secret))
+
+
+def test_an_expired_token_opens_nothing(tokens, clock):
+    _, secret = made(tokens, expires_days=7)
+    clock.advance(days=6.9)
+    tokens.caller(secret)
+    clock.advance(days=0.2)
+    with pytest.raises(Unauthorized, match="expired"):
+        tokens.caller(secret)
+    assert tokens.list()[0]["state"] == "expired"
+
+
+def test_a_revoked_token_opens_nothing_and_is_remembered(tokens):
+    token, secret = made(tokens)
+    first = tokens.revoke(token.id)
+    assert tokens.revoke(token.id) == first
+    with pytest.raises(Unauthorized, match="revoked"):
+        tokens.caller(secret)
+    assert tokens.exist
+    with pytest.raises(NotFound):
+        tokens.revoke("nobody")
+
+
+def test_tokens_outlive_a_rebuild_and_are_no_part_of_an_export(tokens, plain_bank, open_bank):
+    import io
+
+    _, secret = made(tokens)
+    plain_bank.rebuild()
+    assert tokens.caller(secret)
+    out = io.StringIO()
+    plain_bank.export(out)
+    out.seek(0)
+    other = open_bank("other")
+    other.import_(out)
+    assert not Tokens(other).exist
+
+
+def test_use_is_noted_coarsely(tokens, clock):
+    token, secret = made(tokens)
+    assert tokens.used(token)
+    tokens.note_use(token)
+    _, token = tokens.caller(secret)
+    clock.now += 1_000_000
+    assert not tokens.used(token)
+    clock.now += DAY
+    assert tokens.used(token)
+
+
+@pytest.mark.parametrize(("options", "field"), [
+    ({"scope": "all"}, "scope"), ({"name": " "}, "name"), ({"name": "x" * 200}, "name"),
+    ({"expires_days": 0}, "expires"), ({"workspaces": []}, "workspaces"),
+    ({"workspaces": ["relative/path"]}, "workspace"),
+])  # fmt: skip
+def test_a_wrong_option_is_refused_by_name(tokens, options, field):
+    with pytest.raises(InvalidInput) as caught:
+        made(tokens, **options)
+    assert caught.value.field == field
+    assert not tokens.exist
+
+
+def test_two_valid_tokens_have_two_names(tokens):
+    token, _ = made(tokens, name="ci")
+    with pytest.raises(InvalidInput, match="taken"):
+        made(tokens, name="ci")
+    tokens.revoke(token.id)
+    made(tokens, name="ci")
+
+
+# In the command
+
+
+def test_the_command_makes_lists_and_revokes(tmp_path):
+    code, told = command(
+        tmp_path, "token", "create", "--scope", "read", "--workspace", ".", "--expires", 3,
+        "--name", "ci",
+    )  # fmt: skip
+    assert code == 0
+    secret = told.pop("token")
+    assert told["workspaces"] == [hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]]
+    assert command(tmp_path, "token", "list") == (0, [told])
+    assert command(tmp_path, "token", "revoke", told["id"])[1]["state"] == "revoked"
+    assert command(tmp_path, "token", "revoke", "nobody")[0] == 3
+    assert secret not in str(command(tmp_path, "token", "list"))
+
+
+# At the door
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory):
+    """A server with a token for each scope, and one for workspace `a` only."""
+    folder = tmp_path_factory.mktemp("locked")
+    secrets = {scope: a_token(folder, scope, "--name", scope) for scope in Right}
+    for name in "ab":
+        (folder / name).mkdir()
+    secrets["bound"] = a_token(folder, "admin", "--workspace", "a", "--name", "bound")
+    secrets["two"] = a_token(folder, "write", "--workspace", "a", "--workspace", "b")
+    with serving(folder) as server:
+        yield server, secrets
+
+
+def test_without_a_token_only_the_open_addresses_answer(locked):
+    server, _ = locked
+    for path in ("/livez", "/readyz", "/", "/openapi.json"):
+        assert server.get(path).status_code == 200
+    assert str(server.folder) not in server.get("/").text
+    for method, path in [
+        ("GET", "/api/v1/memories"), ("GET", "/api/v1/nothing"), ("GET", "/metrics"),
+        ("POST", "/mcp"),
+    ]:  # fmt: skip
+        answer = httpx2.request(method, server.address + path)
+        assert answer.status_code == 401, path
+        assert answer.json()["error"] == "Unauthorized"
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize("shown", [
+    "Bearer nonsense", "Bearer rbk_000000000000_" + "0" * 64, "Basic dXNlcjpwYXNz", "Bearer", "",
+])  # fmt: skip
+def test_a_bad_token_is_refused(locked, shown):
+    server, _ = locked
+    answer = server.client(headers={"Authorization": shown}).get("/memories")
+    assert (answer.status_code, answer.json()["error"]) == (401, "Unauthorized")
+
+
+@requirement("HTTP-1")
+@pytest.mark.parametrize("route", ROUTES, ids=lambda r: f"{r.method} {r.path}")
+def test_every_route_needs_the_scope_that_it_names(locked, route):
+    server, secrets = locked
+    path = route.path.replace("{id}", "x").replace("{session}", "s")
+    below = list(Right)[: list(Right).index(route.right)]
+    for scope in below:
+        answer = server.client(secrets[scope]).request(route.method, path)
+        assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
+    if route.function.__name__ not in ("rebuild", "reindex", "maintain", "embed_new"):
+        with server.client(secrets[route.right], workspace=server.folder / "a") as client:
+            answer = client.request(route.method, path)
+            assert answer.status_code not in (401, 500), answer.text
+
+
+def test_what_is_written_is_signed_with_the_tokens_name(locked):
+    server, secrets = locked
+    with server.client(secrets["write"], workspace=server.folder / "a") as client:
+        assert client.post("/memories", json=LESSON).json()["author"] == "write"
+        forged = client.post("/memories", json={**LESSON, "author": "somebody"})
+        assert (forged.status_code, forged.json()["field"]) == (400, "author")
+
+
+@requirement("WSP-2", left="the other backends")
+def test_a_bound_token_never_reaches_another_workspace(locked):
+    server, secrets = locked
+    other = server.client(secrets["write"], workspace=server.folder / "b")
+    memory = other.post("/memories", json=LESSON).json()
+    with server.client(secrets["bound"]) as bound:
+        mine = bound.post("/memories", json=LESSON).json()
+        assert mine["workspace"] != memory["workspace"]
+        for place in (server.folder / "b", memory["workspace"]):
+            for header in ({"headers": {"X-ReasonBank-Workspace": str(place)}},
+                           {"params": {"workspace": str(place)}}):  # fmt: skip
+                answer = bound.get(f"/memories/{memory['id']}", **header)
+                assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
+        assert bound.get(f"/memories/{memory['id']}").status_code == 404
+        assert {w["id"] for w in bound.get("/workspaces").json()} <= {mine["workspace"]}
+        gone = bound.delete(f"/workspaces/{memory['workspace']}", params={"confirm": "true"})
+        assert gone.status_code == 404
+        for method, path, given in [
+            ("GET", "/export", None), ("POST", "/import", None), ("POST", "/maintain", {}),
+            ("POST", "/reindex", {}), ("POST", "/rebuild", {}), ("POST", "/embed", {}),
+            ("GET", "/statistics?everywhere=true", None), ("GET", "/tokens", None),
+            ("POST", "/tokens", {"scope": "admin"}), ("DELETE", "/tokens/x", None),
+            ("POST", f"/workspaces/{mine['workspace']}/move", {"path": "/elsewhere"}),
+        ]:  # fmt: skip
+            answer = bound.request(method, path, json=given)
+            assert answer.status_code == 403, (path, answer.text)
+        assert "Retry" in bound.get("/export?only_here=true").text
+    assert other.get(f"/memories/{memory['id']}").status_code == 200
+
+
+def test_a_token_of_two_workspaces_must_say_which(locked):
+    server, secrets = locked
+    with server.client(secrets["two"]) as client:
+        answer = client.post("/search", json={"query": "x"})
+        assert (answer.status_code, answer.json()["field"]) == (400, "workspace")
+        there = client.post("/search", json={"query": "x"}, params={
+            "workspace": str(server.folder / "b")})  # fmt: skip
+        assert there.status_code == 200
+
+
+def test_tokens_are_managed_over_http_by_admins(locked):
+    server, secrets = locked
+    with server.client(secrets["admin"]) as admin:
+        made = admin.post("/tokens", json={"scope": "read", "name": "guest", "expires_days": 1})
+        assert made.status_code == 201
+        told = made.json()
+        secret = told.pop("token")
+        assert told["created_by"] == "admin"
+        with server.client(secret) as guest:
+            assert guest.get("/memories").status_code == 200
+            assert secret.rpartition("_")[2] not in admin.get("/tokens").text
+            assert admin.delete(f"/tokens/{told['id']}").json()["state"] == "revoked"
+            assert guest.get("/memories").status_code == 401
+
+
+def test_the_first_token_locks_a_running_server_for_good(tmp_path):
+    with serving(tmp_path) as server, server.client() as client:
+        assert client.get("/memories").status_code == 200
+        secret = a_token(tmp_path, "admin")
+        assert client.get("/memories").status_code == 401
+        id = secret.split("_")[1]
+        assert server.client(secret).delete(f"/tokens/{id}").status_code == 200
+        assert client.get("/memories").status_code == 401
+        assert server.client(secret).get("/memories").status_code == 401
+    with serving(tmp_path, "--no-auth") as server:
+        assert server.client().get("/memories").status_code == 200
+        assert server.client(secret).get("/memories").status_code == 401
+
+
+@requirement("HTTP-1")
+def test_other_machines_are_let_in_with_a_token_only(tmp_path):
+    code, told = command(tmp_path, "serve", "--port", 0, "--host", "0.0.0.0")
+    assert code == 4
+    assert "reasonbank token create" in told["message"]
+    secret = a_token(tmp_path)
+    code, told = command(tmp_path, "serve", "--port", 0, "--host", "0.0.0.0", "--no-auth")
+    assert code == 4
+    assert "--no-auth" in told["message"]
+    with serving(tmp_path, "--host", "0.0.0.0") as server:
+        server.address = server.address.replace("0.0.0.0", "127.0.0.1")
+        assert server.client().get("/memories").status_code == 401
+        assert server.client(secret).get("/memories").status_code == 200
+        for name in ("attacker.example", "0.0.0.0"):
+            refused = server.get("/livez", headers={"Host": name})
+            assert (refused.status_code, refused.json()["error"]) == (421, "Misdirected")
