@@ -50,12 +50,16 @@ class What(StrEnum):
     RESET = "statistics.reset"
     RETRIED = "job.retried"
     DROPPED = "job.dropped"
+    ADMITTED = "token.created"
+    REVOKED = "token.revoked"
 
 
 CHANGES = frozenset({What.RECORDED, What.REVISED, What.ARCHIVED, What.RESTORED, What.UNDONE})
 """The events that a memory's standing is folded from."""
 
-NOTES = frozenset({What.IMPORTED, What.RESET, What.RETRIED, What.DROPPED})
+NOTES = frozenset(
+    {What.IMPORTED, What.RESET, What.RETRIED, What.DROPPED, What.ADMITTED, What.REVOKED}
+)
 """Said for the audit only: they have no payload, are not replayed and never leave the bank."""
 
 

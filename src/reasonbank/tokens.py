@@ -13,6 +13,7 @@ from typing import Any
 from reasonbank.access import Caller, Right, workspace_id
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, NotFound, Unauthorized
+from reasonbank.events import What
 from reasonbank.ledger.port import Token, Writing
 from reasonbank.model import JSON, choice, from_micros, text, whole
 
@@ -46,7 +47,7 @@ class Tokens:
         workspaces: Sequence[str] | None = None,
         name: str | None = None,
         expires_days: int | None = None,
-        created_by: str,
+        by: Bank,
     ) -> tuple[Token, str]:
         """A new token, and the secret that is told this once only."""
         right = choice(Right, scope, "scope")
@@ -69,7 +70,7 @@ class Tokens:
             workspaces=self._ids(workspaces),
             digest=_digest(key),
             created_at=now,
-            created_by=created_by,
+            created_by=by.author,
             expires_at=None if days is None else now + days * DAY,
         )
 
@@ -82,6 +83,7 @@ class Tokens:
                     "name", f"{token.name!r} is taken by a token that is still valid"
                 )
             txn.put_token(token)
+            by._on_record(txn, What.ADMITTED, token.id)
 
         self._ledger.write(work)
         return token, f"rbk_{id}_{key}"
@@ -131,7 +133,7 @@ class Tokens:
     def list(self) -> list[JSON]:
         return [self.told(token) for token in self._ledger.read().tokens()]
 
-    def revoke(self, id: str) -> JSON:
+    def revoke(self, id: str, *, by: Bank) -> JSON:
         """It opens nothing from now on; its row stays. Twice changes nothing."""
 
         def work(txn: Writing) -> Token:
@@ -141,6 +143,7 @@ class Tokens:
             if token.revoked_at is None:
                 token = replace(token, revoked_at=self._clock())
                 txn.put_token(token)
+                by._on_record(txn, What.REVOKED, token.id)
             return token
 
         return self.told(self._ledger.write(work))

@@ -57,7 +57,7 @@ def test_workers_that_are_killed_lose_no_job_and_do_none_twice(memory_disk: Path
         workers = [started(path) for _ in range(min(WORKERS, 2 + count // 500))]
         kills = 0
         try:
-            while queue.depth(None).waiting:
+            while not kills or queue.depth(None).waiting:
                 time.sleep(rng.uniform(0, 1.0 if count > 5_000 else 0.04))
                 victim = rng.randrange(len(workers))
                 workers[victim].kill()

@@ -294,3 +294,14 @@ def test_other_machines_are_let_in_with_a_token_only(tmp_path):
         for name in ("attacker.example", "0.0.0.0"):
             refused = server.get("/livez", headers={"Host": name})
             assert (refused.status_code, refused.json()["error"]) == (421, "Misdirected")
+
+
+@requirement("SEC-5")
+def test_who_made_and_revoked_a_token_is_on_record(plain_bank):
+    tokens = Tokens(plain_bank)
+    made, secret = tokens.create(scope="read", name="ci", by=plain_bank.seen_by(author="ada"))
+    tokens.revoke(made.id, by=plain_bank.seen_by(author="bob", surface="http"))
+    found = [(c.what, c.subject, c.author, c.surface) for c in plain_bank.audit(limit=2)]
+    assert found == [("token.revoked", made.id, "bob", "http"),
+                     ("token.created", made.id, "ada", "library")]  # fmt: skip
+    assert secret not in str(plain_bank.audit())

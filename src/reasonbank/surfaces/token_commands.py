@@ -33,7 +33,7 @@ def create(
             workspaces=[_full(place) for place in workspaces] or None,
             name=name,
             expires_days=days,
-            created_by=bank.author,
+            by=bank,
         )
         told = tokens.told(made) | {"token": secret}
 
@@ -67,5 +67,5 @@ def revoke(shell: Shell, id: str) -> None:
     from reasonbank.tokens import Tokens
 
     with shell.bank() as bank:
-        told = Tokens(bank).revoke(id)
+        told = Tokens(bank).revoke(id, by=bank)
     shell.show(told, lambda: click.echo(f"Revoked {told['id']} ({told['name']})"))
