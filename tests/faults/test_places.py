@@ -211,3 +211,14 @@ def test_a_damaged_bank_gives_an_error_that_says_what_to_do(path: Path) -> None:
 
     with pytest.raises(StorageError, match="damaged"):
         read_all()
+
+
+def test_a_sound_bank_is_not_called_corrupt_by_one_who_looked_before(tmp_path: Path) -> None:
+    with open_bank(tmp_path / "bank.db") as bank:
+        for number in range(60):
+            memory = bank.record(a_memory(title=f"Lesson {number}"))
+            bank.search("lesson")
+            bank.update(memory.id, domain="networks")
+            bank.archive(memory.id)
+            bank.restore(memory.id)
+            assert bank.core.ledger.check() == []

@@ -282,8 +282,10 @@ class SQLiteLedger:
                     return
 
     def check(self) -> list[str]:
-        with translated(self.path):
-            rows = self._reading().execute("pragma quick_check(5)").fetchall()
+        # A connection of its own: FTS5 checks against the structure that it remembers, and on
+        # one that has not searched since others wrote, it takes the new one for corrupt.
+        with translated(self.path), contextlib.closing(self._connect()) as db:
+            rows = db.execute("pragma quick_check(5)").fetchall()
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
     def close(self) -> None:
