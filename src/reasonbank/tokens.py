@@ -47,9 +47,10 @@ class Tokens:
         workspaces: Sequence[str] | None = None,
         name: str | None = None,
         expires_days: int | None = None,
-        by: Bank,
+        by: Bank | None = None,
     ) -> tuple[Token, str]:
-        """A new token, and the secret that is told this once only."""
+        """A new token, and the secret that is told this once only; ``by`` is who makes it."""
+        by = by or self._bank
         right = choice(Right, scope, "scope")
         if workspaces is not None and not workspaces:
             raise InvalidInput("workspaces", "is empty; name at least one, or leave it out")
@@ -133,7 +134,7 @@ class Tokens:
     def list(self) -> list[JSON]:
         return [self.told(token) for token in self._ledger.read().tokens()]
 
-    def revoke(self, id: str, *, by: Bank) -> JSON:
+    def revoke(self, id: str, *, by: Bank | None = None) -> JSON:
         """It opens nothing from now on; its row stays. Twice changes nothing."""
 
         def work(txn: Writing) -> Token:
@@ -143,7 +144,7 @@ class Tokens:
             if token.revoked_at is None:
                 token = replace(token, revoked_at=self._clock())
                 txn.put_token(token)
-                by._on_record(txn, What.REVOKED, token.id)
+                (by or self._bank)._on_record(txn, What.REVOKED, token.id)
             return token
 
         return self.told(self._ledger.write(work))

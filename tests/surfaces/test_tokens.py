@@ -20,7 +20,7 @@ def tokens(plain_bank):
 
 
 def made(tokens, **options):
-    return tokens.create(**{"scope": "write", "created_by": "tester", **options})
+    return tokens.create(**{"scope": "write", **options})
 
 
 # In the library
