@@ -15,9 +15,9 @@ from tests.requirement import requirement
 
 # What only reads, or makes derived things anew.
 NO_CHANGE = {
-    "audit", "close", "embed_new", "evidence", "export", "genealogy", "get", "history", "links",
-    "jobs", "memories", "open", "rebuild", "recommend", "reindex", "search", "seen_by", "settings",
-    "statistics", "trace", "traces", "within", "workspaces",
+    "audit", "author", "close", "embed_new", "evidence", "export", "genealogy", "get",
+    "history", "inject", "jobs", "links", "memories", "open", "rebuild", "recommend", "reindex",
+    "search", "seen_by", "settings", "statistics", "trace", "traces", "within", "workspaces",
 }  # fmt: skip
 
 
@@ -37,6 +37,7 @@ def changing(bank, open_bank, clock):
     other.export(file)
     file.seek(0)
     session = "a task"
+    tickets = {}
     queued, failed = bank.distil(a_trace()), bank.distil(a_trace())
     (taken,) = bank._write(
         lambda txn: [txn.queue.claim_one(failed.id, "w", clock(), clock() + 60_000_000)]
@@ -57,6 +58,9 @@ def changing(bank, open_bank, clock):
         "distil": lambda: bank.distil(a_trace()),
         "retry_job": lambda: bank.retry_job(failed.id),
         "drop_job": lambda: bank.drop_job(queued.id),
+        "distil_prepare": lambda: tickets.update(bank.distil_prepare(a_trace())),
+        "distil_submit": lambda: bank.distil_submit(tickets["ticket"], {"memories": []}),
+        "capture": lambda: bank.capture("How do we deploy to staging?", "1. Because: x\n" * 20),
         "purge_traces": lambda: bank.purge_traces(older_than_days=0),
         "maintain": bank.maintain,
         "archive": lambda: bank.archive(one),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import IO, Any, Protocol, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from reasonbank import belief
 from reasonbank.embed.port import Embedder
@@ -68,6 +68,10 @@ from reasonbank.model import (
 )
 from reasonbank.settings import ORG, TEAM, Settings
 from reasonbank.spans import span
+
+if TYPE_CHECKING:
+    from reasonbank.learn.capture import Captured
+    from reasonbank.learn.inject import Injection
 
 T = TypeVar("T")
 
@@ -764,6 +768,43 @@ class Bank:
             self._store_trace(txn, trace)
         txn.queue.enqueue(job, self.core.clock())
         return txn.queue.job(job.id) or job
+
+    def distil_prepare(self, session: Trace | None = None) -> JSON:
+        """For an agent that thinks itself: the prompt for a session, and a ticket.
+
+        Without a session, the oldest of this workspace that waits.
+        """
+        from reasonbank.learn.tickets import prepare
+
+        return prepare(self, session)
+
+    def distil_submit(self, ticket: str, answer: Any) -> JSON:
+        """What the agent made of it; a bad answer is refused, a second one changes nothing."""
+        from reasonbank.learn.tickets import submit
+
+        return submit(self, ticket, answer)
+
+    def capture(self, question: str, answer: str, *, session: str | None = None) -> Captured:
+        """Keep a question and its answer if they are worth it; twice gives one memory."""
+        from reasonbank.learn.capture import capture
+
+        return capture(self, question, answer, session=session)
+
+    def inject(
+        self,
+        task: str,
+        *,
+        max_tokens: int = 1000,
+        limit: int | None = None,
+        session: str | None = None,
+    ) -> Injection:
+        """The memories for a task, or a branch of one, as text for its prompt.
+
+        Only what is trusted enough and does not look like an instruction.
+        """
+        from reasonbank.learn.inject import inject
+
+        return inject(self, task, max_tokens=max_tokens, limit=limit, session=session)
 
     def jobs(self, *, state: JobState | str | None = None, limit: int = 50) -> list[Job]:
         """This workspace's jobs, newest first."""

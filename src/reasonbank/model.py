@@ -598,6 +598,14 @@ class Job:
     checkpoint: Mapping[str, Any] | None = None
     error: str | None = None
 
+    def to_json(self) -> JSON:
+        """Without what is between the queue and whoever holds the job."""
+        return {
+            f.name: plain(getattr(self, f.name))
+            for f in fields(self)
+            if f.name not in ("claim", "checkpoint")
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:

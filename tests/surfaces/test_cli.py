@@ -250,7 +250,7 @@ ELSEWHERE = {
     "rebuild": "maintain", "statistics": "stats", "memories": "list", "import_": "import",
     "delete_workspace": "workspace", "move_workspace": "workspace", "workspaces": "workspace",
     "name_workspace": "workspace", "jobs": "queue", "retry_job": "queue", "drop_job": "queue",
-    "reset_statistics": "stats",
+    "reset_statistics": "stats", "distil_prepare": "ticket", "distil_submit": "ticket",
 }  # fmt: skip
 TRACES = {"store_trace", "trace", "traces", "purge_traces"}
 

@@ -56,11 +56,12 @@ REQUIRED = {
 }
 MORE = {"memory_search": ["max_tokens"], "memory_record": ["error_context"]}
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
-        "workspace"}  # fmt: skip
+        "workspace", "distil", "distil_prepare", "distil_submit", "capture_knowledge"}  # fmt: skip
 # A search counts what it found, so it does not only read.
 CHANGING = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
             "memory_forget", "workspace", "memory_search", "retrieve_memories",
-            "memory_recommend"}  # fmt: skip
+            "memory_recommend", "distil", "distil_prepare", "distil_submit",
+            "capture_knowledge"}  # fmt: skip
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ HOSTILE = [
     {"\ud800": "\udfff"}, "~root", "//", "0" * 16, NOBODY, NOBODY.upper(), "%s%n", "${HOME}",
 ]  # fmt: skip
 ADVICE = re.compile(
-    r"takes: |confirm=true|search` shows|list` shows|action=list shows|at most|at least|"
+    r"ask for a new one|hand it in again|takes: |confirm=true|search` shows|list` shows|action=list shows|at most|at least|"
     r"is blank|is missing|must be|has a NUL|not valid|is not an? |nothing to change|too deep|"
     r"forgotten for good|another workspace is called|not a UUID|leave it out|remove it"
 )
@@ -75,7 +75,7 @@ class Sender:
             case "array":
                 return [self.value("", part["items"], schema) for _ in range(chance.randint(0, 3))]
             case "object":
-                fields = part["properties"].items()
+                fields = part.get("properties", {}).items()
                 return {key: self.value(key, inner, schema) for key, inner in fields}
         most = min(part.get("maxLength", 30), chance.choice((8, 30, 200)))
         letters = chance.choices(string.printable + "äß漢 ", k=chance.randint(1, most))

@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -33,10 +34,12 @@ def serve(
     tools: str,
     authenticate: bool,
     announce: Callable[[str, bool], None],
+    company: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
     """Serve until SIGTERM or SIGINT, and close the bank; a second one ends at once.
 
     ``announce`` hears the address, and whether a token is needed, once it can be called.
+    ``company`` is what works beside the server as long as it serves.
     """
     _check_access(bank, host, authenticate)
     listener = _bound(host, port)
@@ -66,7 +69,9 @@ def serve(
     )
     locked = authenticate and Tokens(bank).exist
     try:
-        _Server(config, lambda: announce(address, locked), application.stop).run(sockets=[listener])
+        with company():
+            server = _Server(config, lambda: announce(address, locked), application.stop)
+            server.run(sockets=[listener])
     finally:
         application.close()
         # Whoever stops a server waits for it; the next one embeds what is left.

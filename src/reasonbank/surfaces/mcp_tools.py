@@ -63,7 +63,7 @@ OFFERS: dict[str, Offer] = {}
 CORE = ("memory_search", "memory_record", "memory_outcome")
 
 
-def _offer(
+def offer(
     title: str,
     right: Right,
     *,
@@ -90,7 +90,7 @@ def _offer(
     return decorate
 
 
-@_offer("Search memories", Right.READ)
+@offer("Search memories", Right.READ)
 def memory_search(
     bank: Bank,
     query: Annotated[
@@ -145,7 +145,7 @@ def _answer(reply: Reply, memories: list[JSON]) -> JSON:
     return {"memories": memories} | {name: known[name] for name in ReplyFacts.__annotations__}
 
 
-@_offer("Retrieve memories in full", Right.READ)
+@offer("Retrieve memories in full", Right.READ)
 def retrieve_memories(
     bank: Bank,
     query: Annotated[
@@ -174,7 +174,7 @@ def _retrieved(hit: Hit) -> JSON:
     }
 
 
-@_offer("Record a memory", Right.WRITE)
+@offer("Record a memory", Right.WRITE)
 def memory_record(
     bank: Bank,
     title: Title,
@@ -216,7 +216,7 @@ def memory_record(
     }
 
 
-@_offer("Rate a memory", Right.WRITE)
+@offer("Rate a memory", Right.WRITE)
 def memory_feedback(
     bank: Bank,
     memory_id: MemoryId,
@@ -239,7 +239,7 @@ def memory_feedback(
     }
 
 
-@_offer("Report a task's outcome", Right.WRITE)
+@offer("Report a task's outcome", Right.WRITE)
 def memory_outcome(
     bank: Bank,
     memory_id: MemoryId,
@@ -268,7 +268,7 @@ def memory_outcome(
     }
 
 
-@_offer("Read a memory", Right.READ, reads=True)
+@offer("Read a memory", Right.READ, reads=True)
 def memory_get(bank: Bank, memory_id: MemoryId) -> ShownMemory:
     """Read one memory with every field.
 
@@ -279,7 +279,7 @@ def memory_get(bank: Bank, memory_id: MemoryId) -> ShownMemory:
     return cast(ShownMemory, memory.to_json() | {"prompt": memory.format_for_prompt()})
 
 
-@_offer("Correct a memory", Right.WRITE, idempotent=True)
+@offer("Correct a memory", Right.WRITE, idempotent=True)
 def memory_update(
     bank: Bank,
     memory_id: MemoryId,
@@ -314,7 +314,7 @@ def memory_update(
     return cast(StoredMemory, memory.to_json())
 
 
-@_offer("Forget a memory for good", Right.ADMIN, destroys=True)
+@offer("Forget a memory for good", Right.ADMIN, destroys=True)
 def memory_forget(bank: Bank, memory_id: MemoryId, confirm: Confirm = False) -> Forgotten:
     """Remove a memory's content for good, with its history.
 
@@ -331,7 +331,7 @@ def memory_forget(bank: Bank, memory_id: MemoryId, confirm: Confirm = False) -> 
     return {"id": memory.id, "message": "Memory forgotten"}
 
 
-@_offer("List a memory's revisions", Right.READ, reads=True)
+@offer("List a memory's revisions", Right.READ, reads=True)
 def memory_history(bank: Bank, memory_id: MemoryId) -> History:
     """List how a memory stood after each change, oldest first, and who changed it.
 
@@ -341,7 +341,7 @@ def memory_history(bank: Bank, memory_id: MemoryId) -> History:
     return {"id": id, "revisions": plain(bank.history(id))}
 
 
-@_offer("Recommend a strategy", Right.READ)
+@offer("Recommend a strategy", Right.READ)
 def memory_recommend(
     bank: Bank,
     task: Annotated[str, Field(max_length=LIMITS.query, description="The task at hand.")],
@@ -357,7 +357,7 @@ def memory_recommend(
     return cast(Advice, advice | {"prompt": "\n\n".join(dict.fromkeys(fenced))})
 
 
-@_offer("Show a memory's genealogy", Right.READ, reads=True)
+@offer("Show a memory's genealogy", Right.READ, reads=True)
 def get_memory_genealogy(bank: Bank, memory_id: MemoryId) -> Genealogy:
     """Show which memories a memory was made from, and which were made from it.
 
@@ -367,7 +367,7 @@ def get_memory_genealogy(bank: Bank, memory_id: MemoryId) -> Genealogy:
     return cast(Genealogy, plain(bank.genealogy(parse_id(memory_id, "memory_id"))))
 
 
-@_offer("Show statistics", Right.READ, reads=True)
+@offer("Show statistics", Right.READ, reads=True)
 def get_statistics(bank: Bank) -> Statistics:
     """Show what is in the bank as seen from this workspace, and how it is used.
 
@@ -376,7 +376,7 @@ def get_statistics(bank: Bank) -> Statistics:
     return cast(Statistics, bank.statistics())
 
 
-@_offer("Check health", Right.READ, reads=True)
+@offer("Check health", Right.READ, reads=True)
 def health_check(bank: Bank) -> Health:
     """Check that the store answers, the embedding model loads and the disk has room.
 
@@ -386,7 +386,7 @@ def health_check(bank: Bank) -> Health:
     return cast(Health, report(bank))
 
 
-@_offer("List, switch, name or delete workspaces", Right.READ, destroys=True)
+@offer("List, switch, name or delete workspaces", Right.READ, destroys=True)
 def workspace(
     errand: Errand,
     action: Annotated[

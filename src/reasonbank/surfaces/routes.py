@@ -292,6 +292,31 @@ def distil(visit: Visit, given: shapes.GivenTrace) -> object:
     return visit.bank.distil(Trace.from_json(dict(given)))
 
 
+@_route("POST", "/sessions/prepare", WRITE, answers=shapes.Prepared)
+def distil_prepare(visit: Visit, given: shapes.GivenSession) -> object:
+    """Hand out the prompt for a session and a ticket, to a caller that thinks itself."""
+    session = given.get("session")
+    return visit.bank.distil_prepare(None if session is None else Trace.from_json(dict(session)))
+
+
+@_route("POST", "/sessions/submit", WRITE, answers=shapes.Submitted)
+def distil_submit(visit: Visit, given: shapes.GivenAnswer) -> object:
+    """Take the answer for a ticket: validated, stored once."""
+    return visit.bank.distil_submit(given["ticket"], given["answer"])
+
+
+@_route("POST", "/capture", WRITE, answers=shapes.Captured)
+def capture(visit: Visit, given: shapes.Exchange) -> object:
+    """Keep a question and its answer, if they are worth it."""
+    return visit.bank.capture(**given)
+
+
+@_route("POST", "/inject", READ, answers=shapes.Injected)
+def inject(visit: Visit, given: shapes.Injecting) -> object:
+    """The memories for a task as text for its prompt, within a budget of tokens."""
+    return visit.bank.inject(**given)
+
+
 @_route("GET", "/jobs", READ, answers=list[shapes.StoredJob])
 def jobs(visit: Visit, given: shapes.Waiting) -> object:
     """List this workspace's jobs, newest first."""

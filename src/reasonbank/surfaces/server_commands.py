@@ -42,6 +42,8 @@ def serve(shell: Shell, host: str, port: int, tools: str, no_auth: bool) -> None
     """
     _start()
     with shell.bank(surface="http") as bank:
+        from reasonbank.learn.running import beside
+        from reasonbank.opening import model_for
         from reasonbank.surfaces.listening import serve as listen
 
         listen(
@@ -51,6 +53,7 @@ def serve(shell: Shell, host: str, port: int, tools: str, no_auth: bool) -> None
             tools=tools,
             authenticate=not no_auth,
             announce=lambda address, locked: announce(shell, address, locked),
+            company=lambda: beside(bank, model_for(bank.core)),
         )
 
 

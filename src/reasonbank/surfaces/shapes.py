@@ -686,8 +686,6 @@ class StoredJob(TypedDict):
     attempts: int
     created_at: str | None
     due: str | None
-    claim: str | None
-    checkpoint: dict[str, Any] | None
     error: str | None
 
 
@@ -775,3 +773,74 @@ class AuditEntry(TypedDict):
 
 class Reset(TypedDict):
     message: str
+
+
+# Learning from sessions
+
+
+@closed
+class GivenSession(TypedDict, total=False):
+    session: Annotated[GivenTrace, Field(description="Else the oldest that waits.")]
+
+
+@closed
+class GivenAnswer(TypedDict):
+    ticket: Annotated[str, Field(min_length=1, max_length=200)]
+    answer: dict[str, Any]
+
+
+@closed
+class DoneStep(TypedDict, total=False):
+    action: Required[
+        Annotated[
+            str,
+            Field(max_length=LIMITS.content, description="think, command, edit, user, agent …"),
+        ]
+    ]
+    content: Annotated[str, Field(description="The thought, the command, the file.")]
+    feedback: Annotated[
+        str, Field(description="What came of it; begin a command's with 'exit code N'.")
+    ]
+    score: Share
+
+
+class Prepared(TypedDict):
+    ticket: str | None
+    trace_id: str | None
+    prompt: str | None
+    answer_schema: dict[str, Any] | None
+    message: str
+
+
+class Submitted(TypedDict):
+    learned: list[str]
+    confirmed: list[str]
+    replayed: bool
+
+
+@closed
+class Exchange(TypedDict, total=False):
+    question: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.query)]]
+    answer: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.trace)]]
+    session: Label
+
+
+class Captured(TypedDict):
+    kept: bool
+    id: str | None
+    reason: str
+
+
+@closed
+class Injecting(TypedDict, total=False):
+    task: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.query)]]
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)]
+    limit: Annotated[int, Field(ge=1, le=LIMITS.results)]
+    session: Label
+
+
+class Injected(TypedDict):
+    prompt: str
+    memories: list[str]
+    tokens: int
+    withheld: list[list[str]]
