@@ -350,7 +350,9 @@ def _commands(name: str, value: Any, source: str) -> Mapping[str, str]:
         try:
             words = shlex.split(command) if isinstance(command, str) else []
         except ValueError as error:
-            raise InvalidSetting(full, f"{command!r} is no command: {error} (in {source})") from None
+            raise InvalidSetting(
+                full, f"{command!r} is no command: {error} (in {source})"
+            ) from None
         if not words or "\0" in command:
             raise InvalidSetting(full, f"{command!r} is no command (in {source})")
     return value

@@ -49,6 +49,8 @@ def main() -> NoReturn:
         _tell(told, {"box": False, "why": box[0]})
         os._exit(REFUSED)
     _tell(told, {"box": not box, "why": box[0] if box else ""})
+    if not spec["command"]:
+        os._exit(0)
     if box:
         _furnish(spec)
         _run(spec, address_space=spec["memory_mb"])
@@ -167,7 +169,7 @@ def _run(spec: dict[str, Any], *, address_space: int) -> NoReturn:
         for capability in range(CAPABILITIES):
             libc.prctl(CAPBSET_DROP, capability, 0, 0, 0)
     try:
-        os.execve(spec["command"][0], spec["command"], spec["environment"])
+        os.execve(spec["command"][0], spec["command"], spec["environment"])  # noqa: S606
     except OSError as error:
         os.write(2, f"{spec['command'][0]}: {error.strerror}\n".encode())
         os._exit(127)

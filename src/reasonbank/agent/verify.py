@@ -54,7 +54,7 @@ class Verifier:
     name: str
     command: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
-    limits: Sandbox = Sandbox()
+    limits: Sandbox = field(default_factory=Sandbox)
 
     async def verify(self, solution: str) -> Verdict:
         """A solution that cannot be run is one that failed; ``Refused`` is the box's fault."""
@@ -67,7 +67,8 @@ class Verifier:
         started = time.monotonic()
         folder = await anyio.to_thread.run_sync(tempfile.mkdtemp, None, "reasonbank-")
         try:
-            ended = await self._run(folder, {**written, **self.files})
+            command = [self._program(), *self.command[1:]]
+            ended = await self._run(folder, {**written, **self.files}, command)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
@@ -78,15 +79,29 @@ class Verifier:
             isolated=ended.isolated,
         )
 
-    async def _run(self, folder: str, files: Mapping[str, str]) -> _Ended:
+    async def check(self) -> None:
+        """Find out before any work is paid for whether the command can be run at all."""
+        self._program()
+        folder = await anyio.to_thread.run_sync(tempfile.mkdtemp, None, "reasonbank-")
+        try:
+            await self._run(folder, {}, [])
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
+
+    def _program(self) -> str:
         program = shutil.which(self.command[0])
         if program is None:
             raise InvalidSetting(
                 f"verify.{self.name}", f"there is no program {self.command[0]!r} on the PATH"
             )
+        return program
+
+    async def _run(self, folder: str, files: Mapping[str, str], command: list[str]) -> _Ended:
+        """Without a command the box is only tried."""
         limits = self.limits
         spec = {
-            "command": [program, *self.command[1:]],
+            "command": command,
             "folder": folder,
             "files": dict(files),
             "environment": _environment(),
@@ -207,5 +222,3 @@ def verifier(settings: Settings, name: str) -> Verifier:
             f"{str(name)[:80]!r} is no verifier; allowed in the settings under [verify]: {known}",
         )
     return Verifier(name=name, command=tuple(shlex.split(command)), limits=settings.sandbox)
-
-
