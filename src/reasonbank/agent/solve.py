@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 import anyio.to_thread
@@ -14,6 +14,7 @@ import anyio.to_thread
 from reasonbank.agent import matts
 from reasonbank.agent.attempts import Attempt, best
 from reasonbank.agent.matts import Mode, Plan
+from reasonbank.agent.solution import Metered, Solution
 from reasonbank.agent.thinking import OnProgress, Thinking, storable
 from reasonbank.agent.verify import Verifier, verifier
 from reasonbank.bank import Bank
@@ -29,8 +30,7 @@ from reasonbank.learn.judge import Verdict, judge
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.budget import Budgeted
 from reasonbank.llm.limits import Limited
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Call, Completion, Effort, Layer, Model, Usage
+from reasonbank.llm.port import Effort, Model
 from reasonbank.model import (
     JSON,
     Hit,
@@ -49,69 +49,6 @@ from reasonbank.model import (
 MOST_ITERATIONS = 10
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """What the model's side counted; where it did not say, nothing is added."""
-
-    input: int = 0
-    output: int = 0
-    reasoning: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Solution:
-    """``outcome`` is the verifier's word where there is one, else a judge's.
-
-    ``memories_used`` were shown to the model; ``warnings`` are those of them that tell of a
-    failure. ``k`` attempts were planned, for ``reason``. ``notes`` say what went otherwise
-    than planned. Without storing there is no ``trace_id``.
-    """
-
-    solution: str
-    score: float | None
-    outcome: Outcome
-    iterations: int
-    attempts: tuple[Attempt, ...]
-    memories_used: tuple[str, ...]
-    warnings: tuple[str, ...]
-    memories_learned: tuple[str, ...]
-    tokens: Tokens
-    seconds: float
-    trace_id: str | None
-    k: int
-    mode: Mode
-    reason: str
-    notes: tuple[str, ...] = ()
-
-
-class Metered(Layer):
-    """Counts what one task costs; what our own cache gave costs nothing."""
-
-    def __init__(self, inner: Model) -> None:
-        super().__init__(inner)
-        self._meters = Meters()
-
-    async def answer(self, call: Call) -> Completion:
-        try:
-            completion = await super().answer(call)
-        except ModelError as error:
-            if isinstance(usage := getattr(error, "usage", None), Usage):
-                self._meters.count(usage)
-            raise
-        if not completion.cached:
-            self._meters.count(completion.usage)
-        return completion
-
-    @property
-    def tokens(self) -> Tokens:
-        counted = self._meters
-        return Tokens(
-            input=counted.input_tokens or 0,
-            output=counted.output_tokens or 0,
-            reasoning=counted.reasoning_tokens or 0,
-        )
 
 
 async def solve(

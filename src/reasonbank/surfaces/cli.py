@@ -6,6 +6,7 @@ from reasonbank.surfaces import (
     llm_commands,
     memory_commands,
     server_commands,
+    solve_commands,
 )
 from reasonbank.surfaces.shell import main
 
@@ -16,6 +17,7 @@ __all__ = [
     "main",
     "memory_commands",
     "server_commands",
+    "solve_commands",
 ]
 
 if __name__ == "__main__":
