@@ -108,7 +108,7 @@ class LLM:
     """For one attempt."""
     deadline_seconds: float = 180.0
     """For the whole call, with its retries and its wait for a turn."""
-    concurrency: int = 4
+    concurrency: int = 8
     rate_per_minute: int = 0
     """0 is no limit."""
     cache: str = "memory"
