@@ -26,6 +26,8 @@ class Attempt:
     score: float | None = None
     feedback: str | None = None
     passed: bool | None = None
+    used: tuple[str, ...] | None = None
+    """The memories that it says it went by; None when it did not say."""
     refines: int | None = None
     repeats: int | None = None
     error: str | None = None
@@ -84,7 +86,17 @@ def best(attempts: Sequence[Attempt]) -> Attempt | None:
     return found[-1] if found else None
 
 
+_USED = re.compile(r"^[ \t>*_`]*used memories[*_`]*:(.*)$\n?", re.IGNORECASE | re.MULTILINE)
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOTES = re.compile(r"<notes>(.*?)</notes>", re.DOTALL | re.IGNORECASE)
+
+
+def declared(reply: str) -> tuple[str, tuple[str, ...] | None]:
+    """The reply without the line that says which memories were used, and their ids."""
+    line = _USED.search(reply)
+    if line is None:
+        return reply, None
+    return _USED.sub("", reply, count=1), tuple(dict.fromkeys(_ID.findall(line[1].lower())))
 
 
 def parted(reply: str) -> tuple[str, str | None]:

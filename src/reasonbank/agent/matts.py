@@ -79,9 +79,13 @@ async def parallel(thinking: Thinking, k: int) -> None:
             thinking.failed(number, 1, error)
             await thinking.report(f"attempt {number}: failed", thinking.attempts[number], done=1)
 
-    async with anyio.create_task_group() as group:
-        for number in range(1, k + 1):
-            group.start_soon(one, number)
+    try:
+        async with anyio.create_task_group() as group:
+            for number in range(1, k + 1):
+                group.start_soon(one, number)
+    except ExceptionGroup as errors:
+        # Not the model's side: a caller that is told of one is told enough.
+        raise errors.exceptions[0] from None
     if not any(attempt.text for attempt in thinking.attempts.values()):
         raise failures[0]
 

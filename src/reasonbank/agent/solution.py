@@ -25,9 +25,10 @@ class Tokens:
 class Solution:
     """``outcome`` is the verifier's word where there is one, else a judge's.
 
-    ``memories_used`` were shown to the model; ``warnings`` are those of them that tell of a
-    failure. ``k`` attempts were planned, for ``reason``. ``notes`` say what went otherwise
-    than planned. Without storing there is no ``trace_id``.
+    ``memories_shown`` were in the prompt, ``warnings`` are those of them that tell of a failure,
+    and ``memories_used`` those that the solution says it went by: all, if it does not say.
+    ``k`` attempts were planned, for ``reason``. ``notes`` say what went otherwise than planned.
+    Without storing there is no ``trace_id``.
     """
 
     solution: str
@@ -36,6 +37,7 @@ class Solution:
     iterations: int
     attempts: tuple[Attempt, ...]
     memories_used: tuple[str, ...]
+    memories_shown: tuple[str, ...]
     warnings: tuple[str, ...]
     memories_learned: tuple[str, ...]
     tokens: Tokens

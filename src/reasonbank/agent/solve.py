@@ -269,7 +269,12 @@ class _Work:
     ) -> tuple[str, ...]:
         """All of it in one transaction; without ``memories``, a worker finds them later."""
         bank = self._bank
-        found = lessons.prepare(bank, memories or (), trace)
+        # What was shown and comes back is an echo, and no second witness.
+        found = [
+            lesson
+            for lesson in lessons.prepare(bank, memories or (), trace)
+            if lesson.twin not in self._shown()
+        ]
 
         def work(txn: Writing) -> JSON:
             if memories is None:
@@ -331,7 +336,7 @@ class _Work:
             outcome=attempt.outcome(self._enough),
             trajectory=attempt.steps(),
             final_score=attempt.score,
-            memories_used=self._used(),
+            memories_used=self._used(attempt),
         )
 
     def _trace(self, chosen: Attempt, outcome: Outcome | None, ended: str) -> Trace:
@@ -345,7 +350,7 @@ class _Work:
             outcome=outcome,
             trajectory=tuple(step for attempt in spoken for step in attempt.steps()),
             final_score=chosen.score,
-            memories_used=self._used(),
+            memories_used=self._used(chosen),
             parent=self._parent,
             metadata={
                 "model": self._metered.name,
@@ -359,13 +364,28 @@ class _Work:
                 "workspace_id": self._bank.view.workspace,
                 "verifier": self._thinking.verifier.name if self._thinking.verifier else None,
                 "chosen_attempt": chosen.number,
+                "memories_shown": list(self._shown()),
                 "ended": ended,
             },
         )
         return checked_trace(trace, self._bank.settings.limits)
 
-    def _used(self) -> tuple[str, ...]:
+    def _shown(self) -> tuple[str, ...]:
         return tuple(hit.memory.id for hit in self._hits)
+
+    def _used(self, attempt: Attempt) -> tuple[str, ...]:
+        """What an attempt and those that it refines went by.
+
+        Whatever was merely in sight when a task failed would lose trust for nothing.
+        """
+        used: set[str] = set()
+        line: Attempt | None = attempt
+        while line is not None:
+            if line.used is None:
+                return self._shown()
+            used.update(line.used)
+            line = None if line.refines is None else self._thinking.attempts[line.refines]
+        return tuple(id for id in self._shown() if id in used)
 
     def _solution(self, chosen: Attempt, outcome: Outcome, learned: tuple[str, ...]) -> Solution:
         spoken = self._thinking.spoken()
@@ -375,7 +395,8 @@ class _Work:
             outcome=outcome,
             iterations=max(attempt.iteration for attempt in spoken),
             attempts=tuple(spoken),
-            memories_used=self._used(),
+            memories_used=self._used(chosen),
+            memories_shown=self._shown(),
             warnings=tuple(hit.memory.id for hit in self._hits if hit.warning),
             memories_learned=learned,
             tokens=self._metered.tokens,

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import anyio
 
-from reasonbank.agent.attempts import Attempt, digest, parted
+from reasonbank.agent.attempts import Attempt, declared, digest, parted
 from reasonbank.agent.prompts import prompt
 from reasonbank.agent.verify import Verdict, Verifier
 from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
@@ -131,7 +131,8 @@ class Thinking:
         reply = await self.model.complete(
             asked, temperature=THINKING, max_tokens=self.max_tokens, effort=self.effort
         )
-        text, notes = parted(storable(reply.text))
+        said, used = declared(storable(reply.text))
+        text, notes = parted(said)
         if not text:
             raise InvalidReply(f"{reply.model} gave an empty solution", usage=reply.usage)
         if len(text) > LONGEST:
@@ -140,7 +141,7 @@ class Thinking:
             )
         if reply.cut:
             self.note(f"attempt {attempt.number} ends at {self.max_tokens} tokens (llm.max_tokens)")
-        attempt = replace(attempt, text=text, notes=notes, at=self.now())
+        attempt = replace(attempt, text=text, notes=notes, used=used, at=self.now())
         first = self._seen.setdefault(digest(text), attempt.number)
         if first != attempt.number:
             attempt = replace(attempt, repeats=first)

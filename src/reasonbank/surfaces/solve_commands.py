@@ -134,8 +134,8 @@ def _tell(solution: Solution) -> None:
         f"{solution.outcome}, score {score}, after {len(solution.attempts)} attempts in "
         f"{solution.iterations} rounds and {solution.seconds:.1f} s",
         f"attempts: {solution.reason}",
-        f"memories: {len(solution.memories_used)} used, {len(solution.warnings)} of them "
-        f"warnings; {len(solution.memories_learned)} learned",
+        f"memories: {len(solution.memories_shown)} shown ({len(solution.warnings)} warnings), "
+        f"{len(solution.memories_used)} used, {len(solution.memories_learned)} learned",
         f"tokens: {tokens.input:,} in, {tokens.output:,} out, {tokens.reasoning:,} reasoning",
         *([f"trace {solution.trace_id}"] if solution.trace_id else []),
         *(f"note: {note}" for note in solution.notes),
