@@ -106,6 +106,48 @@ def test_memories_reach_the_prompt_the_trace_and_their_evidence(bank):
 
 
 @requirement("AGT-10")
+@pytest.mark.parametrize(
+    "line", ["Used memories: {}", "**Used memories:** `{}`", "used memories:{}"]
+)
+def test_a_solution_that_says_what_it_used_credits_that_and_nothing_else(bank, line):
+    used, other = (
+        bank.record(a_memory(title=title, description="Adding up a list", content=content))
+        for title, content in (
+            ("Add up a list with sum()", "Use sum(xs) to add up a list."),
+            ("Add up a list of floats", "Use math.fsum to add up a list of floats."),
+        )
+    )
+    model = Player([f"{line.format(used.id)}\nsum(xs)"], scores={"sum(xs)": 0.9})
+    solution = solved(bank, model)
+    assert solution.solution == "sum(xs)"
+    assert set(solution.memories_shown) == {used.id, other.id}
+    assert solution.memories_used == (used.id,)
+    kinds = {id: {e.kind for e in bank.evidence(id)} for id in solution.memories_shown}
+    assert Kind.OUTCOME in kinds[used.id] and Kind.OUTCOME not in kinds[other.id]
+
+
+def test_a_refinement_went_by_what_it_refines_went_by(bank):
+    known = bank.record(a_memory(title="Add up a list", description=TASK, content="Use sum()."))
+    model = Player([f"Used memories: {known.id}\na", "Used memories: none\nb"], scores={"b": 0.9})
+    assert solved(bank, model).memories_used == (known.id,)
+
+
+def test_an_id_that_was_not_shown_is_not_used(bank):
+    hidden = bank.record(a_memory(title="Bake rye bread", description="Baking", content="Wait."))
+    model = Player([f"Used memories: {hidden.id}\na"], scores={"a": 0.9})
+    assert solved(bank, model).memories_used == ()
+    assert [e for e in bank.evidence(hidden.id) if e.kind is Kind.OUTCOME] == []
+
+
+def test_what_was_shown_and_comes_back_as_a_lesson_is_no_second_witness(bank):
+    known = bank.record(a_memory(**LESSON | {"tags": ("edges",)}, outcome="success"))
+    model = Player(["Used memories: none\na"], scores={"a": 0.9}, lessons=[LESSON])
+    solution = solved(bank, model, task="Write a function that folds a list, also an empty one")
+    assert solution.memories_shown == (known.id,) and solution.memories_learned == ()
+    assert [e for e in bank.evidence(known.id) if e.kind is Kind.OUTCOME] == []
+
+
+@requirement("AGT-10")
 def test_a_failure_blames_what_was_used(bank):
     known = bank.record(a_memory(title="Add up a list", description="Adding up a list",
                                  content="Write a function that adds up a list."))  # fmt: skip

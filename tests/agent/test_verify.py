@@ -339,6 +339,19 @@ def test_a_verifier_that_hangs_fails_the_attempt_and_not_the_run(plain_bank):
     assert solution.outcome is Outcome.SUCCESS
 
 
+def test_a_box_that_breaks_while_attempts_run_is_one_plain_error(plain_bank):
+    class Broken(Verifier):
+        async def check(self):
+            pass
+
+        async def verify(self, solution):
+            raise Refused("the box is gone")
+
+    with pytest.raises(Refused, match="the box is gone"):
+        solved(plain_bank, Player(), verify=Broken(name="x", command=("x",)), mode="parallel")
+    assert plain_bank.traces() == []
+
+
 def test_a_verifier_that_cannot_run_is_found_before_any_model_is_paid(open_bank):
     bank = open_bank(
         settings=Settings(embed=Embed(model="hashed"), verify={"gone": "no-such-program"})

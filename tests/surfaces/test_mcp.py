@@ -41,6 +41,17 @@ SEEDS = {
         {"memory_id": ..., "succeeded": ..., "session_id": ...},
         {"recorded", "new_confidence", "message"},
     ),
+    "solve_coding_task": (
+        {
+            "task": ...,
+            "use_memory": True,
+            "enable_matts": True,
+            "matts_k": 5,
+            "matts_mode": "parallel",
+            "store_result": True,
+        },
+        {"solution", "score", "outcome", "memories_used", "solution_time", "trace_id"},
+    ),
     "retrieve_memories": ({"query": ..., "n_results": 5}, {"memories"}),
     "get_memory_genealogy": ({"memory_id": ...}, {"id", "ancestors", "descendants"}),
     "get_statistics": ({}, {"memories", "traces"}),
@@ -51,16 +62,18 @@ REQUIRED = {
     "memory_record": ["title", "description", "content", "outcome"],
     "memory_feedback": ["memory_id", "helpful"],
     "memory_outcome": ["memory_id", "succeeded"],
+    "solve_coding_task": ["task"],
     "retrieve_memories": ["query"],
     "get_memory_genealogy": ["memory_id"],
 }
-MORE = {"memory_search": ["max_tokens"], "memory_record": ["error_context"]}
+MORE = {"memory_search": ["max_tokens"], "memory_record": ["error_context"],
+        "solve_coding_task": ["verify"]}  # fmt: skip
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "workspace"}  # fmt: skip
 # A search counts what it found, so it does not only read.
 CHANGING = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
             "memory_forget", "workspace", "memory_search", "retrieve_memories",
-            "memory_recommend"}  # fmt: skip
+            "memory_recommend", "solve_coding_task"}  # fmt: skip
 
 
 @pytest.fixture
@@ -105,7 +118,7 @@ async def test_every_tool_has_schemas_hints_and_words_for_a_model(plain_bank):
         hints = tool.annotations
         assert hints.read_only_hint is (name not in CHANGING), name
         assert hints.destructive_hint is (name in {"memory_forget", "workspace"}), name
-        assert hints.open_world_hint is False, name
+        assert hints.open_world_hint is (name == "solve_coding_task"), name
     assert tools["memory_update"].annotations.idempotent_hint
     assert not tools["memory_record"].annotations.idempotent_hint
 

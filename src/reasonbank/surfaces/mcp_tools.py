@@ -59,11 +59,12 @@ from reasonbank.surfaces.shapes import (
     Verdict,
     unpacked,
 )
+from reasonbank.surfaces.solve_tools import SOLVE
 
 _STARTED = time.monotonic()
 
 
-OFFERS: dict[str, Offer] = {}
+OFFERS: dict[str, Offer] = {SOLVE.name: SOLVE}
 CORE = ("memory_search", "memory_record", "memory_outcome")
 
 
