@@ -409,7 +409,7 @@ def test_a_solution_that_no_bank_could_store_is_made_storable(plain_bank):
 # Progress and cancellation
 
 
-@requirement("AGT-11", left="progress through MCP")
+@requirement("AGT-11")
 def test_progress_is_told_step_by_step_and_ends_at_its_total(plain_bank):
     told = []
 
@@ -441,7 +441,7 @@ class Stepper:
         pass
 
 
-@requirement("AGT-11", left="progress through MCP")
+@requirement("AGT-11")
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
 def test_cancelled_at_any_call_the_bank_is_whole(open_bank, mode):
     """Either nothing is stored, or a trace without an outcome, or all of it."""

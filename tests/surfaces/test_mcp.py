@@ -104,7 +104,7 @@ async def test_a_tool_takes_and_answers_what_its_seed_says(plain_bank, name):
     assert answers <= set(tool.output_schema["properties"])
 
 
-@requirement("MCP-2", left="progress of a tool that takes long")
+@requirement("MCP-2")
 async def test_every_tool_has_schemas_hints_and_words_for_a_model(plain_bank):
     async with connected(plain_bank) as agent:
         tools = await agent.tools()
@@ -140,7 +140,7 @@ async def test_a_failure_can_be_recorded_as_a_warning(plain_bank):
         )
 
 
-@requirement("MCP-2", left="progress of a tool that takes long")
+@requirement("MCP-2")
 async def test_the_core_set_has_three_tools(plain_bank):
     async with connected(plain_bank, tools="core") as agent:
         assert list(await agent.tools()) == ["memory_search", "memory_record", "memory_outcome"]
@@ -166,7 +166,7 @@ def test_the_shape_of_a_memory_has_every_field_of_a_memory():
 
 
 @requirement("MCP-1", left="the tools of later steps")
-@requirement("MCP-2", left="progress of a tool that takes long")
+@requirement("MCP-2")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_an_agent_records_searches_reports_and_rates(bank, mode):
     async with connected(bank, mode=mode) as agent:

@@ -53,7 +53,7 @@ def arguments_of(offer):
 
 
 @requirement("MCP-1", left="the tools of later steps")
-@requirement("MCP-2", left="progress of a tool that takes long")
+@requirement("MCP-2")
 @modes
 @pytest.mark.parametrize("sessions", [True, False], ids=["sessions", "no sessions"])
 async def test_a_client_over_http_goes_the_whole_way(bank, mode, sessions):
@@ -234,7 +234,7 @@ class Endless:
             self.ended.set()
 
 
-@requirement("MCP-2", left="progress of a tool that takes long")
+@requirement("MCP-2")
 @pytest.mark.parametrize("over", ["memory", "http"])
 @modes
 async def test_a_long_call_tells_its_progress_and_ends_when_cancelled(plain_bank, mode, over):

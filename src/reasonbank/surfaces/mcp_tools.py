@@ -64,7 +64,7 @@ from reasonbank.surfaces.solve_tools import SOLVE
 _STARTED = time.monotonic()
 
 
-OFFERS: dict[str, Offer] = {SOLVE.name: SOLVE}
+OFFERS: dict[str, Offer] = {}
 CORE = ("memory_search", "memory_record", "memory_outcome")
 
 
@@ -490,3 +490,6 @@ def _places(
         "memories_removed": removed,
         "message": message or f"{len(places)} workspaces",
     }
+
+
+OFFERS[SOLVE.name] = SOLVE
