@@ -31,7 +31,7 @@ from reasonbank.settings import Agent, Embed, Sandbox
 
 SECONDS = 0.3
 SEEDS = 6
-BUGS = 40
+BUGS = 30
 ROUNDS = 5
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 MEMORIES = 8
@@ -136,7 +136,7 @@ async def make_bugs(count: int) -> list[Bug]:
 
 _MEMORY = re.compile(
     r'<memory id="(?P<id>[^"]*)" outcome="(?P<outcome>\w+)" confidence="(?P<confidence>[\d.]+)">'
-    r"\s*\| Title: (?P<strategy>\w+)"
+    r"\s*\| Title: (?P<strategy>\w+) for (?P<entry>\w+)"
 )
 
 
@@ -149,11 +149,11 @@ class Policy(Scripted):
 
     def _reply(self, call: Call) -> Any:
         if call.schema is None:
-            return self._chosen(call.messages[0].content)
+            return self._chosen(call.messages[0].content, call.messages[1].content)
         # What it writes down is what the record shows: the task, the strategy, the outcome.
         return {"memories": [self._lesson(call)]}
 
-    def _chosen(self, prompt: str) -> str:
+    def _chosen(self, prompt: str, task: str) -> str:
         weight = dict.fromkeys(repairs.STRATEGIES, 0.0)
         speakers: dict[str, list[str]] = {strategy: [] for strategy in weight}
         for rank, memory in enumerate(_MEMORY.finditer(prompt)):
@@ -163,7 +163,8 @@ class Policy(Scripted):
             if memory["outcome"] == "success":
                 weight[strategy] += speaks
                 speakers[strategy].append(memory["id"])
-            else:
+            elif f"Repair {memory['entry']}:" in task:
+                # What failed elsewhere says nothing against trying it here.
                 weight[strategy] -= speaks
         most = max(weight.values())
         chosen = self.rng.choice([s for s, w in weight.items() if w == most])
