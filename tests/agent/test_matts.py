@@ -109,7 +109,7 @@ def test_one_budget_holds_all_attempts(plain_bank):
     model._sleep = a_while
     solution = solved(plain_bank, model, mode="parallel", budget=14_000, iterations=1)
     failed = [attempt for attempt in solution.attempts if attempt.error]
-    assert failed and all("are left" in attempt.error for attempt in failed)
+    assert failed and all("agent.budget_tokens" in attempt.error for attempt in failed)
     assert solution.solution in "abcd"
 
 

@@ -134,6 +134,7 @@ class _Work:
                 Limited(self._metered, concurrency=llm.concurrency),
                 budget=budget,
                 input_tokens=llm.input_tokens,
+                setting="agent.budget_tokens",
             ),
             task=task,
             memories=(),
