@@ -41,8 +41,8 @@ CAUTION = (
     "The interval is over seeds only: the bugs are the same in all of them. At the first meeting "
     "the lead is within noise: what one bug teaches did not carry over to others here.",
     "The policy was changed once after seeing results: with one that let every warning count, "
-    "also those about other functions, the bank did worse than chance at the first meeting (7.5 % "
-    "against 14.6 %, 40 bugs) and ended at 41.7 % at the fifth.",
+    "also those about other functions, the bank did worse than no memory at the first meeting "
+    "(7.5 % against 14.6 %, 40 bugs) and ended at 41.7 % at the fifth.",
 )
 
 CHECK = """\
