@@ -285,7 +285,7 @@ def test_an_unknown_id_is_not_found(plain_bank):
             call(new_id())
 
 
-@requirement("MEM-7", left="what the learning step adds")
+@requirement("MEM-7")
 def test_a_trace_is_stored_whole(plain_bank, clock):
     used, learned = plain_bank.record(a_memory()), plain_bank.record(a_memory())
     parent = plain_bank.store_trace(a_trace())

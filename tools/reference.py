@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,8 @@ def _flat(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         part = getattr(value, f.name)
         if is_dataclass(part):
             yield from _flat(part, f"{prefix}{f.name}.")
+        elif isinstance(part, Mapping):
+            yield f"{prefix}{f.name}.<name>", ""
         else:
             yield f"{prefix}{f.name}", part
 

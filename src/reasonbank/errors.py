@@ -144,4 +144,10 @@ class InvalidReply(ModelError):
 
 
 class BudgetExhausted(ModelError):
+    """``best`` is the ``Solution`` so far, where a task was being solved and had one."""
+
     status = 503
+
+    def __init__(self, message: str, *, best: object = None) -> None:
+        super().__init__(message)
+        self.best = best

@@ -204,7 +204,7 @@ def model_for(core: Core) -> Model | None:
     """The model that works for a bank, whose statistics tell what it did."""
     from reasonbank.llm.meters import Meters
 
-    meters = Meters()
+    meters = core.model if isinstance(core.model, Meters) else Meters()
     model = model_of(core.settings, url=core.ledger.url, meters=meters)
     if model is not None:
         core.model = meters

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -107,7 +108,7 @@ class LLM:
     """For one attempt."""
     deadline_seconds: float = 180.0
     """For the whole call, with its retries and its wait for a turn."""
-    concurrency: int = 4
+    concurrency: int = 8
     rate_per_minute: int = 0
     """0 is no limit."""
     cache: str = "memory"
@@ -164,6 +165,34 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """How `solve` goes about a task, where its caller does not say."""
+
+    mode: str = "parallel"
+    k: int = 5
+    iterations: int = 3
+    enough: float = 0.8
+    """A score from here on ends the work."""
+    memories: int = 3
+    """So many memories go into a prompt at most."""
+    budget_tokens: int = 200_000
+    """For one task; 0 is no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """What a verifier may use."""
+
+    seconds: float = 60.0
+    memory_mb: int = 1024
+    disk_mb: int = 64
+    processes: int = 64
+    output_kb: int = 1024
+    network: str = "refuse"
+    """Where the network cannot be cut off, a verifier is refused, or allowed to run with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     url: str = ""
     org: str = ORG
@@ -182,6 +211,10 @@ class Settings:
     telemetry: Telemetry = field(default_factory=Telemetry)
     passive: Passive = field(default_factory=Passive)
     server: Server = field(default_factory=Server)
+    agent: Agent = field(default_factory=Agent)
+    verify: Mapping[str, str] = field(default_factory=dict)
+    """The verifiers: a name for each command, e.g. pytest = "pytest -q"."""
+    sandbox: Sandbox = field(default_factory=Sandbox)
     limits: Limits = field(default_factory=Limits)
 
 
@@ -195,11 +228,13 @@ CHOICES = {
     "learn.reasoner": ("auto", "model", "agent", "rules"),
     "log.level": ("debug", "info", "warning", "error"),
     "log.format": ("json", "text"),
+    "agent.mode": ("parallel", "sequential", "adaptive", "off"),
+    "sandbox.network": ("refuse", "allow"),
 }
 SHARES = {
     "search.similarity", "search.recency", "search.error_match", "search.diversity",
     "search.project", "search.team", "search.org", "belief.prune_below", "belief.inject_above",
-    "learn.duplicate",
+    "learn.duplicate", "agent.enough",
 }  # fmt: skip
 LEAST = {
     "search.limit": 1, "search.pool": 10, "search.half_life_days": 0.01, "search.threshold": -1,
@@ -213,13 +248,17 @@ LEAST = {
     "server.body_bytes": 1000, "server.import_bytes": 1000, "server.rate": 0.1,
     "server.concurrency": 1, "server.connections": 1, "server.threads": 1,
     "server.patience": 0.1,
+    "agent.k": 1, "agent.iterations": 1, "agent.memories": 1, "agent.budget_tokens": 0,
+    "sandbox.seconds": 0.1, "sandbox.memory_mb": 16, "sandbox.disk_mb": 1, "sandbox.processes": 1,
+    "sandbox.output_kb": 1,
 }  # fmt: skip
 
 
 TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 MOST = {
     "search.limit": Limits().results, "llm.temperature": 2, "llm.concurrency": 1000,
-    "embed.dimensions": 16_384,
+    "embed.dimensions": 16_384, "agent.k": 5, "agent.iterations": 10,
+    "agent.memories": Limits().results, "sandbox.seconds": 3600,
 }  # fmt: skip
 URLS = {"embed.base_url", "llm.base_url"}
 VARIABLES = {"embed.key_env", "llm.key_env"}
@@ -265,6 +304,8 @@ def _check_section(section: Any, prefix: str) -> None:
         value = getattr(section, f.name)
         if is_dataclass(value):
             _check_section(value, f"{prefix}{f.name}.")
+        elif isinstance(value, Mapping):
+            _commands(f"{prefix}{f.name}", value, "the settings given")
         else:
             _checked(f"{prefix}{f.name}", value, f.default, "the settings given")
 
@@ -325,7 +366,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             continue
         name = variable.removeprefix("REASONBANK_").lower()
         section, _, rest = name.partition("_")
-        if is_dataclass(getattr(Settings(), section, None)) and rest:
+        known = getattr(Settings(), section, None)
+        if (is_dataclass(known) or isinstance(known, Mapping)) and rest:
             result.setdefault(section, {})[rest] = value
         else:
             result[name] = value
@@ -346,9 +388,30 @@ def _overlaid(settings: S, values: Mapping[str, Any], source: str, prefix: str =
             if not isinstance(value, Mapping):
                 raise InvalidSetting(full, f"is a section (in {source}), not a value")
             changes[name] = _overlaid(current, value, source, f"{full}.")
+        elif isinstance(current, Mapping):
+            changes[name] = {**current, **_commands(full, value, source)}
         else:
             changes[name] = _checked(full, value, current, source)
     return replace(settings, **changes)  # type: ignore[type-var]
+
+
+def _commands(name: str, value: Any, source: str) -> Mapping[str, str]:
+    """Commands by name, each in the words of a shell, though no shell runs them."""
+    if not isinstance(value, Mapping):
+        raise InvalidSetting(name, f"is a section of names and commands (in {source})")
+    for key, command in value.items():
+        full = f"{name}.{key}"
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,31}", str(key)):
+            raise InvalidSetting(full, f"is no name; use a-z, 0-9 and _ (in {source})")
+        try:
+            words = shlex.split(command) if isinstance(command, str) else []
+        except ValueError as error:
+            raise InvalidSetting(
+                full, f"{command!r} is no command: {error} (in {source})"
+            ) from None
+        if not words or "\0" in command:
+            raise InvalidSetting(full, f"{command!r} is no command (in {source})")
+    return value
 
 
 def _checked(name: str, value: Any, current: Any, source: str) -> Any:

@@ -8,6 +8,7 @@ from collections import Counter
 
 import jsonschema
 import pytest
+from tests.agent.player import Player
 from tests.requirement import requirement
 from tests.surfaces.mcp_agent import NOBODY, connected
 from tests.surfaces.mcp_http import calling
@@ -25,9 +26,11 @@ HOSTILE = [
     {"\ud800": "\udfff"}, "~root", "//", "0" * 16, NOBODY, NOBODY.upper(), "%s%n", "${HOME}",
 ]  # fmt: skip
 ADVICE = re.compile(
-    r"ask for a new one|hand it in again|takes: |confirm=true|search` shows|list` shows|action=list shows|at most|at least|"
+    r"ask for a new one|hand it in again|"
+    r"takes: |confirm=true|search` shows|list` shows|action=list shows|at most|at least|"
     r"is blank|is missing|must be|has a NUL|not valid|is not an? |nothing to change|too deep|"
-    r"forgotten for good|another workspace is called|not a UUID|leave it out|remove it"
+    r"forgotten for good|another workspace is called|not a UUID|leave it out|remove it|"
+    r"is no verifier"
 )
 
 
@@ -112,7 +115,8 @@ async def test_thousands_of_calls_right_and_wrong_are_answered_in_words_and_shap
     async with connected(plain_bank) as agent:
         tools = await agent.tools()
     shapes = {n: jsonschema.Draft202012Validator(t.output_schema) for n, t in tools.items()}
-    async with calling(make_server(plain_bank)) as call:
+    model = Player(lambda call: "solved", scores={"solved": 0.9})
+    async with calling(make_server(plain_bank, model=model)) as call:
         for number in range(CALLS):
             name = list(tools)[number % len(tools)]
             arguments = sender.arguments(tools[name].input_schema)
@@ -131,7 +135,8 @@ async def test_thousands_of_calls_right_and_wrong_are_answered_in_words_and_shap
     assert plain_bank.statistics()["memories"] > 20
     for name in tools:
         assert outcomes[name, True] > 10, (name, outcomes)
-        assert outcomes[name, False] > 10, (name, outcomes)
+        # Nobody guesses a ticket.
+        assert outcomes[name, False] > (-1 if name == "distil_submit" else 3), (name, outcomes)
     for id in sender.ids[-20:]:
         if id in {memory.id for memory in plain_bank.memories(limit=10_000)}:
             assert plain_bank.get(id).format_for_prompt()

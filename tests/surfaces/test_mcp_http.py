@@ -53,7 +53,7 @@ def arguments_of(offer):
 
 
 @requirement("MCP-1", left="the tools of later steps")
-@requirement("MCP-2", left="progress of a tool that takes long")
+@requirement("MCP-2")
 @modes
 @pytest.mark.parametrize("sessions", [True, False], ids=["sessions", "no sessions"])
 async def test_a_client_over_http_goes_the_whole_way(bank, mode, sessions):
@@ -118,7 +118,8 @@ async def test_a_tool_is_refused_to_whoever_lacks_its_right(plain_bank, name):
 
 def test_reading_needs_read_writing_write_and_destroying_admin():
     rights = {name: offer.right for name, offer in OFFERS.items()}
-    changing = {"memory_record", "memory_feedback", "memory_outcome", "memory_update"}
+    changing = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
+                "solve_coding_task"}  # fmt: skip
     assert {name for name, right in rights.items() if right == Right.WRITE} == changing
     assert {name for name, right in rights.items() if right == Right.ADMIN} == {"memory_forget"}
     for name, offer in OFFERS.items():
@@ -233,7 +234,7 @@ class Endless:
             self.ended.set()
 
 
-@requirement("MCP-2", left="progress of a tool that takes long")
+@requirement("MCP-2")
 @pytest.mark.parametrize("over", ["memory", "http"])
 @modes
 async def test_a_long_call_tells_its_progress_and_ends_when_cancelled(plain_bank, mode, over):

@@ -26,8 +26,16 @@ class Budgeted(Layer):
     without saying what it used is taken to have used what was estimated.
     """
 
-    def __init__(self, inner: Model, *, budget: int = 0, input_tokens: int = 0) -> None:
+    def __init__(
+        self,
+        inner: Model,
+        *,
+        budget: int = 0,
+        input_tokens: int = 0,
+        setting: str = "llm.budget_tokens",
+    ) -> None:
         super().__init__(inner)
+        self._setting = setting
         self._budget = budget
         self._input_tokens = input_tokens
         self.spent = 0
@@ -45,7 +53,7 @@ class Budgeted(Layer):
             if room < LEAST_OUTPUT:
                 raise BudgetExhausted(
                     f"the call needs about {estimate + LEAST_OUTPUT} tokens, and of the "
-                    f"{self._budget} that llm.budget_tokens allows {self.left} are left; raise it"
+                    f"{self._budget} that {self._setting} allows {self.left} are left; raise it"
                 )
             call = replace(call, max_tokens=min(call.max_tokens, room))
         reserved = estimate + call.max_tokens

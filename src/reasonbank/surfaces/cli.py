@@ -6,6 +6,7 @@ from reasonbank.surfaces import (
     llm_commands,
     memory_commands,
     server_commands,
+    solve_commands,
     token_commands,
 )
 from reasonbank.surfaces.shell import main
@@ -17,6 +18,7 @@ __all__ = [
     "main",
     "memory_commands",
     "server_commands",
+    "solve_commands",
     "token_commands",
 ]
 

@@ -16,7 +16,7 @@ import json
 import logging
 import os
 import reprlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -40,7 +40,9 @@ from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, create_mod
 from reasonbank.access import LOCAL, Caller, Right
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput, ReasonBankError, Unauthorized
+from reasonbank.llm.port import Model
 from reasonbank.model import Memory
+from reasonbank.opening import model_for
 from reasonbank.surfaces import learn_tools, logs
 from reasonbank.surfaces.mcp_offer import Errand, Offer
 from reasonbank.surfaces.mcp_tools import CORE, OFFERS
@@ -79,6 +81,7 @@ class Service:
     bank: Bank
     roots: bool
     caller: Callable[[Call], Caller]
+    model: Model | None
 
 
 Call = Context[Service, Any]
@@ -104,16 +107,21 @@ def make_server(
     tools: str | Iterable[Offer] = "all",
     roots: bool = True,
     caller: Callable[[Call], Caller] = caller_of,
+    model: Model | None = None,
 ) -> MCPServer[Service]:
     """A server over ``bank``, which stays yours to close.
 
     ``tools`` is ``all``, or ``core``: search, record and outcome, for agents with little
     room; or your own. ``caller`` says who makes a call, and so how far it reaches.
+    ``model`` takes the place of the one that the settings name.
     """
+    if model is None:
+        # One for all calls: they share its limits, its cache and its budget.
+        model = model_for(bank.core)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Service]) -> AsyncIterator[Service]:
-        yield Service(bank=bank, roots=roots, caller=caller)
+        yield Service(bank=bank, roots=roots, caller=caller, model=model)
 
     if isinstance(tools, str):
         tools = OFFERS.values() if tools == "all" else [OFFERS[name] for name in CORE]
@@ -242,6 +250,8 @@ class BankTool(Tool):
             result = await _on_bank(
                 context, self._offer.right, workspace, lambda errand: self._offer.run(errand, given)
             )
+            if isinstance(result, Coroutine):
+                result = await result
             return self.fn_metadata.convert_result(result) if convert_result else result
         except ReasonBankError as error:
             raise ToolError(str(error)) from None
@@ -308,7 +318,15 @@ async def _on_bank(
 
     def there() -> T:
         bank = _seen(service.bank, caller, workspace, roots)
-        return work(Errand(bank=bank, caller=caller, progress=progress))
+        return work(
+            Errand(
+                bank=bank,
+                caller=caller,
+                progress=progress,
+                report=context.report_progress,
+                model=service.model,
+            )
+        )
 
     return await anyio.to_thread.run_sync(there)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from mcp.types import ToolAnnotations
 
 from reasonbank.access import Caller, Right
 from reasonbank.bank import Bank
+from reasonbank.llm.port import Model
 
 
 class Progress(Protocol):
@@ -29,13 +30,17 @@ class Errand:
     bank: Bank
     caller: Caller
     progress: Progress
+    report: Callable[[float, float, str], Awaitable[None]] | None = None
+    """Tells the client how far an ``async`` tool is."""
+    model: Model | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """A tool. Its function takes ``bank`` first, or the whole ``errand``; then what a model sends.
 
-    It runs in a worker thread. ``right`` is what its caller must at least have.
+    It runs in a worker thread, or, if it is ``async``, in the event loop. ``right`` is what
+    its caller must at least have.
     """
 
     function: Callable[..., Any]

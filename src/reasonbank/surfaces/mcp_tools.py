@@ -58,6 +58,7 @@ from reasonbank.surfaces.shapes import (
     Verdict,
     unpacked,
 )
+from reasonbank.surfaces.solve_tools import SOLVE
 
 OFFERS: dict[str, Offer] = {}
 CORE = ("memory_search", "memory_record", "memory_outcome")
@@ -474,3 +475,6 @@ def _places(
         "memories_removed": removed,
         "message": message or f"{len(places)} workspaces",
     }
+
+
+OFFERS[SOLVE.name] = SOLVE

@@ -89,6 +89,10 @@ class Friendly(click.Group):
                 problem: JSON = {"error": type(error).__name__, "message": str(error)}
                 if isinstance(error, InvalidInput):
                     problem["field"] = error.field
+                if best := getattr(error, "best", None):
+                    from reasonbank.model import plain
+
+                    problem["best"] = plain(best)
                 click.echo(json.dumps(problem, ensure_ascii=False))
             else:
                 click.secho(f"Error: {error}", fg="red", err=True)
