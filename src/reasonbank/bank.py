@@ -208,23 +208,26 @@ class Bank:
         self.core.indexing.wake()
         return stored
 
-    def _record(self, txn: Writing, memory: Memory) -> Memory:
+    def _record(
+        self, txn: Writing, memory: Memory, *, made: Mapping[str, Any] | None = None
+    ) -> Memory:
+        """``made`` tells of a memory that a batch made: its stage and initial confidence."""
         if txn.forgotten(memory.id):
             raise Forgotten(f"memory {memory.id} was forgotten for good; record it anew")
         if txn.taken(memory.id):
             raise Refused(f"memory {memory.id} exists already; use `update` to change it")
-        stage = self._stage(txn, memory.parents)
+        known = {"stage": self._stage(txn, memory.parents)} if made is None else dict(made)
         self._join(txn)
         at = txn.stamp()
-        self._append(
-            txn, What.RECORDED, memory.id, {"lesson": lesson(memory), "stage": stage}, at=at
-        )
+        self._append(txn, What.RECORDED, memory.id, {"lesson": lesson(memory), **known}, at=at)
         return replace(
             memory,
-            confidence=belief.initial_confidence(memory.source, memory.outcome),
+            confidence=known.get(
+                "initial", belief.initial_confidence(memory.source, memory.outcome)
+            ),
             usage_count=0,
             state=State.ACTIVE,
-            stage=stage,
+            stage=known["stage"],
             revision=1,
             merged_into=None,
             workspace=self.view.workspace,
@@ -283,12 +286,21 @@ class Bank:
         return self._write(work)
 
     def undo(self, id: str, *, to: int | None = None) -> Memory:
-        """Take back the last change of a memory, or return to revision ``to``."""
+        """Take back the last change of a memory, or return to revision ``to``.
+
+        Of a memory that was made by a merge, with no change since, the merge is taken back.
+        """
+        from reasonbank import batches
+
         id = parse_id(id)
 
         def work(txn: Writing) -> Memory:
             self._row(txn, id)
             changes = txn.changes_of(self.view, id)
+            batch = changes[0].payload.get("batch")
+            if to is None and batch and len(changes) == 1:
+                batches.revert(self, txn, batch, only=id)
+                return self._memory(txn, self._row(txn, id))
             if to is not None:
                 whole(to, "to", least=1, most=len(revisions(changes)))
             elif not can_undo(changes):
@@ -299,6 +311,14 @@ class Bank:
         memory = self._write(work)
         self.core.indexing.wake()
         return memory
+
+    def undo_batch(self, id: str) -> JSON:
+        """Take back all that one run did: a consolidation, or a promotion."""
+        from reasonbank import batches
+
+        result = self._write(lambda txn: batches.revert(self, txn, parse_id(id)))
+        self.core.indexing.wake()
+        return result
 
     def forget(self, id: str) -> None:
         """Remove a memory's content for good, from every place where it was kept.

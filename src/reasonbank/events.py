@@ -46,10 +46,20 @@ class What(StrEnum):
     NAMED = "workspace.named"
     MOVED = "workspace.moved"
     DELETED = "workspace.deleted"
+    APPLIED = "batch.applied"
+    REVERTED = "batch.reverted"
 
 
 CHANGES = frozenset({What.RECORDED, What.REVISED, What.ARCHIVED, What.RESTORED, What.UNDONE})
 """The events that a memory's standing is folded from."""
+
+BATCHES = frozenset({What.APPLIED, What.REVERTED})
+"""What was done to several memories in one go, and is taken back in one go.
+
+Each step of a batch is one ``APPLIED`` event about the batch's id, in the transaction of what
+it did: the memory that was created, those archived into it, the links drawn. The log is the
+only place where batches are kept.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,11 @@ def jobs(db: apsw.Connection) -> None:
     db.execute(_JOBS)
 
 
-STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs]
+def batches(db: apsw.Connection) -> None:
+    db.execute(_BATCHES)
+
+
+STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs, batches]
 
 _FIRST = """
 create table meta (key text primary key, value text not null) without rowid;
@@ -158,4 +162,11 @@ create table jobs (
 ) without rowid;
 create index jobs_due on jobs (due) where state in ('waiting', 'running');
 create index jobs_workspace on jobs (workspace, state);
+"""
+
+# Batches are read from the log itself; there are few of them among many events.
+_BATCHES = """
+create index events_batches on events (workspace, seq)
+    where what in ('batch.applied', 'batch.reverted');
+create index jobs_kind on jobs (kind, workspace, created_at);
 """
