@@ -556,6 +556,15 @@ class Bank:
         self._row(reading, parse_id(id))
         return reading.links(self.view, parse_id(id))
 
+    def contradicting(self, id: str) -> list[Memory]:
+        """The active memories that say the opposite of this one."""
+        id = parse_id(id)
+        reading = self.core.ledger.read()
+        self._row(reading, id)
+        ends = {end for pair in reading.contradictions([id]) for end in pair} - {id}
+        rows = [row for end in sorted(ends) if (row := reading.row(self.view, end))]
+        return [self._memory(reading, row) for row in rows if row.state == State.ACTIVE]
+
     def genealogy(self, id: str) -> Genealogy:
         """All ancestors and all descendants, nearest first."""
         id = parse_id(id)

@@ -603,14 +603,15 @@ class Hit:
     """A memory that a search found.
 
     ``relevance`` says how well it fits the question (0..1); ``score`` is what it was
-    ranked by. ``via`` is the hit whose link led here, if one did. ``parts`` is filled in
-    when an explanation was asked for.
+    ranked by. ``via`` is the hit whose link led here, if one did. ``contradicts`` are active
+    memories that say the opposite. ``parts`` is filled in when an explanation was asked for.
     """
 
     memory: Memory
     relevance: float
     score: float
     via: str | None = None
+    contradicts: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -622,6 +623,8 @@ class Hit:
         result |= {"relevance": self.relevance, "score": self.score, "warning": self.warning}
         if self.via:
             result["via"] = self.via
+        if self.contradicts:
+            result["contradicts"] = list(self.contradicts)
         if self.parts:
             result["parts"] = dict(self.parts)
         return result

@@ -57,7 +57,7 @@ def pairs(vectors: Floats, threshold: float) -> Pairs:
 
     kept = []
     for rows in _cells(vectors):
-        for start in range(0, len(rows), BLOCK):
+        for start in range(0, max(1, len(rows)), BLOCK):
             here = rows[start : start + BLOCK]
             # Nothing is compared twice: only with what comes later.
             cosines = vectors[here] @ vectors[rows[start:]].T

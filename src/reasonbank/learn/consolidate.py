@@ -8,6 +8,7 @@ killed in between leaves a bank in which each cluster is merged or is not.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -58,6 +59,7 @@ MOST_MEMBERS = 16
 MOST_TEXT = 60_000
 """Characters of one cluster; more would not fit a prompt, nor a memory."""
 LINKS_AT_ONCE = 200
+MOST_TOLD = 50
 
 Progress = Callable[[int, int], None]
 
@@ -147,7 +149,8 @@ class Result:
             "batch": self.batch,
             "dry_run": self.dry_run,
             "links_drawn": self.links,
-            "skipped": [{"ids": list(s.ids), "reason": s.reason} for s in self.skipped],
+            "skipped": [{"ids": list(s.ids), "reason": s.reason} for s in self.skipped[:MOST_TOLD]],
+            "skipped_reasons": dict(Counter(s.reason for s in self.skipped).most_common()),
             "clusters": [cluster.to_json() for cluster in self.clusters],
             "message": self.message,
         }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reasonbank.errors import InvalidReply
+from reasonbank.indexing import without_attribution
 from reasonbank.learn.prompts import prompt
 from reasonbank.learn.sayings import unsaid
 from reasonbank.llm.port import Message, system, user
@@ -99,7 +100,7 @@ def _tags(members: Sequence[Memory], limits: Limits) -> tuple[str, ...]:
 
 
 def _attributed(description: str, attribution: str, limits: Limits) -> str:
-    attribution = attribution[:ATTRIBUTION]
+    attribution = " ".join(attribution.split())[:ATTRIBUTION]
     return f"{description[: limits.description - len(attribution) - 1]}\n{attribution}"
 
 
@@ -123,13 +124,9 @@ def by_rules(id: str, members: Sequence[Member], limits: Limits = LIMITS) -> Mem
     told += f"; points of {added} were added." if added else ", which all say this."
     if omitted:
         told += f" {omitted} did not fit; the archive has them."
-    # The description of an earlier merge ends with where that came from.
-    description = kept.description
-    if kept.source is Source.CONSOLIDATED:
-        description = description.rpartition("\n")[0] or description
     return replace(
         _frame(id, memories, kept),
-        description=_attributed(description, told, limits),
+        description=_attributed(without_attribution(kept), told, limits),
         content=content,
         tags=_tags([kept, *others], limits),
     )

@@ -289,6 +289,9 @@ class Reading(Protocol):
         """The steps of all batches of this workspace, oldest first."""
 
     def links(self, view: View, id: str) -> list[Link]: ...
+    def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        """The ends of each link that says so and begins or ends at one of these."""
+
     def linked(self, view: View) -> Mapping[tuple[str, str, str], float | None]:
         """(source, target, type) of every link that a memory of this workspace begins.
 

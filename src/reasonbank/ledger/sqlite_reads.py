@@ -343,6 +343,15 @@ class Reader(Rows):
         )
         return [_event(row) for row in found]
 
+    def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        found = self._all(
+            "select source, target from json_each(?1) cross join links on source = value"
+            " where links.type = ?2 union select source, target from json_each(?1)"
+            " cross join links on target = value where links.type = ?2 order by 1, 2",
+            (json.dumps(list(ids)), LinkType.CONTRADICTS),
+        )
+        return [(source, target) for source, target in found]
+
     def linked(self, view: View) -> dict[tuple[str, str, str], float | None]:
         mine = "source in (select id from memories where workspace = ?)"
         removed = self._all(
