@@ -235,13 +235,20 @@ def plan(
         Skipped(ids=(members[a].memory.id, members[b].memory.id), reason=reason)
         for (a, b), reason in sorted(reasons.items())
     ]
+
+    def conflict(one: Memory, other: Memory, cosine: float) -> bool:
+        # A title that is turned round says enough, however different the rest is.
+        return opposed(one.title, other.title) or (
+            cosine >= nearness.same and contradict(one, other)
+        )
+
     memories = [member.memory for member in members]
     merged = {m.memory.id: cluster.id for cluster in found for m in cluster.members}
     return Plan(
         threshold=nearness.same,
         clusters=tuple(found),
         skipped=tuple(skipped),
-        links=links.found(memories, near, same=nearness.same, merged=merged, conflict=contradict),
+        links=links.found(memories, near, merged=merged, conflict=conflict),
         evaluated=len(members),
     )
 

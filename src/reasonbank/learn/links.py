@@ -19,9 +19,8 @@ def found(
     memories: Sequence[Memory],
     near: Pairs,
     *,
-    same: float,
     merged: Mapping[str, str],
-    conflict: Callable[[Memory, Memory], bool],
+    conflict: Callable[[Memory, Memory, float], bool],
 ) -> tuple[Link, ...]:
     """What near memories are to each other; ``near`` has the nearest first.
 
@@ -33,7 +32,7 @@ def found(
         one, other = memories[a], memories[b]
         if one.id in merged and merged[one.id] == merged.get(other.id):
             continue
-        if cosine >= same and conflict(one, other):
+        if conflict(one, other, cosine):
             kind = LinkType.CONTRADICTS
         elif one.domain and other.domain and one.domain != other.domain:
             kind = LinkType.ANALOGY

@@ -16,7 +16,7 @@ from reasonbank.learn import merges, turns
 from reasonbank.learn.consolidate import Nearness, apart, member, nearness_of
 from reasonbank.learn.merges import Member
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
-from reasonbank.model import JSON, Job, Memory, Scope, State, Workspace, derived_id
+from reasonbank.model import JSON, Job, Memory, Scope, State, View, Workspace, derived_id
 
 KIND = "promote"
 NEIGHBOURS = 5
@@ -75,14 +75,14 @@ def propose(bank: Bank) -> list[Proposal]:
     return sorted(proposals, key=lambda p: (-p.member.lower_bound, p.member.memory.id))
 
 
-def _others(bank: Bank, places: Sequence[Workspace], scope: Scope) -> Iterator[list[Bank]]:
+def _others(bank: Bank, places: Sequence[Workspace], scope: Scope) -> Iterator[list[View]]:
     """Who may agree: each other project of the team, or the projects of each other team."""
     view = bank.view
-    teams: dict[str, list[Bank]] = {}
+    teams: dict[str, list[View]] = {}
     for place in places:
         if place.org != view.org or place.id == view.workspace:
             continue
-        other = bank.seen_by(workspace=place.id)
+        other = View(workspace=place.id, team=place.team, org=place.org)
         if scope is Scope.PROJECT and place.team == view.team:
             yield [other]
         elif scope is Scope.TEAM and place.team != view.team:
@@ -91,7 +91,7 @@ def _others(bank: Bank, places: Sequence[Workspace], scope: Scope) -> Iterator[l
 
 
 def _proposal(
-    bank: Bank, reading: Reading, row: Row, wider: Scope, others: Sequence[Sequence[Bank]]
+    bank: Bank, reading: Reading, row: Row, wider: Scope, others: Sequence[Sequence[View]]
 ) -> Proposal | None:
     import numpy as np
 
@@ -102,13 +102,13 @@ def _proposal(
     mine = member(bank, reading, row)
     nearness = nearness_of(bank.core.indexing.embedder.name)
     # What the wider circle knows already needs no promotion.
-    if _twin(bank, reading, mine.memory, vector, nearness, (wider,)) is not None:
+    if _twin(bank, bank.view, reading, mine.memory, vector, nearness, (wider,)) is not None:
         return None
     twins = []
     for projects in others:
         for project in projects:
             scopes = (Scope.PROJECT,) if wider is Scope.TEAM else (Scope.PROJECT, Scope.TEAM)
-            twin = _twin(project, reading, mine.memory, vector, nearness, scopes)
+            twin = _twin(bank, project, reading, mine.memory, vector, nearness, scopes)
             if twin is not None:
                 twins.append(twin)
                 break
@@ -125,6 +125,7 @@ def _proposal(
 
 def _twin(
     bank: Bank,
+    view: View,
     reading: Reading,
     memory: Memory,
     vector: object,
@@ -132,14 +133,14 @@ def _twin(
     scopes: tuple[Scope, ...],
 ) -> Memory | None:
     """The nearest memory that this view has in these scopes, says the same, and is trusted."""
-    realms = reading.realms(bank.view, scopes, (State.ACTIVE,))
+    realms = reading.realms(view, scopes, (State.ACTIVE,))
     nums, cosines = bank.core.indexing.index.nearest(
         vector,  # type: ignore[arg-type]
         realms=realms,
         limit=NEIGHBOURS,
     )
     near = nums[cosines >= nearness.same].tolist()
-    for row in reading.rows(bank.view, near):
+    for row in reading.rows(view, near):
         twin = bank._memory(reading, row)
         trusted = (twin.confidence or 0.0) >= bank.settings.belief.inject_above
         if (
