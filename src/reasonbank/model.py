@@ -620,11 +620,10 @@ class Hit:
 
     def to_json(self) -> JSON:
         result = self.memory.to_json()
-        result |= {"relevance": self.relevance, "score": self.score, "warning": self.warning}
+        result |= {"relevance": self.relevance, "score": self.score, "warning": self.warning,
+                   "contradicts": list(self.contradicts)}  # fmt: skip
         if self.via:
             result["via"] = self.via
-        if self.contradicts:
-            result["contradicts"] = list(self.contradicts)
         if self.parts:
             result["parts"] = dict(self.parts)
         return result

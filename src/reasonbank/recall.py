@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reasonbank import belief, ranking
 from reasonbank.errors import EmbeddingError
 from reasonbank.events import day_of
-from reasonbank.ledger.port import Candidates, Filter, Reading
+from reasonbank.ledger.port import Candidates, Filter, Reading, Row
 from reasonbank.model import JSON, Hit, Memory, Outcome, Reply, State
 
 if TYPE_CHECKING:
@@ -329,9 +329,18 @@ def _side_by_side(bank: Bank, reading: Reading, question: Question, hits: list[H
                     score=hit.score,
                     via=id,
                     contradicts=(id,),
+                    parts=_beside(bank, row, hit) if question.explain else {},
                 )
             )
     return result
+
+
+def _beside(bank: Bank, row: Row, hit: Hit) -> dict[str, float]:
+    """It stands where it does for the hit's sake; only its age is its own."""
+    age = (bank.core.clock() - row.created_at) / DAY
+    recency = 2.0 ** (-max(0.0, age) / bank.settings.search.half_life_days)
+    own = {"recency": round(recency, 6)}
+    return {name: hit.parts[name] for name in ("similarity", "composite")} | own
 
 
 def _parts(parts: ranking.Parts) -> dict[str, float]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.conftest import HASHED
 from tests.requirement import requirement
+from tests.surfaces.mcp_agent import connected
 from tests.surfaces.test_cli import Shell
 
-from reasonbank.errors import InvalidInput
-from reasonbank.surfaces.consolidate_tools import memory_consolidate
 from reasonbank.testing.builders import a_memory
 
 NOBODY = "01a1dd00-0000-7000-8000-000000000000"
@@ -89,16 +88,30 @@ def test_a_genealogy_can_be_drawn_with_mermaid(shell, twins):
     assert f'  {other}["A #quot;quoted#quot; #lt;b#gt;title#lt;/b#gt;; end"]' in drawn
 
 
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
 @requirement("CSL-6")
-def test_the_tool_answers_with_the_names_of_the_seed(open_bank):
+@pytest.mark.anyio
+async def test_the_tool_answers_with_the_names_of_the_seed_and_tells_of_progress(open_bank):
     bank = open_bank(settings=HASHED)
     for extra in ("", " again"):
         bank.record(a_memory(title=f"Lesson {WORDS}", description=WORDS, content=WORDS + extra))
-    planned = memory_consolidate(bank, dry_run=True)
-    assert planned["dry_run"] and len(planned["clusters"][0]["members"]) == 2
-    done = memory_consolidate(bank, project_id=bank.view.workspace, max_clusters=0)
+    told = []
+
+    async def heard(done, total, message):
+        told.append((done, total))
+
+    async with connected(bank, roots=False) as agent:
+        planned = await agent("memory_consolidate", dry_run=True, max_clusters=0)
+        assert planned["dry_run"] and len(planned["clusters"][0]["members"]) == 2
+        answer = await agent.client.call_tool(
+            "memory_consolidate", {"project_id": bank.view.workspace}, progress_callback=heard
+        )
+    done = answer.structured_content
     assert done["created_memories"] == planned["created_memories"]
     assert done.keys() >= {"created_memories", "archived_memories", "skipped_count",
                            "total_processed", "duration_seconds"}  # fmt: skip
-    with pytest.raises(InvalidInput, match="project_id"):
-        memory_consolidate(bank, project_id="somebody else's")
+    assert told == [(1, 1)]

@@ -41,6 +41,16 @@ SEEDS = {
         {"memory_id": ..., "succeeded": ..., "session_id": ...},
         {"recorded", "new_confidence", "message"},
     ),
+    "memory_consolidate": (
+        {"project_id": ..., "similarity_threshold": ..., "dry_run": False, "max_clusters": 0},
+        {
+            "created_memories",
+            "archived_memories",
+            "skipped_count",
+            "total_processed",
+            "duration_seconds",
+        },
+    ),
     "retrieve_memories": ({"query": ..., "n_results": 5}, {"memories"}),
     "get_memory_genealogy": ({"memory_id": ...}, {"id", "ancestors", "descendants"}),
     "get_statistics": ({}, {"memories", "traces"}),
@@ -54,13 +64,14 @@ REQUIRED = {
     "retrieve_memories": ["query"],
     "get_memory_genealogy": ["memory_id"],
 }
-MORE = {"memory_search": ["max_tokens"], "memory_record": ["error_context"]}
+MORE = {"memory_search": ["max_tokens"], "memory_record": ["error_context"],
+        "memory_consolidate": ["force"]}  # fmt: skip
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "workspace"}  # fmt: skip
 # A search counts what it found, so it does not only read.
 CHANGING = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
             "memory_forget", "workspace", "memory_search", "retrieve_memories",
-            "memory_recommend"}  # fmt: skip
+            "memory_recommend", "memory_consolidate"}  # fmt: skip
 
 
 @pytest.fixture

@@ -118,7 +118,8 @@ async def test_a_tool_is_refused_to_whoever_lacks_its_right(plain_bank, name):
 
 def test_reading_needs_read_writing_write_and_destroying_admin():
     rights = {name: offer.right for name, offer in OFFERS.items()}
-    changing = {"memory_record", "memory_feedback", "memory_outcome", "memory_update"}
+    changing = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
+                "memory_consolidate"}  # fmt: skip
     assert {name for name, right in rights.items() if right == Right.WRITE} == changing
     assert {name for name, right in rights.items() if right == Right.ADMIN} == {"memory_forget"}
     for name, offer in OFFERS.items():

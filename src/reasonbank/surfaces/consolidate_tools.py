@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict, cast
+from typing import Annotated, cast
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from reasonbank.bank import Bank
-from reasonbank.errors import InvalidInput
-from reasonbank.learn.consolidate import Progress
-from reasonbank.model import LIMITS
 from reasonbank.surfaces.consolidate_commands import run
+from reasonbank.surfaces.mcp_offer import Errand
 
 
 class PlannedMember(TypedDict):
@@ -40,12 +38,12 @@ class Consolidated(TypedDict):
 
 
 def memory_consolidate(
-    bank: Bank,
+    errand: Errand,
     project_id: Annotated[
         str | None,
         Field(
-            max_length=LIMITS.label,
-            description="The id or name of the workspace to consolidate; this one if left out.",
+            max_length=4096,
+            description="The project to consolidate: a path, id or name; yours if left out.",
         ),
     ] = None,
     similarity_threshold: Annotated[
@@ -53,13 +51,13 @@ def memory_consolidate(
         Field(
             ge=0,
             le=1,
-            description="How alike memories must be (0.0-1.0); if left out, the value that was "
-            "measured for the embedding model (0.8 for the built-in one).",
+            description="How alike memories must be. Leave it out: what was measured for the "
+            "embedding model counts (0.8 for the built-in one).",
         ),
     ] = None,
-    dry_run: Annotated[bool, Field(description="Show what would be merged; change nothing.")] = (
-        False
-    ),
+    dry_run: Annotated[
+        bool, Field(description="Show what would be merged; change nothing.")
+    ] = False,
     max_clusters: Annotated[
         int, Field(ge=0, le=1_000_000, description="Merge at most so many clusters; 0: no limit.")
     ] = 0,
@@ -74,38 +72,11 @@ def memory_consolidate(
     Memories that contradict each other are never merged but linked. `batch` names all that was
     done: your user takes it back with `reasonbank undo BATCH`.
     """
-    return consolidated(
-        bank,
-        project_id,
-        similarity_threshold,
-        dry_run,
-        max_clusters,
-        force,
-        lambda done, total: None,
-    )
-
-
-def consolidated(
-    bank: Bank,
-    project_id: str | None,
-    threshold: float | None,
-    dry_run: bool,
-    max_clusters: int,
-    force: bool,
-    progress: Progress,
-) -> Consolidated:
-    here = next((w for w in bank.workspaces() if w.id == bank.view.workspace), None)
-    if project_id is not None and project_id not in (
-        bank.view.workspace,
-        here.name if here else None,
-        here.path if here else None,
-    ):
-        raise InvalidInput(
-            "project_id",
-            f"{project_id!r} is not the workspace of this call; name it with `workspace`",
-        )
+    bank = errand.bank
+    if project_id is not None:
+        bank = errand.caller.bank(bank, project_id)
     found = run(
-        bank, dry_run=dry_run, force=force, max_clusters=max_clusters, threshold=threshold,
-        progress=progress,
+        bank, dry_run=dry_run, force=force, max_clusters=max_clusters,
+        threshold=similarity_threshold, progress=errand.progress,
     ).to_json()  # fmt: skip
     return cast(Consolidated, {name: found[name] for name in Consolidated.__annotations__})
