@@ -329,7 +329,7 @@ def _side_by_side(bank: Bank, reading: Reading, question: Question, hits: list[H
                     score=hit.score,
                     via=id,
                     contradicts=(id,),
-                    parts=_beside(bank, row, hit) if question.explain else {},
+                    parts=_beside(bank, row, hit) if hit.parts else {},
                 )
             )
     return result

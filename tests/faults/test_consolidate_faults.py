@@ -198,7 +198,7 @@ def test_a_source_that_changes_while_its_merge_is_written_stops_that_merge(
             words = " ".join(f"{name}{n}" for n in range(8))
             return {
                 "title": words, "description": words, "content": words, "tags": [],
-                "outcome": "success", "attribution": words, "contradiction": "",
+                "outcome": "success", "attribution": words, "contradiction": "", "different": "",
             }  # fmt: skip
 
         result = merged(bank, model=Scripted(answer))

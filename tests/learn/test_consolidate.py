@@ -30,6 +30,7 @@ ANSWER = {
     "outcome": "success",
     "attribution": "From three memories about timeouts of database queries.",
     "contradiction": "",
+    "different": "",
 }
 
 
@@ -208,6 +209,12 @@ def test_a_contradiction_that_the_model_sees_is_linked_and_not_merged(bank, time
     result = merged(bank, model=model)
     assert result.created == [] and states(bank, timeouts) == {State.ACTIVE}
     assert {link.type for m in timeouts for link in bank.links(m.id)} >= {"contradicts"}
+
+
+def test_what_the_model_calls_different_is_left_apart_without_a_link(bank, timeouts):
+    result = merged(bank, model=Scripted([ANSWER | {"different": "minutes are not days"}]))
+    assert result.created == [] and any("minutes" in s.reason for s in result.skipped)
+    assert all(bank.contradicting(m.id) == [] for m in timeouts)
 
 
 @requirement("CSL-8")

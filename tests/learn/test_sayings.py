@@ -40,8 +40,14 @@ def test_what_agrees_or_is_about_something_else_is_not_opposed(one, other):
 
 def test_only_what_nobody_said_is_left():
     told = ["Set a timeout on every query. Use a pool."]
-    text = "Set a timeout on every single query.\n- Log slow queries.\n- Log the slow queries!"
+    text = "Set a timeout on each query.\n- Log slow queries.\n- Log the slow queries!"
     assert unsaid(text, told) == ["Log slow queries."]
+
+
+def test_one_word_that_matters_is_enough_to_be_new():
+    told = ["Delete files that were modified less than 60 minutes ago."]
+    text = "Delete files that were modified less than 60 days ago."
+    assert unsaid(text, told) == [text]
 
 
 def test_a_block_of_code_is_one_sentence():

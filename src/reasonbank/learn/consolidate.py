@@ -377,6 +377,8 @@ class _Run:
             if answer["contradiction"].strip():
                 await anyio.to_thread.run_sync(self._disagree, cluster)
                 raise Refused(f"they contradict each other: {answer['contradiction'][:300]}")
+            if answer["different"].strip():
+                raise Refused(f"they are about different things: {answer['different'][:300]}")
             memory = merges.by_answer(cluster.id, cluster.members, answer, limits)
             near = await anyio.to_thread.run_sync(self._nearness, cluster, memory)
             problem = merges.refused(answer, near, self.related)

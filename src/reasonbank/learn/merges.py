@@ -144,6 +144,7 @@ def schema(members: Sequence[Member]) -> JSON:
         "outcome": {"type": "string", "enum": outcomes(members)},
         "attribution": words(ATTRIBUTION),
         "contradiction": words(1_000, least=0),
+        "different": words(1_000, least=0),
     }
     return {
         "type": "object",

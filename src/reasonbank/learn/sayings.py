@@ -13,7 +13,7 @@ from functools import lru_cache
 SAME = 0.6
 """The share of words that two sentences about one thing have in common."""
 KNOWN = 0.75
-"""The share of a sentence's words that another one has which says all of it."""
+"""The share of a sentence's words that another one must have to say it, if all are known."""
 FEWEST = 2
 
 _SENTENCE = re.compile(
@@ -35,7 +35,7 @@ _OPPOSITES = {
     "downgrade": "upgrade", "fails": "works", "fail": "work", "failed": "worked",
 }  # fmt: skip
 _IDLE = frozenset((
-    "a", "an", "and", "are", "as", "at", "be", "been", "by", "do", "does", "for", "from",
+    "a", "an", "and", "each", "every", "all", "are", "as", "at", "be", "been", "by", "do", "does", "for", "from",
     "has", "have", "if", "in", "into", "is", "it", "its", "must", "of", "on", "or", "should",
     "so", "than", "that", "the", "their", "then", "there", "these", "they", "this", "to",
     "use", "used", "using", "was", "were", "when", "which", "will", "with", "you", "your",
@@ -60,10 +60,16 @@ def _meaning(sentence: str) -> tuple[frozenset[str], bool]:
             negative = not negative
         elif word in _OPPOSITES:
             negative = not negative
-            words.add(_OPPOSITES[word])
+            words.add(_stem(_OPPOSITES[word]))
         elif word not in _IDLE:
-            words.add(word)
+            words.add(_stem(word))
     return frozenset(words), negative
+
+
+def _stem(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
 
 
 def opposed(one: str, other: str) -> bool:
@@ -80,14 +86,20 @@ def opposed(one: str, other: str) -> bool:
 
 
 def unsaid(text: str, by: Iterable[str]) -> list[str]:
-    """The sentences of ``text`` whose words no single sentence of ``by`` has."""
+    """The sentences of ``text`` that ``by`` does not say.
+
+    One word that is nowhere else is enough: it may be the one that matters.
+    """
     told = [_meaning(sentence)[0] for other in by for sentence in sentences(other)]
+    known = {word for words in told for word in words}
     result = []
     for sentence in sentences(text):
         words, _ = _meaning(sentence)
-        if words and not any(len(words & known) >= KNOWN * len(words) for known in told):
+        said = words <= known and any(len(words & other) >= KNOWN * len(words) for other in told)
+        if words and not said:
             result.append(sentence)
             told.append(words)
+            known |= words
     return result
 
 
