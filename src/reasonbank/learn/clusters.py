@@ -61,7 +61,7 @@ def pairs(vectors: Floats, threshold: float) -> Pairs:
             here = rows[start : start + BLOCK]
             # Nothing is compared twice: only with what comes later.
             cosines = vectors[here] @ vectors[rows[start:]].T
-            left, right = np.nonzero(cosines >= threshold)
+            left, right = np.divmod(np.flatnonzero(cosines >= threshold), cosines.shape[1])
             later = left < right
             left, right = left[later], right[later]
             one, other = here[left], rows[start:][right]

@@ -76,7 +76,7 @@ class Nearness:
 
 NEARNESS = {
     "all-MiniLM-L6-v2": Nearness(same=0.8, related=0.65),
-    "hashed-384": Nearness(same=0.9, related=0.75),
+    "hashed-384": Nearness(same=0.95, related=0.8),
 }
 # Nobody measured its scale: only what is nearly identical is merged.
 UNKNOWN_MODEL = Nearness(same=0.9, related=0.8)

@@ -35,11 +35,11 @@ _OPPOSITES = {
     "downgrade": "upgrade", "fails": "works", "fail": "work", "failed": "worked",
 }  # fmt: skip
 _IDLE = frozenset((
-    "a", "an", "and", "each", "every", "all", "are", "as", "at", "be", "been", "by", "do", "does", "for", "from",
-    "has", "have", "if", "in", "into", "is", "it", "its", "must", "of", "on", "or", "should",
-    "so", "than", "that", "the", "their", "then", "there", "these", "they", "this", "to",
-    "use", "used", "using", "was", "were", "when", "which", "will", "with", "you", "your",
-    "always", "only",
+    "a", "an", "and", "each", "every", "all", "are", "as", "at", "be", "been", "by", "do",
+    "does", "for", "from", "has", "have", "if", "in", "into", "is", "it", "its", "must", "of",
+    "on", "or", "should", "so", "than", "that", "the", "their", "then", "there", "these",
+    "they", "this", "to", "use", "used", "using", "was", "were", "when", "which", "will",
+    "with", "you", "your", "always", "only",
 ))  # fmt: skip
 
 
