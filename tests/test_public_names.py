@@ -17,11 +17,11 @@ PUBLIC = words("""
 """)
 
 METHODS = words("""
-    archive close credit delete_workspace distil drop_job embed_new evidence export feedback
-    forget genealogy get history import_ jobs link links maintain memories move_workspace
-    name_workspace open outcome purge_traces rebuild recommend record reindex restore retry_job
-    search seen_by settings stability statistics store_trace trace traces undo unlink update
-    within workspaces
+    archive close contradicting credit delete_workspace distil drop_job embed_new evidence
+    export feedback forget genealogy get history import_ jobs link links maintain memories
+    move_workspace name_workspace open outcome purge_traces rebuild recommend record reindex
+    restore retry_job search seen_by settings stability statistics store_trace trace traces undo
+    undo_batch unlink update within workspaces
 """)
 
 

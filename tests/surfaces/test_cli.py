@@ -250,6 +250,7 @@ ELSEWHERE = {
     "rebuild": "maintain", "statistics": "stats", "memories": "list", "import_": "import",
     "delete_workspace": "workspace", "move_workspace": "workspace", "workspaces": "workspace",
     "name_workspace": "workspace", "jobs": "queue", "retry_job": "queue", "drop_job": "queue",
+    "contradicting": "show", "undo_batch": "undo",
 }  # fmt: skip
 TRACES = {"store_trace", "trace", "traces", "purge_traces"}
 

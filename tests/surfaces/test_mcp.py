@@ -174,7 +174,8 @@ async def test_an_agent_records_searches_reports_and_rates(bank, mode):
         [hit] = found["memories"]
         assert hit["id"] == recorded["id"]
         assert set(hit) == {"id", "title", "description", "content", "outcome", "confidence",
-                            "usage_count", "relevance", "scope", "warning", "prompt"}  # fmt: skip
+                            "contradicts", "usage_count", "relevance", "scope", "warning",
+                            "prompt"}  # fmt: skip
         assert (found["total_found"], found["degraded"]) == (1, False)
         assert found["tokens_used"] > 0
         outcome = {"memory_id": hit["id"], "succeeded": True, "session_id": "task-1"}

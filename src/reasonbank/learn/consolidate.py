@@ -98,6 +98,7 @@ class Cluster:
     members: tuple[Member, ...]
     mean_similarity: float
     least_similarity: float
+    middle: Floats = field(compare=False, repr=False)
 
     def to_json(self) -> JSON:
         return {
@@ -264,6 +265,7 @@ def _cluster(
         members=tuple(ordered),
         mean_similarity=mean,
         least_similarity=least,
+        middle=vectors[rows].mean(axis=0),
     )
 
 
@@ -395,11 +397,9 @@ class _Run:
 
     def _nearness(self, cluster: Cluster, memory: Memory) -> float:
         """Someone else's lesson must not take the place of these."""
-        texts = [memory, *(m.memory for m in cluster.members)]
-        vectors = self.bank.core.indexing.embedder.embed([embedding_text(m) for m in texts])
-        middle = vectors[1:].mean(axis=0)
-        length = float((middle @ middle) ** 0.5)
-        return float(vectors[0] @ middle) / length if length else 0.0
+        [vector] = self.bank.core.indexing.embedder.embed([embedding_text(memory)])
+        length = float(cluster.middle @ cluster.middle) ** 0.5
+        return float(vector @ cluster.middle) / length if length else 0.0
 
     def _store(self, cluster: Cluster, memory: Memory) -> None:
         bank = self.bank

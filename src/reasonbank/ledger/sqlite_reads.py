@@ -387,10 +387,11 @@ class Reader(Rows):
     def links(self, view: View, id: str) -> list[Link]:
         within = self._within(view)
         found = self._all(
-            "select source, target, type, strength from links where (source = ?1 or target = ?1)"
-            f" and source in (select id from memories where realm in {within})"
-            f" and target in (select id from memories where realm in {within})"
-            " order by strength desc, target",
+            "select links.source, target, type, strength from links"
+            " cross join memories one on one.id = links.source"
+            " cross join memories other on other.id = target"
+            f" where (links.source = ?1 or target = ?1) and one.realm in {within}"
+            f" and other.realm in {within} order by strength desc, target",
             (id,),
         )
         return [
