@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench import tables
 
-BENCHES = ("speed", "retrieval", "embedding")
+BENCHES = ("speed", "retrieval", "embedding", "consolidate")
 
 
 def main() -> int:

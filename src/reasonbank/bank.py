@@ -323,16 +323,21 @@ class Bank:
     def forget(self, id: str) -> None:
         """Remove a memory's content for good, from every place where it was kept.
 
-        A tombstone stays, so that no import and no peer brings it back.
+        A tombstone stays, so that no import and no peer brings it back. What a merge or a
+        promotion made of it goes as well; the other sources of a merge are active again.
         """
+        from reasonbank import batches
+
         id = parse_id(id)
 
-        def work(txn: Writing) -> int:
-            row = self._row(txn, id)
-            self._append(txn, What.FORGOTTEN, id, {})
-            return row.num
+        def work(txn: Writing) -> list[int]:
+            rows = [self._row(txn, id), *batches.heirs(self, txn, id)]
+            for row in reversed(rows):
+                batches.release(self, txn, row.id)
+                self._append(txn, What.FORGOTTEN, row.id, {})
+            return [row.num for row in rows]
 
-        self._erase([self._write(work)])
+        self._erase(self._write(work))
 
     def _erase(self, nums: list[int]) -> None:
         self.core.indexing.erase(nums)

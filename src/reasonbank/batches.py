@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import InvalidInput, NotFound, Refused
 from reasonbank.events import Event, What
-from reasonbank.ledger.port import Reading, Writing
+from reasonbank.ledger.port import Reading, Row, Writing
 from reasonbank.model import JSON, Link, LinkType, Memory, State, choice, parse_id, text
 
 if TYPE_CHECKING:
@@ -110,6 +110,31 @@ def _standing(events: Sequence[Event]) -> list[Event]:
         step for event in events if event.what is What.REVERTED for step in event.payload["steps"]
     }
     return [event for event in events if event.what is What.APPLIED and event.id not in gone]
+
+
+def heirs(bank: Bank, reading: Reading, id: str) -> list[Row]:
+    """What this workspace's batches made of a memory, and of that, and so on: they repeat it."""
+    found: dict[str, Row] = {}
+    frontier = [id]
+    while frontier:
+        children = [b for a, b in reading.kin(frontier) if a in set(frontier) and b not in found]
+        frontier = []
+        for child in children:
+            row = reading.row(bank.view, child)
+            if row is None or row.workspace != bank.view.workspace:
+                continue
+            if reading.changes_of(bank.view, child)[0].payload.get("batch"):
+                found[child] = row
+                frontier.append(child)
+    return list(found.values())
+
+
+def release(bank: Bank, txn: Writing, id: str) -> None:
+    """Bring back what was archived into a memory that goes."""
+    for parent, child in txn.kin([id]):
+        source = txn.row(bank.view, parent) if child == id else None
+        if source is not None and source.merged_into == id:
+            bank._append(txn, What.RESTORED, parent, {})
 
 
 def undone(reading: Reading, bank: Bank) -> list[frozenset[str]]:

@@ -10,7 +10,7 @@ import pytest
 from tests.learn.conftest import dough, merged, timeout
 from tests.requirement import requirement
 
-from reasonbank.errors import InvalidInput, ModelUnavailable, NotFound, Refused
+from reasonbank.errors import Forgotten, InvalidInput, ModelUnavailable, NotFound, Refused
 from reasonbank.learn import turns
 from reasonbank.learn.consolidate import KIND, Nearness, plan
 from reasonbank.learn.merges import Member, confidence
@@ -89,11 +89,31 @@ def test_undo_respects_what_happened_since(bank, timeouts):
     result = merged(bank)
     bank.restore(timeouts[0].id)
     bank.update(timeouts[0].id, title="Changed since")
-    bank.forget(timeouts[1].id)
-    assert bank.undo_batch(result.batch)["restored"] == [timeouts[2].id]
+    assert set(bank.undo_batch(result.batch)["restored"]) == ids(timeouts[1:])
     assert bank.get(timeouts[0].id).title == "Changed since"
-    with pytest.raises(Refused, match="forgotten"):
-        bank.get(timeouts[1].id)
+
+
+@requirement("MEM-6")
+def test_a_forgotten_source_takes_along_what_was_made_of_it(bank, timeouts):
+    first = merged(bank)
+    more = bank.record(timeout(0, title="Set timeouts on all database queries"))
+    second = merged(bank, force=True)
+    assert first.created[0] in second.archived
+    bank.forget(timeouts[1].id)
+    for id in (timeouts[1].id, *first.created, *second.created):
+        with pytest.raises(Forgotten):
+            bank.get(id)
+    left = [timeouts[0], timeouts[2], more]
+    assert {m.id for m in bank.memories()} == ids(left), "the others are active again"
+    assert bank.search("log each timeout of a query") and all(
+        "Log each timeout" not in m.content for m in bank.memories(Filter(states=tuple(State)))
+    )
+
+
+def test_forgetting_a_merge_brings_its_sources_back(bank, timeouts):
+    bank.forget(merged(bank).created[0])
+    assert states(bank, timeouts) == {State.ACTIVE}
+    assert all(bank.get(m.id).merged_into is None for m in timeouts)
 
 
 def test_a_merge_that_was_merged_on_is_undone_from_the_end(bank, timeouts):
