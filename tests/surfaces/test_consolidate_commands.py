@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 from tests.conftest import HASHED
 from tests.requirement import requirement
 from tests.surfaces.mcp_agent import connected
 from tests.surfaces.test_cli import Shell
 
+from reasonbank.access import LOCAL
+from reasonbank.errors import Refused
+from reasonbank.ledger.port import Filter
+from reasonbank.model import Source
+from reasonbank.surfaces.consolidate_tools import memory_consolidate
+from reasonbank.surfaces.mcp_offer import Errand
 from reasonbank.testing.builders import a_memory
 
 NOBODY = "01a1dd00-0000-7000-8000-000000000000"
@@ -115,3 +124,21 @@ async def test_the_tool_answers_with_the_names_of_the_seed_and_tells_of_progress
     assert done.keys() >= {"created_memories", "archived_memories", "skipped_count",
                            "total_processed", "duration_seconds"}  # fmt: skip
     assert told == [(1, 1)]
+
+
+def test_a_cancelled_call_ends_between_two_merges(open_bank):
+    settings = replace(HASHED, merge=replace(HASHED.merge, at_once=1))
+    bank = open_bank(settings=settings)
+    for name in ("one", "two", "three"):
+        for extra in ("", " again"):
+            words = " ".join(f"{name}{n}" for n in range(12))
+            bank.record(a_memory(title=words, description=words, content=words + extra))
+
+    def cancelled(done, total):
+        raise asyncio.CancelledError
+
+    with pytest.raises(Refused, match="cancelled"):
+        memory_consolidate(Errand(bank=bank, caller=LOCAL, progress=cancelled))
+    assert len(bank.memories(Filter(sources=(Source.CONSOLIDATED,)))) == 1
+    assert len(memory_consolidate(Errand(bank=bank, caller=LOCAL, progress=lambda d, t: None))[
+        "created_memories"]) == 2  # fmt: skip

@@ -7,8 +7,9 @@ from typing import Annotated, cast
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from reasonbank.errors import Refused
 from reasonbank.surfaces.consolidate_commands import run
-from reasonbank.surfaces.mcp_offer import Errand
+from reasonbank.surfaces.mcp_offer import Errand, Progress
 
 
 class PlannedMember(TypedDict):
@@ -35,6 +36,22 @@ class Consolidated(TypedDict):
     skipped_reasons: dict[str, int]
     clusters: list[PlannedCluster]
     message: str
+
+
+def _stopping(errand: Errand) -> Progress:
+    """A call that was cancelled ends between two merges; one task's end would not end the rest."""
+    import anyio
+
+    def progress(done: int, total: int) -> None:
+        try:
+            errand.progress(done, total)
+        except anyio.get_cancelled_exc_class():
+            raise Refused(
+                "the call was cancelled; what was merged until then stays, and "
+                "`reasonbank batches` shows it"
+            ) from None
+
+    return progress
 
 
 def memory_consolidate(
@@ -77,6 +94,6 @@ def memory_consolidate(
         bank = errand.caller.bank(bank, project_id)
     found = run(
         bank, dry_run=dry_run, force=force, max_clusters=max_clusters,
-        threshold=similarity_threshold, progress=errand.progress,
+        threshold=similarity_threshold, progress=_stopping(errand),
     ).to_json()  # fmt: skip
     return cast(Consolidated, {name: found[name] for name in Consolidated.__annotations__})
