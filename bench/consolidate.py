@@ -15,6 +15,7 @@ import re
 import resource
 import sys
 import tempfile
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -229,21 +230,37 @@ def merged(bank: Bank, **options: Any) -> Result:
 
 def whole_run(count: int, texts: list[str], out: Any) -> None:
     """In a process of its own, so that its memory is its own."""
-    vectors = Vectors(MiniLM())
+    known = Remembered(Vectors(MiniLM()), texts)
     with tempfile.TemporaryDirectory() as folder:
         bank = Bank.open(f"sqlite:///{folder}/bank.db", workspace=folder, settings=Settings(),
-                         embedder=Remembered(vectors, texts))  # fmt: skip
+                         embedder=known)  # fmt: skip
         with bank:
             fill(bank, texts[:count])
-            before = _resident()
+            before, watch = _resident(), Watch()
+            watch.start()
             model = Scripted(answered, delay=DELAY)
             result = merged(bank, model=model)
+            watch.ended.set()
             out.send((result.seconds, len(result.created), len(result.archived), result.links,
-                      before, _resident(), len(model.calls)))  # fmt: skip
+                      before, watch.most, len(model.calls)))  # fmt: skip
 
 
 def _resident() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+class Watch(threading.Thread):
+    """The most memory that this process had while it was watched."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most = _resident()
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.02):
+            self.most = max(self.most, _resident())
 
 
 def whole(data: Path, vectors: Vectors) -> Table:
