@@ -31,7 +31,8 @@ from bench.tables import Table
 from reasonbank import Bank, Settings
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.learn.clusters import grouped, pairs
-from reasonbank.learn.consolidate import MOST_MEMBERS, Result, consolidate, nearness_of
+from reasonbank.learn.consolidate import Result, consolidate
+from reasonbank.learn.plan import MOST_MEMBERS, nearness_of
 from reasonbank.learn.sayings import differ_in_numbers, opposed
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import Call

@@ -12,8 +12,9 @@ from tests.requirement import requirement
 
 from reasonbank.errors import Forgotten, InvalidInput, ModelUnavailable, NotFound, Refused
 from reasonbank.learn import turns
-from reasonbank.learn.consolidate import KIND, Nearness, plan
+from reasonbank.learn.consolidate import KIND
 from reasonbank.learn.merges import Member, confidence
+from reasonbank.learn.plan import Nearness, plan
 from reasonbank.ledger.port import Filter
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.repair import Repaired

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from reasonbank import batches
 from reasonbank.bank import Bank
 from reasonbank.learn import merges, turns
-from reasonbank.learn.consolidate import Nearness, apart, member, nearness_of
+from reasonbank.learn.consolidate import member
 from reasonbank.learn.merges import Member
+from reasonbank.learn.plan import Nearness, apart, nearness_of
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.model import JSON, Job, Memory, Scope, State, View, Workspace, derived_id
 
