@@ -104,7 +104,7 @@ def test_kin_in_another_project_is_an_id_without_a_title(open_bank):
     assert tree.memories == {shared.id: "shared"}
 
 
-@requirement("GEN-3", left="links found automatically")
+@requirement("GEN-3")
 @pytest.mark.parametrize("type", LinkType)
 def test_a_link_has_a_type_and_a_strength_and_is_seen_from_both_ends(plain_bank, type):
     one, two = recorded(plain_bank, "one"), recorded(plain_bank, "two")
@@ -113,7 +113,7 @@ def test_a_link_has_a_type_and_a_strength_and_is_seen_from_both_ends(plain_bank,
     assert plain_bank.links(one.id) == plain_bank.links(two.id) == expected
 
 
-@requirement("GEN-3", left="links found automatically")
+@requirement("GEN-3")
 def test_linking_again_changes_the_strength_and_unlinking_removes_it(plain_bank):
     one, two = recorded(plain_bank, "one"), recorded(plain_bank, "two")
     plain_bank.link(one.id, two.id, type="similar", strength=0.25)
@@ -125,7 +125,7 @@ def test_linking_again_changes_the_strength_and_unlinking_removes_it(plain_bank)
     assert [link.type for link in plain_bank.links(one.id)] == [LinkType.CONTRADICTS]
 
 
-@requirement("GEN-3", left="links found automatically")
+@requirement("GEN-3")
 @pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan"), "strong", True])
 def test_a_strength_outside_0_to_1_is_refused(plain_bank, strength):
     one, two = recorded(plain_bank, "one"), recorded(plain_bank, "two")
@@ -158,7 +158,7 @@ def chain(bank):
     return first, second, third
 
 
-@requirement("GEN-3", left="links found automatically")
+@requirement("GEN-3")
 def test_a_search_can_follow_links_one_step(plain_bank):
     first, second, third = chain(plain_bank)
     found = [hit.memory.id for hit in plain_bank.search("retry uploads")]
@@ -171,7 +171,7 @@ def test_a_search_can_follow_links_one_step(plain_bank):
     assert [hit.memory.id for hit in back] == [second.id, third.id, first.id]
 
 
-@requirement("GEN-3", left="links found automatically")
+@requirement("GEN-3")
 def test_what_a_link_leads_to_is_held_to_the_filter(plain_bank):
     first, second, _ = chain(plain_bank)
 
@@ -190,7 +190,7 @@ def test_what_a_link_leads_to_is_held_to_the_filter(plain_bank):
     assert reached(min_confidence=0) == [first.id]
 
 
-@requirement("GEN-3", left="links found automatically")
+@requirement("GEN-3")
 def test_a_link_leads_to_nothing_that_may_not_be_seen(open_bank):
     bank = open_bank()
     shared = recorded(bank, "retry uploads", scope=Scope.TEAM)

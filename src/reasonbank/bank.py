@@ -319,23 +319,26 @@ class Bank:
 
         return text(clean(value), name, self.settings.limits.comment, blank=blank)
 
-    def _record(self, txn: Writing, memory: Memory) -> Memory:
+    def _record(
+        self, txn: Writing, memory: Memory, *, made: Mapping[str, Any] | None = None
+    ) -> Memory:
+        """``made`` tells of a memory that a batch made: its stage and initial confidence."""
         if txn.forgotten(memory.id):
             raise Forgotten(f"memory {memory.id} was forgotten for good; record it anew")
         if txn.taken(memory.id):
             raise Refused(f"memory {memory.id} exists already; use `update` to change it")
-        stage = self._stage(txn, memory.parents)
+        known = {"stage": self._stage(txn, memory.parents)} if made is None else dict(made)
         self._join(txn)
         at = txn.stamp()
-        self._append(
-            txn, What.RECORDED, memory.id, {"lesson": lesson(memory), "stage": stage}, at=at
-        )
+        self._append(txn, What.RECORDED, memory.id, {"lesson": lesson(memory), **known}, at=at)
         return replace(
             memory,
-            confidence=belief.initial_confidence(memory.source, memory.outcome),
+            confidence=known.get(
+                "initial", belief.initial_confidence(memory.source, memory.outcome)
+            ),
             usage_count=0,
             state=State.ACTIVE,
-            stage=stage,
+            stage=known["stage"],
             revision=1,
             merged_into=None,
             workspace=self.view.workspace,
@@ -395,12 +398,21 @@ class Bank:
         return self._write(work)
 
     def undo(self, id: str, *, to: int | None = None) -> Memory:
-        """Take back the last change of a memory, or return to revision ``to``."""
+        """Take back the last change of a memory, or return to revision ``to``.
+
+        Of a memory that was made by a merge, with no change since, the merge is taken back.
+        """
+        from reasonbank import batches
+
         id = parse_id(id)
 
         def work(txn: Writing) -> Memory:
             self._row(txn, id)
             changes = txn.changes_of(self.view, id)
+            batch = changes[0].payload.get("batch")
+            if to is None and batch and len(changes) == 1:
+                batches.revert(self, txn, batch, only=id)
+                return self._memory(txn, self._row(txn, id))
             if to is not None:
                 whole(to, "to", least=1, most=len(revisions(changes)))
             elif not can_undo(changes):
@@ -412,20 +424,33 @@ class Bank:
         self.core.indexing.wake()
         return memory
 
+    def undo_batch(self, id: str) -> JSON:
+        """Take back all that one run did: a consolidation, or a promotion."""
+        from reasonbank import batches
+
+        result = self._write(lambda txn: batches.revert(self, txn, parse_id(id)))
+        self.core.indexing.wake()
+        return result
+
     def forget(self, id: str) -> None:
         """Remove a memory's content for good, from every place where it was kept.
 
-        A tombstone stays, so that no import and no peer brings it back.
+        A tombstone stays, so that no import and no peer brings it back. What a merge or a
+        promotion made of it goes as well; the other sources of a merge are active again.
         """
+        from reasonbank import batches
+
         id = parse_id(id)
 
-        def work(txn: Writing) -> int:
-            row = self._row(txn, id)
-            self._append(txn, What.FORGOTTEN, id, {})
-            return row.num
+        def work(txn: Writing) -> list[int]:
+            rows = [self._row(txn, id), *batches.heirs(self, txn, id)]
+            for row in reversed(rows):
+                batches.release(self, txn, row.id)
+                self._append(txn, What.FORGOTTEN, row.id, {})
+            return [row.num for row in rows]
 
         with self._span("delete_memory", id):
-            self._erase([self._write(work)])
+            self._erase(self._write(work))
 
     def _erase(self, nums: list[int]) -> None:
         self.core.indexing.erase(nums)
@@ -664,6 +689,15 @@ class Bank:
         reading = self.core.ledger.read()
         self._row(reading, parse_id(id))
         return reading.links(self.view, parse_id(id))
+
+    def contradicting(self, id: str) -> list[Memory]:
+        """The active memories that say the opposite of this one."""
+        id = parse_id(id)
+        reading = self.core.ledger.read()
+        self._row(reading, id)
+        ends = {end for pair in reading.contradictions([id]) for end in pair} - {id}
+        rows = [row for end in sorted(ends) if (row := reading.row(self.view, end))]
+        return [self._memory(reading, row) for row in rows if row.state == State.ACTIVE]
 
     def genealogy(self, id: str) -> Genealogy:
         """All ancestors and all descendants, nearest first."""

@@ -52,6 +52,8 @@ class What(StrEnum):
     DROPPED = "job.dropped"
     ADMITTED = "token.created"
     REVOKED = "token.revoked"
+    APPLIED = "batch.applied"
+    REVERTED = "batch.reverted"
 
 
 CHANGES = frozenset({What.RECORDED, What.REVISED, What.ARCHIVED, What.RESTORED, What.UNDONE})
@@ -61,6 +63,13 @@ NOTES = frozenset(
     {What.IMPORTED, What.RESET, What.RETRIED, What.DROPPED, What.ADMITTED, What.REVOKED}
 )
 """Said for the audit only: they have no payload, are not replayed and never leave the bank."""
+BATCHES = frozenset({What.APPLIED, What.REVERTED})
+"""What was done to several memories in one go, and is taken back in one go.
+
+Each step of a batch is one ``APPLIED`` event about the batch's id, in the transaction of what
+it did: the memory that was created, those archived into it, the links drawn. The log is the
+only place where batches are kept.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Ledger
 from reasonbank.meters import Meters
-from reasonbank.model import Memory
+from reasonbank.model import Memory, Source
 from reasonbank.spans import span
 
 if TYPE_CHECKING:
@@ -35,10 +35,18 @@ PAUSE = 0.2
 
 
 def embedding_text(memory: Memory) -> str:
-    parts = [memory.title, memory.description, memory.content]
+    parts = [memory.title, without_attribution(memory), memory.content]
     if error := memory.error_context:
         parts.insert(2, f"{error.error_type}: {error.failure_pattern}")
     return "\n".join(parts)
+
+
+def without_attribution(memory: Memory) -> str:
+    """When to use it. A merged memory's description ends with a line on what it was made from,
+    which says nothing about what it is for."""
+    if memory.source is Source.CONSOLIDATED:
+        return memory.description.rpartition("\n")[0] or memory.description
+    return memory.description
 
 
 class Indexing:

@@ -612,14 +612,15 @@ class Hit:
     """A memory that a search found.
 
     ``relevance`` says how well it fits the question (0..1); ``score`` is what it was
-    ranked by. ``via`` is the hit whose link led here, if one did. ``parts`` is filled in
-    when an explanation was asked for.
+    ranked by. ``via`` is the hit whose link led here, if one did. ``contradicts`` are active
+    memories that say the opposite. ``parts`` is filled in when an explanation was asked for.
     """
 
     memory: Memory
     relevance: float
     score: float
     via: str | None = None
+    contradicts: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -628,7 +629,8 @@ class Hit:
 
     def to_json(self) -> JSON:
         result = self.memory.to_json()
-        result |= {"relevance": self.relevance, "score": self.score, "warning": self.warning}
+        result |= {"relevance": self.relevance, "score": self.score, "warning": self.warning,
+                   "contradicts": list(self.contradicts)}  # fmt: skip
         if self.via:
             result["via"] = self.via
         if self.parts:

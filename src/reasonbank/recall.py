@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from reasonbank import belief, ranking
 from reasonbank.errors import EmbeddingError, StorageError
 from reasonbank.events import day_of
-from reasonbank.ledger.port import Candidates, Filter, Reading
-from reasonbank.model import JSON, Hit, Memory, Outcome, Reply
+from reasonbank.ledger.port import Candidates, Filter, Reading, Row
+from reasonbank.model import JSON, Hit, Memory, Outcome, Reply, State
 
 if TYPE_CHECKING:
     import numpy as np
@@ -294,6 +294,7 @@ def _hits(
     ]
     if question.follow_links:
         hits += _linked(bank, reading, question, hits)
+    hits = _side_by_side(bank, reading, question, hits)
     kept, tokens, cut = [], 0, []
     for hit in hits:
         cost = ranking.tokens_in(hit.memory.format_for_prompt())
@@ -332,6 +333,54 @@ def _linked(bank: Bank, reading: Reading, question: Question, hits: list[Hit]) -
                     via=hit.memory.id,
                 )
     return sorted(best.values(), key=lambda hit: -hit.score)[: question.limit]
+
+
+def _side_by_side(bank: Bank, reading: Reading, question: Question, hits: list[Hit]) -> list[Hit]:
+    """Whoever finds a memory that another one contradicts sees both, and the evidence of each.
+
+    The other one comes right after it, beyond the limit if need be, unless the filter or its
+    confidence rules it out.
+    """
+    import numpy as np
+
+    pairs = reading.contradictions([hit.memory.id for hit in hits])
+    if not pairs:
+        return hits
+    result: list[Hit] = []
+    shown = {hit.memory.id for hit in hits}
+    for hit in hits:
+        id = hit.memory.id
+        others = dict.fromkeys(b if a == id else a for a, b in pairs if id in (a, b))
+        rows = [row for other in others if (row := reading.row(bank.view, other))]
+        rows = [row for row in rows if row.state == State.ACTIVE]
+        result.append(replace(hit, contradicts=tuple(row.id for row in rows)))
+        nums = np.array([row.num for row in rows], np.int64)
+        for row, allowed in zip(
+            rows, reading.candidates(bank.view, question.filter, nums).allowed, strict=True
+        ):
+            confidence = round(bank._confidence(reading, row), 6)
+            if row.id in shown or not allowed or confidence < question.min_confidence:
+                continue
+            shown.add(row.id)
+            result.append(
+                Hit(
+                    memory=row.memory(confidence),
+                    relevance=hit.relevance,
+                    score=hit.score,
+                    via=id,
+                    contradicts=(id,),
+                    parts=_beside(bank, row, hit) if hit.parts else {},
+                )
+            )
+    return result
+
+
+def _beside(bank: Bank, row: Row, hit: Hit) -> dict[str, float]:
+    """It stands where it does for the hit's sake; only its age is its own."""
+    age = (bank.core.clock() - row.created_at) / DAY
+    recency = 2.0 ** (-max(0.0, age) / bank.settings.search.half_life_days)
+    own = {"recency": round(recency, 6)}
+    return {name: hit.parts[name] for name in ("similarity", "composite")} | own
 
 
 def _parts(parts: ranking.Parts) -> dict[str, float]:

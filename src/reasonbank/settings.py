@@ -71,6 +71,8 @@ class BeliefSettings:
     prune_below: float = 0.3
     inject_above: float = 0.5
     roll_up_days: int = 30
+    promote_above: float = 0.6
+    """A lower bound from which on a memory is shared with the team, when projects agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,27 @@ class Learn:
     """So often a job is tried before it is put aside."""
     duplicate: float = 0.9
     """From this cosine on, a lesson is one that is stored already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    threshold: float = -1.0
+    """From this cosine on, two memories say the same; below 0 the embedding model's calibrated
+    one is used."""
+    at_once: int = 10
+    """So many clusters are merged side by side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """How often a worker sees to each project; 0 is never."""
+
+    consolidate_hours: float = 24.0
+    """Within this time a project is consolidated once, unless it is forced."""
+    maintain_hours: float = 24.0
+    promote_hours: float = 24.0
+    limit_minutes: float = 10.0
+    """For one task of one project; what is not done then is done the next time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +238,8 @@ class Settings:
     verify: Mapping[str, str] = field(default_factory=dict)
     """The verifiers: a name for each command, e.g. pytest = "pytest -q"."""
     sandbox: Sandbox = field(default_factory=Sandbox)
+    merge: Merge = field(default_factory=Merge)
+    schedule: Schedule = field(default_factory=Schedule)
     limits: Limits = field(default_factory=Limits)
 
 
@@ -234,13 +259,16 @@ CHOICES = {
 SHARES = {
     "search.similarity", "search.recency", "search.error_match", "search.diversity",
     "search.project", "search.team", "search.org", "belief.prune_below", "belief.inject_above",
-    "learn.duplicate", "agent.enough",
+    "learn.duplicate", "agent.enough", "belief.promote_above",
 }  # fmt: skip
 LEAST = {
     "search.limit": 1, "search.pool": 10, "search.half_life_days": 0.01, "search.threshold": -1,
     "belief.half_life_days": 30, "belief.roll_up_days": 30,
     "embed.cache_size": 0, "embed.cache_seconds": 0, "trace_days": 0, "learn.workers": 1,
     "learn.attempts": 1, "passive.min_length": 1,
+    "merge.threshold": -1, "merge.at_once": 1,
+    "schedule.consolidate_hours": 0, "schedule.maintain_hours": 0, "schedule.promote_hours": 0,
+    "schedule.limit_minutes": 0.01,
     "embed.dimensions": 0, "embed.timeout_seconds": 0.1,
     "llm.temperature": -1, "llm.max_tokens": 16, "llm.input_tokens": 0,
     "llm.timeout_seconds": 0.1, "llm.deadline_seconds": 0.1, "llm.concurrency": 1,
@@ -259,6 +287,7 @@ MOST = {
     "search.limit": Limits().results, "llm.temperature": 2, "llm.concurrency": 1000,
     "embed.dimensions": 16_384, "agent.k": 5, "agent.iterations": 10,
     "agent.memories": Limits().results, "sandbox.seconds": 3600,
+    "merge.threshold": 1, "merge.at_once": 100,
 }  # fmt: skip
 URLS = {"embed.base_url", "llm.base_url"}
 VARIABLES = {"embed.key_env", "llm.key_env"}

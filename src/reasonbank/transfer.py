@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
+from reasonbank import batches
 from reasonbank.errors import InvalidInput, NotFound
-from reasonbank.events import CHANGES, NOTES, REVISABLE, Event, What, encode
+from reasonbank.events import BATCHES, CHANGES, NOTES, REVISABLE, Event, What, encode
 from reasonbank.ledger.port import Filter, Writing
 from reasonbank.model import (
     JSON,
@@ -211,7 +212,7 @@ def _check_event(event: Event) -> None:
         raise InvalidInput("event", f"{event.what} is never exported; somebody else wrote this")
     for name in ("workspace", "origin", "author", "surface"):
         text(getattr(event, name), name, LIMITS.label)
-    if event.what in CHANGES or event.what in (
+    if event.what in CHANGES | BATCHES or event.what in (
         What.FORGOTTEN,
         What.OBSERVED,
         What.TRACED,
@@ -223,6 +224,9 @@ def _check_event(event: Event) -> None:
             checked(Memory.from_json(p["lesson"] | {"id": event.subject}))
             whole(p.get("stage", 0), "stage", least=0, most=1_000_000)
             whole(p.get("created_at", 0), "created_at", least=0, most=event.at)
+            share(p.get("initial", 0.5), "initial")
+        case What.APPLIED | What.REVERTED:
+            batches.check(event)
         case What.REVISED:
             _check_changes(p["changes"])
         case What.ARCHIVED:

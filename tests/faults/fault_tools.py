@@ -26,7 +26,7 @@ MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
     ["pytest", "test_kill", "test_concurrency", "test_forgetting", "test_rebuild",
-     "test_worker_kill",
+     "test_worker_kill", "test_consolidate_faults", "reasonbank.learn.consolidate",
      "reasonbank.opening", "reasonbank.ledger.sqlite", "reasonbank.embed.hashed",
      "reasonbank.index.local", "reasonbank.recall", "reasonbank.transfer"]
 )  # fmt: skip

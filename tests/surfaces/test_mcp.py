@@ -52,6 +52,16 @@ SEEDS = {
         },
         {"solution", "score", "outcome", "memories_used", "solution_time", "trace_id"},
     ),
+    "memory_consolidate": (
+        {"project_id": ..., "similarity_threshold": ..., "dry_run": False, "max_clusters": 0},
+        {
+            "created_memories",
+            "archived_memories",
+            "skipped_count",
+            "total_processed",
+            "duration_seconds",
+        },
+    ),
     "retrieve_memories": ({"query": ..., "n_results": 5}, {"memories"}),
     "get_memory_genealogy": ({"memory_id": ...}, {"id", "ancestors", "descendants"}),
     "get_statistics": ({}, {"memories", "traces"}),
@@ -67,14 +77,14 @@ REQUIRED = {
     "get_memory_genealogy": ["memory_id"],
 }
 MORE = {"memory_search": ["max_tokens"], "memory_record": ["error_context"],
-        "solve_coding_task": ["verify"]}  # fmt: skip
+        "solve_coding_task": ["verify"], "memory_consolidate": ["force"]}  # fmt: skip
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "workspace", "distil", "distil_prepare", "distil_submit", "capture_knowledge"}  # fmt: skip
 # A search counts what it found, so it does not only read.
 CHANGING = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
             "memory_forget", "workspace", "memory_search", "retrieve_memories",
             "memory_recommend", "distil", "distil_prepare", "distil_submit",
-            "capture_knowledge", "solve_coding_task"}  # fmt: skip
+            "capture_knowledge", "solve_coding_task", "memory_consolidate"}  # fmt: skip
 
 
 @pytest.fixture
@@ -177,7 +187,8 @@ async def test_an_agent_records_searches_reports_and_rates(bank, mode):
         [hit] = found["memories"]
         assert hit["id"] == recorded["id"]
         assert set(hit) == {"id", "title", "description", "content", "outcome", "confidence",
-                            "usage_count", "relevance", "scope", "warning", "prompt"}  # fmt: skip
+                            "contradicts", "usage_count", "relevance", "scope", "warning",
+                            "prompt"}  # fmt: skip
         assert (found["total_found"], found["degraded"]) == (1, False)
         assert found["tokens_used"] > 0
         outcome = {"memory_id": hit["id"], "succeeded": True, "session_id": "task-1"}

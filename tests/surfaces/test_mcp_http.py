@@ -25,7 +25,8 @@ modes = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 ENOUGH = {
     "query": "uploads", "task": "uploads", "memory_id": NOBODY, "succeeded": True,
-    "helpful": True, **LESSON,
+    "helpful": True, "steps": [], "ticket": NOBODY, "answer": {},
+    "question": "How do uploads go?", **LESSON,
 }  # fmt: skip
 
 
@@ -119,7 +120,8 @@ async def test_a_tool_is_refused_to_whoever_lacks_its_right(plain_bank, name):
 def test_reading_needs_read_writing_write_and_destroying_admin():
     rights = {name: offer.right for name, offer in OFFERS.items()}
     changing = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
-                "solve_coding_task"}  # fmt: skip
+                "solve_coding_task", "memory_consolidate", "distil", "distil_prepare",
+                "distil_submit", "capture_knowledge"}  # fmt: skip
     assert {name for name, right in rights.items() if right == Right.WRITE} == changing
     assert {name for name, right in rights.items() if right == Right.ADMIN} == {"memory_forget"}
     for name, offer in OFFERS.items():

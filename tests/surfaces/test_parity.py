@@ -33,8 +33,10 @@ ASKED = "an upload breaks off"
 ANSWER = "1. Build the image, because staging only pulls tagged images.\n" * 4
 QUESTION = "How do we deploy to staging?"
 # No two processes see the same of these.
-PASSING = {"oldest_seconds", "process", "since", "latency", "embedding_ms", "retrieval_ms", "uptime",
-           "store",            "cache_hit_rate", "searches", "surface", "seq", "origin", "events"}  # fmt: skip
+PASSING = {
+    "cache_hit_rate", "embedding_ms", "events", "latency", "oldest_seconds", "origin",
+    "process", "retrieval_ms", "searches", "seq", "since", "store", "surface", "uptime",
+}  # fmt: skip
 
 
 def options(**values: str) -> list[str]:

@@ -28,8 +28,6 @@ def tokens(db: apsw.Connection) -> None:
     db.execute(_TOKENS)
 
 
-STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs, meters, tokens]
-
 # No part of the log: a token opens one server, and is worth nothing to another bank.
 _TOKENS = """
 create table tokens (
@@ -45,6 +43,13 @@ create table tokens (
     revoked_at integer
 ) without rowid;
 """
+
+
+def batches(db: apsw.Connection) -> None:
+    db.execute(_BATCHES)
+
+
+STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs, meters, tokens, batches]
 
 _FIRST = """
 create table meta (key text primary key, value text not null) without rowid;
@@ -198,4 +203,11 @@ update traces set outcome = coalesce(
      and what = 'trace.learned' and payload != '' and payload ->> '$.outcome' is not null
      order by at, origin, id limit 1)
 );
+"""
+
+# Batches are read from the log itself; there are few of them among many events.
+_BATCHES = """
+create index events_batches on events (workspace, seq)
+    where what in ('batch.applied', 'batch.reverted');
+create index jobs_kind on jobs (kind, workspace, created_at);
 """

@@ -237,6 +237,8 @@ class QueueReading(Protocol):
         """Whether a claim would find anything."""
 
     def depth(self, workspace: str | None) -> QueueDepth: ...
+    def latest(self, kind: str, workspace: str) -> Job | None:
+        """The one that was queued last, in whatever state."""
 
 
 class QueueWriting(QueueReading, Protocol):
@@ -316,7 +318,28 @@ class Reading(Protocol):
     def observed(self, key: bytes) -> bool | None: ...
     def session_uses(self, view: View, session: str) -> list[str]: ...
     def changes_of(self, view: View, id: str) -> list[Event]: ...
+    def batch(self, view: View, id: str) -> list[Event]:
+        """The steps of a batch of this workspace, and what was reverted of it, in order."""
+
+    def batches(self, view: View) -> list[Event]:
+        """The steps of all batches of this workspace, oldest first."""
+
     def links(self, view: View, id: str) -> list[Link]: ...
+    def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        """The ends of each link that says so and begins or ends at one of these."""
+
+    def linked(self, view: View) -> Mapping[tuple[str, str, str], float | None]:
+        """(source, target, type) of every link that a memory of this workspace begins.
+
+        Its strength, or None where somebody removed it.
+        """
+
+    def used_together(self, view: View, least: int) -> list[tuple[str, str, int, int]]:
+        """Memories of this workspace that came up in the same sessions, ``least`` or more.
+
+        (one, other, sessions with both, sessions with either).
+        """
+
     def kin(self, ids: Iterable[str]) -> list[tuple[str, str]]: ...
     def titles(self, view: View, ids: Iterable[str]) -> dict[str, str]: ...
     def trace(self, view: View, id: str) -> Trace | None: ...

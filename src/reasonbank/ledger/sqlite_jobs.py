@@ -40,6 +40,14 @@ class SQLiteQueue(Rows):
         ready, values = _ready(now, kinds)
         return self._one(f"select 1 from jobs where {ready} limit 1", values) is not None
 
+    def latest(self, kind: str, workspace: str) -> Job | None:
+        row = self._one(
+            f"select {_JOB} from jobs where kind = ? and workspace = ?"
+            " order by created_at desc, id desc limit 1",
+            (kind, workspace),
+        )
+        return _job(row) if row else None
+
     def depth(self, workspace: str | None) -> QueueDepth:
         where = "1" if workspace is None else "workspace = ?"
         values = () if workspace is None else (workspace,)

@@ -13,7 +13,7 @@ import apsw
 
 from reasonbank.belief import Tally
 from reasonbank.errors import StorageError
-from reasonbank.events import CHANGES, Event, What
+from reasonbank.events import BATCHES, CHANGES, Event, What
 from reasonbank.ledger.port import STANDING, Candidates, Filter, Row, Token, Wanted
 from reasonbank.ledger.sqlite_jobs import SQLiteQueue
 from reasonbank.ledger.sqlite_rows import Rows
@@ -342,13 +342,71 @@ class Reader(Rows):
         )
         return [_event(row) for row in found]
 
+    def batch(self, view: View, id: str) -> list[Event]:
+        found = self._all(
+            f"select {_EVENT} from events where subject = ? and workspace = ?"
+            f" and what in {_texts(BATCHES)} and payload != '' order by at, origin, id",
+            (id, view.workspace),
+        )
+        return [_event(row) for row in found]
+
+    def batches(self, view: View) -> list[Event]:
+        found = self._all(
+            f"select {_EVENT} from events where workspace = ? and what in {_texts(BATCHES)}"
+            " and payload != '' order by at, origin, id",
+            (view.workspace,),
+        )
+        return [_event(row) for row in found]
+
+    def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        found = self._all(
+            "select source, target from json_each(?1) cross join links on source = value"
+            " where links.type = ?2 union select source, target from json_each(?1)"
+            " cross join links on target = value where links.type = ?2 order by 1, 2",
+            (json.dumps(list(ids)), LinkType.CONTRADICTS),
+        )
+        return [(source, target) for source, target in found]
+
+    def linked(self, view: View) -> dict[tuple[str, str, str], float | None]:
+        mine = "source in (select id from memories where workspace = ?)"
+        removed = self._all(
+            "select subject, payload ->> 'target', payload ->> 'type' from events"
+            " where what = ? and workspace = ? and payload != ''",
+            (What.UNLINKED, view.workspace),
+        )
+        found: dict[tuple[str, str, str], float | None] = dict.fromkeys(removed)
+        for source, target, type, strength in self._all(
+            f"select source, target, type, strength from links where {mine}", (view.workspace,)
+        ):
+            found[source, target, type] = strength
+        return found
+
+    def used_together(self, view: View, least: int) -> list[tuple[str, str, int, int]]:
+        # A session that saw very many memories says little about any two of them.
+        found = self._all(
+            "with seen as (select distinct session, num from evidence join memories using (num)"
+            "  where session is not null and workspace = ?1 and state = 'active'),"
+            " few as (select session from seen group by 1 having count(*) between 2 and 20),"
+            " sizes as (select num, count(*) as sessions from seen group by 1)"
+            " select a.id, b.id, both, x.sessions + y.sessions - both from ("
+            "  select one.num as p, other.num as q, count(*) as both from few"
+            "  join seen one using (session) join seen other using (session)"
+            "  where one.num < other.num group by 1, 2 having both >= ?2)"
+            " join sizes x on x.num = p join sizes y on y.num = q"
+            " join memories a on a.num = p join memories b on b.num = q"
+            " order by both desc, p, q limit 1000",
+            (view.workspace, least),
+        )
+        return [(one, other, both, either) for one, other, both, either in found]
+
     def links(self, view: View, id: str) -> list[Link]:
         within = self._within(view)
         found = self._all(
-            "select source, target, type, strength from links where (source = ?1 or target = ?1)"
-            f" and source in (select id from memories where realm in {within})"
-            f" and target in (select id from memories where realm in {within})"
-            " order by strength desc, target",
+            "select links.source, target, type, strength from links"
+            " cross join memories one on one.id = links.source"
+            " cross join memories other on other.id = target"
+            f" where (links.source = ?1 or target = ?1) and one.realm in {within}"
+            f" and other.realm in {within} order by strength desc, target",
             (id,),
         )
         return [

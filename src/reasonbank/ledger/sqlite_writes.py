@@ -222,18 +222,23 @@ class Writer(Reader):
     def _insert_memory(self, memory: Memory, first: Outcome, text: str, realm: int) -> int:
         """``first`` is the outcome it was recorded with: no later revision moves its prior."""
         assert memory.created_at is not None
-        seqs = self._all(
-            "select seq from events where subject = ? and what = ?", (memory.id, What.RECORDED)
+        recorded = self._all(
+            "select seq, payload ->> 'initial' from events where subject = ? and what = ?"
+            " and payload != '' order by at, origin, id",
+            (memory.id, What.RECORDED),
         )
-        num = int(min(seqs)[0])
+        num = min(int(seq) for seq, _ in recorded)
+        # What was made from others begins where they stood.
+        initial = recorded[0][1] if memory.parents else None
+        if initial is None:
+            initial = belief.initial_confidence(memory.source, first)
         self._db.execute(
             "insert into memories (num, id, realm, workspace, scope, state, outcome, source,"
             " created_at, initial, revision, stage, merged_into, domain, agent, task_type,"
             " error_type, failure_pattern, author, lesson)"
             " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (num, memory.id, realm, memory.workspace, memory.scope, memory.state, memory.outcome,
-             memory.source, to_micros(memory.created_at),
-             belief.initial_confidence(memory.source, first), memory.revision,
+             memory.source, to_micros(memory.created_at), initial, memory.revision,
              memory.stage, memory.merged_into, memory.domain, memory.agent, memory.task_type,
              *_error(memory), memory.author, text),
         )  # fmt: skip

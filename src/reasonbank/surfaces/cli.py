@@ -2,6 +2,7 @@
 
 from reasonbank.surfaces import (
     bank_commands,
+    consolidate_commands,
     learn_commands,
     llm_commands,
     memory_commands,
@@ -13,6 +14,7 @@ from reasonbank.surfaces.shell import main
 
 __all__ = [
     "bank_commands",
+    "consolidate_commands",
     "learn_commands",
     "llm_commands",
     "main",

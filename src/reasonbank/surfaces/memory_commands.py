@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reasonbank.errors import InvalidInput
+from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.surfaces.shell import Command, Shell, command, confirm
 
 if TYPE_CHECKING:
@@ -159,13 +159,15 @@ def show(shell: Shell, id: str) -> None:
     """Show a memory with its evidence and links."""
     with shell.bank() as bank:
         memory, evidence, links = bank.get(id), bank.evidence(id), bank.links(id)
+        against = bank.contradicting(id)
     from reasonbank.surfaces import tables
 
     value = memory.to_json() | {
         "evidence": evidence,
         "links": links,
+        "contradicts": against,
     }
-    shell.show(value, lambda: tables.memory(memory, evidence, links))
+    shell.show(value, lambda: tables.memory(memory, evidence, links, against))
 
 
 @command()
@@ -218,9 +220,17 @@ def history(shell: Shell, id: str) -> None:
 @click.argument("id")
 @click.option("--to", type=int, help="The revision to return to [default: the one before].")
 def undo(shell: Shell, id: str, to: int | None) -> None:
-    """Take back the last change of a memory."""
+    """Take back the last change of a memory, or a whole batch, such as a consolidation."""
     with shell.bank() as bank:
-        memory = bank.undo(id, to=to)
+        try:
+            memory = bank.undo(id, to=to)
+        except NotFound:
+            if to is not None:
+                raise
+            result = bank.undo_batch(id)
+            told = f"Restored {len(result['restored'])}, archived {len(result['archived'])}"
+            shell.show(result, lambda: click.echo(told))
+            return
     shell.show(
         memory.to_json(), lambda: click.echo(f"“{memory.title}” is as before ({memory.state})")
     )
@@ -345,10 +355,14 @@ def link(shell: Shell, source: str, target: str, kind: str, strength: float, rem
 
 @command()
 @click.argument("id")
-def genealogy(shell: Shell, id: str) -> None:
+@click.option("--mermaid", is_flag=True, help="Print a graph for Mermaid.")
+def genealogy(shell: Shell, id: str, mermaid: bool) -> None:
     """Show a memory's ancestors and descendants."""
     with shell.bank() as bank:
         tree = bank.genealogy(id)
     from reasonbank.surfaces import tables
 
+    if mermaid:
+        click.echo(tables.mermaid(tree))
+        return
     shell.show(tree, lambda: tables.genealogy(tree))

@@ -122,6 +122,7 @@ class FoundMemory(TypedDict):
     relevance: float
     scope: str
     warning: bool
+    contradicts: list[str]
     prompt: str
 
 
@@ -131,6 +132,7 @@ class RetrievedMemory(StoredMemory):
     recency_score: float
     composite_score: float
     warning: bool
+    contradicts: list[str]
     prompt: str
 
 

@@ -24,6 +24,7 @@ from reasonbank.model import (
     Revision,
     Trace,
     Workspace,
+    from_micros,
 )
 from reasonbank.surfaces.cards import clean
 
@@ -70,7 +71,12 @@ def memories(found: Sequence[Memory]) -> None:
     _print(table if found else "No memories here.")
 
 
-def memory(found: Memory, evidence: Sequence[Evidence], links: Sequence[Link]) -> None:
+def memory(
+    found: Memory,
+    evidence: Sequence[Evidence],
+    links: Sequence[Link],
+    against: Sequence[Memory] = (),
+) -> None:
     _print(Panel(_text(found.content), title=_text(found.title), title_align="left"))
     facts("", {k: v for k, v in found.to_json().items()
                if k not in ("title", "content") and v not in (None, [], "")})  # fmt: skip
@@ -81,6 +87,17 @@ def memory(found: Memory, evidence: Sequence[Evidence], links: Sequence[Link]) -
             table.add_row(f"{e.at:%Y-%m-%d %H:%M}", e.kind, sign, _text(e.session or ""),
                           _text(e.rater or ""), _text(e.comment or ""))  # fmt: skip
         _print(table)
+    for other in against:
+        _print(
+            Panel(
+                _text(f"{other.description}\n\n{other.content}"),
+                title=_text(f"Contradicts: {other.title}"),
+                subtitle=f"{other.id} · confidence {other.confidence:.2f}",
+                title_align="left",
+                subtitle_align="left",
+                border_style="yellow",
+            )
+        )
     if links:
         table = _table("from", "type", "to", "strength:r", title="Links")
         for link in links:
@@ -107,6 +124,59 @@ def genealogy(found: Genealogy) -> None:
             for id in ids:
                 branch.add(name(id))
     _print(tree)
+
+
+def mermaid(found: Genealogy) -> str:
+    """The tree as a Mermaid graph; titles are quoted, so that no text can become a part of it."""
+
+    def box(id: str) -> str:
+        title = clean(found.memories.get(id, "(not visible)")).replace("\n", " ")
+        for sign, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"),
+                           ("`", "#96;"), ("\\", "#92;")):  # fmt: skip
+            title = title.replace(sign, code)
+        return f'  m{id.replace("-", "")}["{title}"]'
+
+    ids = dict.fromkeys((found.id, *found.ancestors, *found.descendants))
+    lines = ["graph TD", *map(box, ids)]
+    for parent, child in found.edges:
+        lines.append(f"  m{parent.replace('-', '')} --> m{child.replace('-', '')}")
+    lines.append(f"  style m{found.id.replace('-', '')} stroke-width:3px")
+    return "\n".join(lines)
+
+
+def consolidation(found: Mapping[str, Any]) -> None:
+    if found["clusters"]:
+        table = _table("similarity:r", "would be merged", title="Plan")
+        for cluster in found["clusters"]:
+            titles = "\n".join(f"{m['title']}  {m['id']}" for m in cluster["members"])
+            table.add_row(f"{cluster['least_similarity']:.2f}", _text(titles))
+            table.add_row("", "")
+        _print(table)
+    for reason, count in found["skipped_reasons"].items():
+        _print(_text(f"Left apart: {count} × {reason}", style="dim"))
+    if found["links_drawn"]:
+        verb = "would be drawn" if found["dry_run"] else "were drawn"
+        _print(_text(f"{found['links_drawn']} links {verb}", style="dim"))
+    _print(_text(found["message"]))
+
+
+def proposals(found: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("id", "title", "to", "projects:r", "lower bound:r", "")
+    for p in found:
+        table.add_row(p["id"], _text(p["title"]), p["to"], str(p["projects"]),
+                      f"{p['lower_bound']:.2f}", _text(p["waiting"] or "ready"))  # fmt: skip
+    _print(table if found else "Nothing recurs in other projects.")
+
+
+def batches(found: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("id", "what", "when", "created:r", "archived:r", "links:r", "undone:r")
+    for b in found:
+        when = f"{from_micros(b['at']):%Y-%m-%d %H:%M}"
+        table.add_row(
+            b["batch"], b["kind"], when, str(len(b["created"])), str(len(b["archived"])),
+            str(b["links"]), f"{b['undone']} of {b['steps']}",
+        )  # fmt: skip
+    _print(table if found else "No batches here.")
 
 
 def advice(found: Mapping[str, Any]) -> None:

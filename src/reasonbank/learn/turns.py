@@ -1,0 +1,86 @@
+"""Whose turn it is: work on a workspace that one worker does at a time, now and then.
+
+A turn is a job of the queue, so the ledger knows when the last one was, a worker that dies
+loses its lease, and of several that start at once one gets it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+import anyio.to_thread
+
+from reasonbank.bank import Bank
+from reasonbank.errors import Refused, StorageError
+from reasonbank.ledger.port import LEASE, Writing
+from reasonbank.model import Job, JobState, new_id, to_micros
+
+HOUR = 3_600_000_000
+
+
+def last(bank: Bank, kind: str) -> Job | None:
+    return bank.core.ledger.read().queue.latest(kind, bank.view.workspace)
+
+
+def take(bank: Bank, kind: str, *, hours: float) -> Job | None:
+    """This workspace's turn, now; None if the last one is not ``hours`` ago.
+
+    A turn that waits for a worker is taken over; one that is under way is refused.
+    """
+    now = bank.core.clock()
+    name = f"{os.getpid()}-{new_id()[-8:]}"
+
+    def work(txn: Writing) -> Job | None:
+        latest = txn.queue.latest(kind, bank.view.workspace)
+        if latest is not None and latest.state in (JobState.WAITING, JobState.RUNNING):
+            if job := txn.queue.claim_one(latest.id, name, now, now + LEASE):
+                return job
+            raise Refused(f"another {kind} of this workspace is under way; wait until it has ended")
+        if latest is not None and latest.state is JobState.DONE:
+            assert latest.created_at is not None
+            if now - to_micros(latest.created_at) < hours * HOUR:
+                return None
+        job = Job(kind=kind, subject=bank.view.workspace, workspace=bank.view.workspace)
+        txn.queue.enqueue(job, now)
+        return txn.queue.claim_one(job.id, name, now, now + LEASE)
+
+    return bank._write(work)
+
+
+@asynccontextmanager
+async def held(bank: Bank, job: Job) -> AsyncIterator[None]:
+    """Keep the turn while the work goes on, and end it with the work."""
+    ledger = bank.core.ledger
+
+    async def hold() -> None:
+        while True:
+            await anyio.sleep(LEASE / 3 / 1_000_000)
+            with suppress(StorageError):
+                await anyio.to_thread.run_sync(prolong)
+
+    def prolong() -> None:
+        until = bank.core.clock() + LEASE
+        ledger.write(lambda txn: txn.queue.hold(job, until))
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(hold)
+            yield
+            group.cancel_scope.cancel()
+    except BaseException as errors:  # noqa: BLE001  (whatever it was, the turn is given back)
+        error = first_of(errors)
+        reason = f"{type(error).__name__}: {error}"[:2000]
+        with suppress(Refused, StorageError):
+            ledger.write(lambda txn: txn.queue.fail(job, reason, None))
+        raise error from None
+    await anyio.to_thread.run_sync(lambda: ledger.write(lambda txn: txn.queue.finish(job)))
+
+
+def first_of(error: BaseException) -> BaseException:
+    """What went wrong, without the groups that tasks wrap it in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
