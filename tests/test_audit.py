@@ -4,18 +4,21 @@ import hashlib
 import io
 import json
 
+import anyio
 import pytest
 from click.testing import CliRunner
 
 from reasonbank import Bank, Change, InvalidInput, Scope
 from reasonbank.events import What
+from reasonbank.learn.consolidate import consolidate
 from reasonbank.surfaces.cli import main
 from reasonbank.testing import a_memory, a_trace
 from tests.requirement import requirement
 
 # What only reads, or makes derived things anew.
 NO_CHANGE = {
-    "audit", "author", "close", "embed_new", "evidence", "export", "genealogy", "get",
+    "audit", "author", "contradicting", "close", "embed_new", "evidence", "export", "genealogy",
+    "get",
     "history", "inject", "jobs", "links", "memories", "open", "rebuild", "recommend", "reindex",
     "search", "seen_by", "settings", "statistics", "trace", "traces", "within", "workspaces",
 }  # fmt: skip
@@ -37,6 +40,10 @@ def changing(bank, open_bank, clock):
     other.export(file)
     file.seek(0)
     session = "a task"
+    twins = bank.within(open_bank.project("twins"))
+    for _ in range(2):
+        twins.record(a_memory())
+    merged = anyio.run(lambda: consolidate(twins, force=True))
     tickets = {}
     queued, failed = bank.distil(a_trace()), bank.distil(a_trace())
     (taken,) = bank._write(
@@ -63,6 +70,7 @@ def changing(bank, open_bank, clock):
         "capture": lambda: bank.capture("How do we deploy to staging?", "1. Because: x\n" * 20),
         "purge_traces": lambda: bank.purge_traces(older_than_days=0),
         "maintain": bank.maintain,
+        "undo_batch": lambda: twins.undo_batch(merged.batch),
         "archive": lambda: bank.archive(one),
         "restore": lambda: bank.restore(one),
         "name_workspace": lambda: bank.name_workspace(place, "mine"),

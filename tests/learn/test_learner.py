@@ -11,7 +11,7 @@ from tests.requirement import requirement
 
 from reasonbank import InvalidReply, ModelUnavailable, Settings
 from reasonbank.learn.learner import reasoner_of, tasks
-from reasonbank.learn.running import beside, worker_of
+from reasonbank.learn.running import Staff, beside
 from reasonbank.learn.worker import Worker
 from reasonbank.ledger.port import LONGEST_PAUSE
 from reasonbank.llm.scripted import Scripted
@@ -146,14 +146,21 @@ def test_who_learns_is_chosen_in_settings(settings, reasoner):
 def test_what_the_agent_learns_itself_no_worker_takes(open_bank):
     bank = open_bank(settings=Settings(learn=Learn(reasoner="agent")))
     bank.distil(MENDED)
-    assert anyio.run(lambda: worker_of(bank, None).run(until_empty=True)) == 0
+    assert [job.kind for job in bank.jobs(state="waiting")] == ["distil"]
+
+    async def run():
+        return await Staff(bank, None).run(until_empty=True)
+
+    anyio.run(run)
     assert bank.distil_prepare()["trace_id"] == MENDED.id
 
 
 def test_a_worker_beside_a_server_learns_and_ends_with_it(plain_bank):
     with beside(plain_bank, None):
         plain_bank.distil(MENDED)
-        while plain_bank.jobs()[0].state is not JobState.DONE:
+        while "distil" in {job.kind for job in plain_bank.jobs(state="waiting")} | {
+            job.kind for job in plain_bank.jobs(state="running")
+        }:
             anyio.run(anyio.sleep, 0.01)
     assert len(plain_bank.memories()) == 1
 
@@ -228,3 +235,16 @@ def test_a_forgotten_exchange_does_not_come_back(plain_bank):
     id = plain_bank.capture(QUESTION, ANSWER).id
     plain_bank.forget(id)
     assert plain_bank.capture(QUESTION, ANSWER).id is None
+
+
+@requirement("CSL-7")
+def test_a_worker_takes_the_turns_of_the_schedule(bank):
+    for title in ("Retry uploads with growing pauses", "Retry uploads with growing pauses!"):
+        bank.record(a_memory(title=title))
+
+    async def run():
+        return await Staff(bank, None).run(until_empty=True)
+
+    anyio.run(run)
+    assert {job.kind for job in bank.jobs(state="done")} >= {"consolidate", "maintain", "promote"}
+    assert [m.source for m in bank.memories()] == [Source.CONSOLIDATED]

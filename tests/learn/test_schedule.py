@@ -33,7 +33,7 @@ def due(bank):
     return anyio.run(look)
 
 
-@requirement("CSL-7", left="the worker process and the server start it")
+@requirement("CSL-7")
 def test_every_project_is_consolidated_every_24_hours(bank, clock, timeouts, open_bank):
     other = bank.within(open_bank.project("elsewhere"))
     doughs = [other.record(dough(number)) for number in range(2)]

@@ -25,7 +25,7 @@ modes = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 ENOUGH = {
     "query": "uploads", "task": "uploads", "memory_id": NOBODY, "succeeded": True,
-    "helpful": True, "steps": [], "ticket": NOBODY, "answer": {},
+    "helpful": True, "steps": [], "ticket": NOBODY, "answer": "Slowly.",
     "question": "How do uploads go?", **LESSON,
 }  # fmt: skip
 
@@ -50,7 +50,10 @@ async def visiting(url, token="", workspace=None, **options):
 def arguments_of(offer):
     """What ``offer`` cannot do without."""
     schema = BankTool.of(offer).parameters
-    return {name: ENOUGH[name] for name in schema.get("required", ())}
+    kinds = {name: part.get("type") for name, part in schema["properties"].items()}
+    return {
+        name: {} if kinds[name] == "object" else ENOUGH[name] for name in schema.get("required", ())
+    }
 
 
 @requirement("MCP-1", left="the tools of later steps")

@@ -66,11 +66,11 @@ def run(
 
 
 def reasoner(bank: Bank) -> Model | None:
-    from reasonbank.opening import model_of
+    from reasonbank.opening import model_for
 
     if bank.settings.learn.reasoner not in ("auto", "model"):
         return None
-    return model_of(bank.settings, url=bank.core.ledger.url)
+    return model_for(bank.core)
 
 
 @command()

@@ -13,6 +13,7 @@ from typing import IO, Any, TypeVar, get_type_hints
 
 from reasonbank.access import Caller, Right
 from reasonbank.bank import Bank, Progress
+from reasonbank.batches import listed
 from reasonbank.errors import ConfirmationNeeded, NotFound
 from reasonbank.ledger.port import Filter
 from reasonbank.model import JSON, Memory, Trace, Workspace, moment, to_micros
@@ -256,6 +257,12 @@ def credit(visit: Visit, session: str, given: shapes.SessionOutcome) -> object:
     return {"credited": visit.bank.credit(session, succeeded=given["succeeded"])}
 
 
+@_route("GET", "/memories/{id}/contradicting", READ, answers=list[shapes.StoredMemory])
+def contradicting(visit: Visit, id: str) -> object:
+    """List the active memories that say the opposite of this one."""
+    return visit.bank.contradicting(id)
+
+
 # Traces
 
 
@@ -398,6 +405,41 @@ def audit(visit: Visit, given: shapes.AuditQuery) -> object:
     """Who changed what, when and through which surface, newest first; never the text."""
     everywhere = given.get("everywhere", False)
     return (visit.whole if everywhere else visit.bank).audit(**given)
+
+
+@_route("POST", "/consolidate", WRITE, alone=True, answers=shapes.Consolidated)
+def consolidate(visit: Visit, given: shapes.Consolidating) -> object:
+    """Merge memories of this workspace that say the same; link those that disagree."""
+    from reasonbank.surfaces.consolidate_commands import run
+
+    return run(
+        visit.bank,
+        dry_run=given.get("dry_run", False),
+        force=given.get("force", False),
+        max_clusters=given.get("max_clusters", 0),
+        threshold=given.get("threshold"),
+        progress=visit.progress,
+    )
+
+
+@_route("POST", "/promote", WRITE, alone=True, answers=dict[str, Any])
+def promote(visit: Visit, given: shapes.Trying) -> object:
+    """Share with the team what proved itself here and is known in another project."""
+    from reasonbank.learn.promote import promote as share
+
+    return share(visit.bank, dry_run=given.get("dry_run", False))
+
+
+@_route("GET", "/batches", READ, answers=list[dict[str, Any]])
+def batches(visit: Visit, given: shapes.Newest) -> object:
+    """List what was merged or shared in one go."""
+    return listed(visit.bank, **given)
+
+
+@_route("POST", "/batches/{id}/undo", WRITE, answers=dict[str, Any])
+def undo_batch(visit: Visit, id: str, given: shapes.Nothing) -> object:
+    """Take back all that one run did: a consolidation, or a promotion."""
+    return visit.bank.undo_batch(id)
 
 
 @_route("POST", "/maintain", ADMIN, alone=True, answers=shapes.Maintained)

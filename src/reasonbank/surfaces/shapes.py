@@ -846,3 +846,34 @@ class Injected(TypedDict):
     memories: list[str]
     tokens: int
     withheld: list[list[str]]
+
+
+# Merging
+
+
+@closed
+class Consolidating(TypedDict, total=False):
+    dry_run: bool
+    force: Annotated[bool, Field(description="Also within 24 hours of the last run.")]
+    max_clusters: Annotated[int, Field(ge=0, le=1_000_000, description="0 is no limit.")]
+    threshold: Share
+
+
+@closed
+class Trying(TypedDict, total=False):
+    dry_run: bool
+
+
+class Consolidated(TypedDict):
+    created_memories: list[str]
+    archived_memories: list[str]
+    skipped_count: int
+    total_processed: int
+    duration_seconds: float
+    batch: str | None
+    dry_run: bool
+    links_drawn: int
+    skipped: list[dict[str, Any]]
+    skipped_reasons: dict[str, int]
+    clusters: list[dict[str, Any]]
+    message: str
