@@ -588,12 +588,12 @@ def test_blame_does_not_end_a_long_idleness(model: str) -> None:
 
 @requirement("CON-10")
 @given(tallies(past_days), initials, weights)
-def test_the_default_model_is_the_bayesian_mean(
+def test_in_context_and_without_confidence_is_the_bayesian_mean(
     tally: Tally, initial: float, learnt: Weights
 ) -> None:
     state = standing(tally, initial=initial, weights=learnt)
-    assert next(iter(MODELS)) == "bayesian"
-    assert MODELS["bayesian"](state) == confidence(tally, initial=initial, weights=learnt).mean
+    mean = confidence(tally, initial=initial, weights=learnt).mean
+    assert MODELS["bayesian"](state) == MODELS["contextual"](state) == mean
 
 
 @given(st.lists(st.tuples(initials, tallies(days))), weights, days, half_lives, signs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import os
@@ -66,10 +67,13 @@ from reasonbank.model import (
     to_micros,
     whole,
 )
-from reasonbank.settings import ORG, TEAM, Settings
+from reasonbank.settings import ORG, TEAM, ProofSettings, Settings
 from reasonbank.spans import span
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from reasonbank.learn.capture import Captured
     from reasonbank.learn.inject import Injection
 
@@ -102,7 +106,7 @@ class Core:
         self.settings = settings
         self.clock = clock
         self.notes = notes
-        self.used: list[tuple[Bank, tuple[str, ...], str | None]] = []
+        self.used: list[tuple[Bank, JSON]] = []
         self.meters = indexing.meters
         """What this process counted; never less from one look to the next."""
         self.model: Counted | None = None
@@ -163,8 +167,8 @@ class Core:
             used, self.used = self.used, []
 
         def all_of_it(txn: Writing) -> T:
-            for bank, ids, session in used:
-                bank._append(txn, What.USED, "", {"ids": ids, "session": session})
+            for bank, payload in used:
+                bank._append(txn, What.USED, "", payload)
             return work(txn)
 
         try:
@@ -476,11 +480,21 @@ class Bank:
     def credit(self, session: str, *, succeeded: bool) -> int:
         """Credit or blame every memory that searches of this session returned; how many.
 
-        Reporting the same outcome twice changes nothing.
+        The task's outcome counts even if it was given no memory: the report compares the
+        two. Reporting the same outcome twice changes nothing.
         """
         session = text(session, "session", self.settings.limits.label)
+        if not isinstance(succeeded, bool):
+            raise InvalidInput("succeeded", f"must be true or false, got {succeeded!r}")
         self.core.flush()
         ids = self.core.ledger.read().session_uses(self.view, session)
+
+        def work(txn: Writing) -> None:
+            if txn.ended(self.view, session) is not succeeded:
+                self._join(txn)
+                self._append(txn, What.ENDED, session, {"succeeded": succeeded})
+
+        self._write(work)
         for id in ids:
             self.outcome(id, succeeded=succeeded, session=session)
         return len(ids)
@@ -599,12 +613,43 @@ class Bank:
         if reply.degraded:
             meters.count("search.degraded")
         if not self.core.ledger.read_only:
+            if session is not None and held_out(session, self.settings.proof):
+                return self._withhold(session, reply)
             if reply.hits:
-                ids = tuple(hit.memory.id for hit in reply.hits)
                 with self.core.lock:
-                    self.core.used.append((self, ids, session))
+                    self.core.used.append((self, self._use(reply, query, session)))
             self.core.indexing.wake()
         return reply
+
+    def _use(self, reply: Reply, query: str, session: str | None) -> JSON:
+        """What is written down about an answer; what was asked only for a named task."""
+        used: JSON = {"ids": [hit.memory.id for hit in reply.hits], "session": session}
+        if session is None:
+            return used
+        used["expected"] = {
+            hit.memory.id: round(hit.expected, 4) for hit in reply.hits if hit.expected is not None
+        }
+        indexing = self.core.indexing
+        if reply.embedder == indexing.embedder.name:
+            used["model"] = reply.embedder
+            used["vector"] = packed(indexing.question(query))
+        return used
+
+    def _withhold(self, session: str, reply: Reply) -> Reply:
+        """Give nothing, and keep what would have been given: the report compares the two."""
+        ids = [hit.memory.id for hit in reply.hits]
+
+        def work(txn: Writing) -> None:
+            if not txn.held_out(self.view, session):
+                self._join(txn)
+                self._append(txn, What.WITHHELD, session, {"ids": ids})
+
+        self._write(work)
+        note = "this task was drawn to go without memory, to measure what memory is worth"
+        return replace(
+            reply, hits=(), tokens_used=0, total_found=0, more=False, held_out=True,
+            dropped=(), notes=(*reply.notes, note),
+        )  # fmt: skip
 
     def recommend(self, task: str) -> JSON:
         """The best strategy for a task, with the evidence that speaks for it."""
@@ -628,11 +673,11 @@ class Bank:
 
     def _confidence(self, reading: Reading, row: Row, context: float | None = None) -> float:
         settings = self.settings.belief
-        if settings.model == "bayesian" and row.packed is None:
+        if settings.model in belief.FOLDED and row.packed is None:
             return row.initial
         weights = belief.Weights(lessons=reading.lessons(row.workspace)).without(row.lessons)
         today = day_of(self.core.clock())
-        if settings.model == "bayesian":
+        if settings.model in belief.FOLDED:
             return belief.bayesian(
                 row.initial, row.masses, weights, today, settings.half_life_days
             ).mean
@@ -967,7 +1012,7 @@ class Bank:
             for row in txn.listed(self.view, mine, 1_000_000):
                 if row.workspace != self.view.workspace:
                     continue
-                if row.packed or self.settings.belief.model != "bayesian":
+                if row.packed or self.settings.belief.model not in belief.FOLDED:
                     confidence = self._confidence(txn, row)
                     if confidence < floor:
                         reason = f"confidence {confidence:.2f} is under {floor}"
@@ -1110,6 +1155,20 @@ def workspace_path(workspace: str | os.PathLike[str] | None) -> str:
         return os.getcwd()
     path = os.path.abspath(os.path.expanduser(os.fspath(workspace)))
     return text(path, "workspace", 4096)
+
+
+def held_out(session: str, settings: ProofSettings) -> bool:
+    """Whether this task goes without memory: by its name alone, so that asking again agrees."""
+    drawn = hashlib.sha256(f"{settings.seed}\0{session}".encode()).digest()[:8]
+    return int.from_bytes(drawn) < settings.hold_out * 2.0**64
+
+
+def packed(vector: NDArray[np.float32]) -> str:
+    """A direction in a byte for each number: cosines stay right to about 0.005."""
+    import numpy as np
+
+    largest = float(np.abs(vector).max()) or 1.0
+    return base64.b64encode(np.rint(vector * (127 / largest)).astype(np.int8).tobytes()).decode()
 
 
 def digest_of(path: str) -> str:

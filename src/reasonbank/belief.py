@@ -237,6 +237,17 @@ def bayesian_means(
     return means
 
 
+def strength_then(days: NDArray[np.int64], half_life: float = HALF_LIFE) -> NDArray[np.float64]:
+    """What one piece of evidence of each day adds to `masses`."""
+    import numpy as np
+
+    _half_lives(EPOCH_DAY, half_life)
+    strength: NDArray[np.float64] = np.exp2(
+        ((days - EPOCH_DAY) / half_life).clip(-_FURTHEST, _FURTHEST)
+    )
+    return strength
+
+
 def _half_lives(day: int, half_life: float) -> float:
     # Shorter half-lives would leave the range in which masses are exact (480 half-lives
     # around EPOCH_DAY) within a few years. An infinite one is fine: nothing fades.
@@ -245,6 +256,73 @@ def _half_lives(day: int, half_life: float) -> float:
             "half_life", f"{half_life} days is too short; use {SHORTEST_HALF_LIFE:g} or more"
         )
     return max(-_FURTHEST, min(_FURTHEST, (day - EPOCH_DAY) / half_life))
+
+
+# Belief here: evidence by what it was about. See docs/decisions/0006-belief-in-context.md.
+
+BROAD = 4.0
+SAME = 80.0
+SAME_WEIGHT = 24.0
+DOUBT = 1.0
+MOST_FIT = 1.5
+INERTIA = 12.0
+PATIENCE = 10.0
+
+
+def nearness(cosine: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much an outcome counts here, by how near its question was to this one.
+
+    The broad part gathers what went well or badly on related questions; the narrow part
+    makes one outcome of the very same question outweigh a crowd of related ones.
+    """
+    near = cosine.clip(0.0, 1.0)
+    counted: NDArray[np.float64] = near**BROAD + SAME_WEIGHT * near**SAME
+    return counted
+
+
+def fit(helped: NDArray[np.float64], failed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What to multiply a score by, given nearby outcomes: 1 when nothing is known."""
+    # Bounded: success elsewhere must not carry a memory to questions it says nothing about.
+    return ((DOUBT + helped) / (DOUBT + failed)).clip(None, MOST_FIT)
+
+
+def expected(
+    confidence: NDArray[np.float64], helped: NDArray[np.float64], failed: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The chance to help here: nearby outcomes, and as much of ``confidence`` as is open."""
+    return (INERTIA * confidence + helped) / (INERTIA + helped + failed)
+
+
+def prior_of_author(
+    initial: NDArray[np.float64], helped: NDArray[np.float64], failed: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Where to start from, given how other memories by the same author fared.
+
+    It takes ten failures to halve the trust in an author; a memory's own evidence then
+    speaks against this prior as it would against any.
+    """
+    return (PATIENCE * initial + helped) / (PATIENCE + helped + failed)
+
+
+def weight_of_author(
+    helped: NDArray[np.float64],
+    failed: NDArray[np.float64],
+    others_helped: NDArray[np.float64],
+    others_failed: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """How far to listen to an author at all: 1, and 0 for one who is half as often right as
+    the others. Where there are no others to compare with, everybody is listened to."""
+    import numpy as np
+
+    # Both are drawn towards the rate of all together, so the best author is always heard.
+    known = helped + failed + others_helped + others_failed
+    rate = (1.0 + helped + others_helped) / (2.0 + known)
+    others = (PATIENCE * rate + others_helped) / (PATIENCE + others_helped + others_failed)
+    own = (PATIENCE * rate + helped) / (PATIENCE + helped + failed)
+    weight: NDArray[np.float64] = np.where(
+        others_helped + others_failed > 0, (2.0 * own / others - 1.0).clip(0.0, 1.0), 1.0
+    )
+    return weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,4 +397,13 @@ def _clip(value: float) -> float:
     return max(0.0, min(1.0, value))
 
 
-MODELS: dict[str, Model] = {"bayesian": _bayesian, "additive": additive, "safla": safla}
+MODELS: dict[str, Model] = {
+    # In context, the confidence of a memory is that of `bayesian`; what differs is the
+    # trust that a search ranks by.
+    "contextual": _bayesian,
+    "bayesian": _bayesian,
+    "additive": additive,
+    "safla": safla,
+}
+FOLDED = frozenset({"contextual", "bayesian"})
+"""The models that need nothing but the stored masses."""

@@ -39,6 +39,8 @@ class What(StrEnum):
     OBSERVED = "evidence.observed"
     LINKED = "link.drawn"
     UNLINKED = "link.removed"
+    WITHHELD = "task.withheld"
+    ENDED = "task.ended"
     TRACED = "trace.stored"
     LEARNED = "trace.learned"
     PURGED = "trace.purged"

@@ -608,17 +608,32 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A named task that ended. ``memories`` are those it was given or, if it was held out
+    to measure what memory is worth, those that it would have been given."""
+
+    session: str
+    held_out: bool
+    succeeded: bool
+    at: datetime
+    memories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A memory that a search found.
 
     ``relevance`` says how well it fits the question (0..1); ``score`` is what it was
-    ranked by. ``via`` is the hit whose link led here, if one did. ``contradicts`` are active
-    memories that say the opposite. ``parts`` is filled in when an explanation was asked for.
+    ranked by. ``expected`` is how likely it is to help here: as far as the memory was
+    tried on similar questions, how it went then, and else its confidence. ``via`` is the
+    hit whose link led here, if one did. ``contradicts`` are active memories that say the
+    opposite. ``parts`` is filled in when an explanation was asked for.
     """
 
     memory: Memory
     relevance: float
     score: float
+    expected: float | None = None
     via: str | None = None
     contradicts: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -631,6 +646,8 @@ class Hit:
         result = self.memory.to_json()
         result |= {"relevance": self.relevance, "score": self.score, "warning": self.warning,
                    "contradicts": list(self.contradicts)}  # fmt: skip
+        if self.expected is not None:
+            result["expected"] = self.expected
         if self.via:
             result["via"] = self.via
         if self.parts:
@@ -665,7 +682,8 @@ class Reply(Sequence[Hit]):
     is true when the answer is poorer than a healthy bank would give; ``notes`` then says
     why, and ``skipped`` what could not be searched: ``meaning`` or ``words``. ``dropped``
     (with an explanation) gives the reason for each candidate that was considered and left
-    out.
+    out. ``held_out`` says that this task gets no memory on purpose, so that the report can
+    compare (the setting ``proof.hold_out``).
     """
 
     hits: tuple[Hit, ...]
@@ -677,6 +695,7 @@ class Reply(Sequence[Hit]):
     notes: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     dropped: tuple[tuple[str, str], ...] = ()
+    held_out: bool = False
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -698,6 +717,8 @@ class Reply(Sequence[Hit]):
             "notes": list(self.notes),
             "skipped": list(self.skipped),
         }
+        if self.held_out:
+            result["held_out"] = True
         if self.dropped:
             result["dropped"] = [{"id": i, "reason": reason} for i, reason in self.dropped]
         return result

@@ -298,8 +298,8 @@ def fuse(
 class Weights:
     """Shares of the composite; any non-negative numbers, used as shares of their sum."""
 
-    similarity: float = 0.6
-    recency: float = 0.3
+    similarity: float = 0.8
+    recency: float = 0.1
     error_match: float = 0.1
 
     def __post_init__(self) -> None:
@@ -325,6 +325,8 @@ class Columns:
     scope: Floats
     consolidated: NDArray[np.bool_]
     vectors: NDArray[np.float32] | None = None
+    fit: Floats | None = None
+    """How each fared on similar questions (``belief.fit``); None when nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,6 +344,7 @@ class Parts:
     recency: float
     error_match: float
     confidence: float
+    fit: float
     scope: float
     boost: float
     composite: float
@@ -432,7 +435,8 @@ def rank(
     composite = (
         weights.similarity * similarity + weights.recency * recency + weights.error_match * error
     ) / total
-    score = composite * confidence * scope * boost
+    fit = np.ones(len(similarity)) if columns.fit is None else columns.fit
+    score = composite * confidence * fit * scope * boost
 
     # A negative similarity is how a caller rules a candidate out: no threshold lets it in.
     relevant = np.flatnonzero((fusion.relevance >= cut) & (similarity >= 0.0))
@@ -449,6 +453,7 @@ def rank(
             "recency": recency,
             "error_match": error,
             "confidence": confidence,
+            "fit": fit,
             "scope": scope,
             "boost": boost,
             "composite": composite,

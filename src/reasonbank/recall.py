@@ -10,6 +10,7 @@ from reasonbank.errors import EmbeddingError, StorageError
 from reasonbank.events import day_of
 from reasonbank.ledger.port import Candidates, Filter, Reading, Row
 from reasonbank.model import JSON, Hit, Memory, Outcome, Reply, State
+from reasonbank.trust import Trust, crowded_out, trust_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +70,7 @@ class _Found:
     bm25: Floats
     vectors: NDArray[np.float32] | None
     confidence: Floats
+    trust: Trust
     allowed: NDArray[np.bool_]
     complete: bool
     """True if no further row could pass the filter."""
@@ -111,24 +113,45 @@ def _gather(bank: Bank, question: Question, senses: _Senses) -> _Found:
         among = reading.matching(bank.view, filter, FEW)
     pool = max(bank.settings.search.pool, 3 * question.limit)
     found = _candidates(bank, reading, question, senses, pool, among)
-    if among is not None or found.complete or int(found.allowed.sum()) >= question.limit:
+    if among is not None or found.complete:
         return found
-    among = _passing(bank, reading, question)
-    return _candidates(bank, reading, question, senses, pool, among)
+    flooded = 2 * int((found.trust.heard < 0.5).sum()) > len(found.rows.nums)
+    if flooded or int(found.allowed.sum()) < question.limit:
+        among = _passing(bank, reading, question, senses.vector)
+        return _candidates(bank, reading, question, senses, pool, among)
+    likely = float(found.trust.expected[found.allowed].max())
+    if likely >= bank.settings.belief.prune_below or not crowded_out(reading, found.rows):
+        return found
+    # Memories that read well and help little must not hide those of others.
+    better = _passing(bank, reading, question, senses.vector, likely)
+    return _candidates(bank, reading, question, senses, pool, None, also=better)
 
 
-def _passing(bank: Bank, reading: Reading, question: Question) -> Nums:
-    """All rows that pass the filter and are trusted enough, however many there are."""
+def _passing(
+    bank: Bank,
+    reading: Reading,
+    question: Question,
+    vector: NDArray[np.float32] | None,
+    likely: float = 0.0,
+) -> Nums:
+    """All rows that pass the filter, are trusted enough and at least so likely to help."""
     import numpy as np
 
     nums = reading.matching(bank.view, question.filter, None)
     assert nums is not None
-    trusted = [
-        rows.nums[_confidence(bank, reading, rows) >= question.min_confidence]
-        for start in range(0, len(nums), FEW)
-        for rows in (reading.candidates(bank.view, question.filter, nums[start : start + FEW]),)
-    ]
+    trusted = []
+    for start in range(0, len(nums), FEW):
+        rows = reading.candidates(bank.view, question.filter, nums[start : start + FEW])
+        confidence = _confidence(bank, reading, rows)
+        trust = trust_in(bank, reading, rows, confidence, vector)
+        passed = _trusted(confidence, trust, question) & (trust.expected >= likely)
+        trusted.append(rows.nums[passed])
     return np.sort(np.concatenate([np.empty(0, np.int64), *trusted]))
+
+
+def _trusted(confidence: Floats, trust: Trust, question: Question) -> NDArray[np.bool_]:
+    """Who is trusted enough, given who wrote it; nothing by an author who is not heard."""
+    return (confidence * trust.heard >= question.min_confidence) & (trust.heard > 0)
 
 
 def _candidates(
@@ -138,7 +161,10 @@ def _candidates(
     senses: _Senses,
     pool: int,
     among: Nums | None,
+    *,
+    also: Nums | None = None,
 ) -> _Found:
+    """``among`` restricts the rows; of ``also`` the nearest join in any case."""
     import numpy as np
 
     indexing = bank.core.indexing
@@ -150,6 +176,13 @@ def _candidates(
             nearest, cosines = indexing.index.nearest(
                 senses.vector, realms=realms, limit=pool, among=among
             )
+            if also is not None:
+                more, closeness = indexing.index.nearest(
+                    senses.vector, realms=realms, limit=pool, among=also
+                )
+                fresh = ~np.isin(more, nearest)
+                nearest = np.concatenate([nearest, more[fresh]])
+                cosines = np.concatenate([cosines, closeness[fresh]])
         except StorageError as error:
             indexing.lost()
             senses.without_meaning(error, "the index")
@@ -182,13 +215,15 @@ def _candidates(
         cosine[len(nearest) :] = np.where(by_words.any(axis=1), by_words @ senses.vector, np.nan)
     scores = dict(worded)
     confidence = _confidence(bank, reading, rows, cosine[place])
+    trust = trust_in(bank, reading, rows, confidence, senses.vector)
     return _Found(
         rows=rows,
         cosine=cosine[place],
         bm25=np.array([scores.get(num, 0.0) for num in rows.nums.tolist()]),
         vectors=None if vectors is None else vectors[place],
         confidence=confidence,
-        allowed=np.array(rows.allowed, bool) & (confidence >= question.min_confidence),
+        trust=trust,
+        allowed=np.array(rows.allowed, bool) & _trusted(confidence, trust, question),
         complete=len(nearest) < pool and len(worded) < pool,
     )
 
@@ -205,7 +240,7 @@ def _confidence(
     for workspace in set(rows.workspaces):
         mine = np.flatnonzero(workspaces == workspace)
         weights = belief.Weights(lessons=reading.lessons(workspace))
-        if settings.model == "bayesian":
+        if settings.model in belief.FOLDED:
             result[mine] = belief.bayesian_means(
                 rows.initial[mine], rows.masses[mine], weights, today, settings.half_life_days,
                 own=rows.lessons[mine],
@@ -253,7 +288,8 @@ def _ranked(bank: Bank, question: Question, found: _Found, senses: _Senses) -> r
     columns = ranking.Columns(
         age_days=(now - np.array(rows.created_at, np.float64)) / DAY,
         error_match=np.array(errors, np.float64),
-        confidence=found.confidence,
+        confidence=found.trust.confidence,
+        fit=found.trust.fit,
         scope=np.array([scopes[scope] for scope in rows.scopes], np.float64),
         consolidated=np.array(rows.consolidated, bool),
         vectors=found.vectors,
@@ -287,6 +323,7 @@ def _hits(
             memory=rows[num].memory(round(float(found.confidence[i]), 6)),
             relevance=round(float(ranked._columns["relevance"][i]), 6),
             score=round(score, 6),
+            expected=round(float(found.trust.expected[i]), 6),
             parts=parts.get(i, {}),
         )
         for i, num, score in zip(order, nums, ranked.scores.tolist(), strict=True)
@@ -386,7 +423,7 @@ def _beside(bank: Bank, row: Row, hit: Hit) -> dict[str, float]:
 def _parts(parts: ranking.Parts) -> dict[str, float]:
     names = (
         "cosine", "distance", "bm25", "lexical_weight", "similarity", "recency", "error_match",
-        "confidence", "scope", "boost", "composite", "mmr_penalty", "score",
+        "confidence", "fit", "scope", "boost", "composite", "mmr_penalty", "score",
     )  # fmt: skip
     return {name: round(value, 6) for name in names if (value := getattr(parts, name)) is not None}
 
@@ -404,6 +441,8 @@ def _dropped(
             reason = "left out by the filter"
         elif found.confidence[i] < question.min_confidence:
             reason = f"confidence {found.confidence[i]:.2f} is under {question.min_confidence:.2f}"
+        elif not _trusted(found.confidence, found.trust, question)[i]:
+            reason = "what its author wrote helped too seldom"
         result.append((found.rows.ids[i], reason))
     return tuple(result)
 

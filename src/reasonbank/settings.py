@@ -50,8 +50,8 @@ class Embed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     limit: int = 5
-    similarity: float = 0.6
-    recency: float = 0.3
+    similarity: float = 0.8
+    recency: float = 0.1
     error_match: float = 0.1
     half_life_days: float = 30.0
     diversity: float = 0.5
@@ -66,7 +66,8 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefSettings:
-    model: str = "bayesian"
+    model: str = "contextual"
+    """`contextual` ranks by how a memory fared on similar questions; `bayesian` by all alike."""
     half_life_days: float = 180.0
     prune_below: float = 0.3
     inject_above: float = 0.5
@@ -216,6 +217,14 @@ class Sandbox:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProofSettings:
+    hold_out: float = 0.0
+    """The share of named tasks that get no memory, to measure what memory is worth."""
+    seed: int = 0
+    """Which tasks these are: another seed draws others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     url: str = ""
     org: str = ORG
@@ -240,6 +249,7 @@ class Settings:
     sandbox: Sandbox = field(default_factory=Sandbox)
     merge: Merge = field(default_factory=Merge)
     schedule: Schedule = field(default_factory=Schedule)
+    proof: ProofSettings = field(default_factory=ProofSettings)
     limits: Limits = field(default_factory=Limits)
 
 
@@ -249,7 +259,7 @@ CHOICES = {
     "llm.style": ("auto", "responses", "chat"),
     "llm.effort": ("", "low", "medium", "high"),
     "llm.cache": ("off", "memory", "disk"),
-    "belief.model": ("bayesian", "additive", "safla"),
+    "belief.model": ("contextual", "bayesian", "additive", "safla"),
     "learn.reasoner": ("auto", "model", "agent", "rules"),
     "log.level": ("debug", "info", "warning", "error"),
     "log.format": ("json", "text"),
@@ -259,7 +269,7 @@ CHOICES = {
 SHARES = {
     "search.similarity", "search.recency", "search.error_match", "search.diversity",
     "search.project", "search.team", "search.org", "belief.prune_below", "belief.inject_above",
-    "learn.duplicate", "agent.enough", "belief.promote_above",
+    "learn.duplicate", "agent.enough", "belief.promote_above", "proof.hold_out",
 }  # fmt: skip
 LEAST = {
     "search.limit": 1, "search.pool": 10, "search.half_life_days": 0.01, "search.threshold": -1,

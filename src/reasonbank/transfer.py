@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -44,6 +45,7 @@ WORDY = frozenset(
     {What.RECORDED, What.REVISED, What.ARCHIVED, What.OBSERVED, What.TRACED, What.LEARNED}
 )
 """The events that carry what somebody wrote."""
+LARGEST_VECTOR = 8192
 
 
 def export(bank: Bank, file: IO[str], format: str, only_here: bool) -> int:
@@ -239,6 +241,9 @@ def _check_event(event: Event) -> None:
             for id in p["ids"]:
                 parse_id(id, "ids")
             _optional(p, "session", LIMITS.label)
+            _check_question(p)
+        case What.WITHHELD | What.ENDED:
+            _check_task(event)
         case What.OBSERVED:
             _check_observation(p)
         case What.LINKED | What.UNLINKED:
@@ -250,14 +255,7 @@ def _check_event(event: Event) -> None:
             checked_trace(Trace.from_json(p["trace"]), LIMITS)
             whole(p["at"], "at", least=0, most=1 << 62)
         case What.LEARNED:
-            for id in p["ids"]:
-                parse_id(id, "ids")
-            if p.get("outcome") is not None:
-                choice(Outcome, p["outcome"], "outcome")
-            if p.get("score") is not None:
-                share(p["score"], "score")
-            _optional(p, "by", LIMITS.label)
-            _optional(p, "reason", LIMITS.content)
+            _check_verdict(p)
         case What.JOINED | What.NAMED | What.MOVED:
             for name in {"path", "digest", "old_digest", "heir"} & p.keys():
                 _optional(p, name, 4096)
@@ -282,6 +280,36 @@ def _check_observation(p: JSON) -> None:
     for name, largest in (("session", LIMITS.label), ("rater", LIMITS.label),
                           ("comment", LIMITS.comment)):  # fmt: skip
         _optional(p, name, largest)
+
+
+def _check_verdict(p: JSON) -> None:
+    for id in p["ids"]:
+        parse_id(id, "ids")
+    if p.get("outcome") is not None:
+        choice(Outcome, p["outcome"], "outcome")
+    if p.get("score") is not None:
+        share(p["score"], "score")
+    _optional(p, "by", LIMITS.label)
+    _optional(p, "reason", LIMITS.content)
+
+
+def _check_task(event: Event) -> None:
+    text(event.subject, "session", LIMITS.label)
+    for id in event.payload["ids"] if event.what is What.WITHHELD else ():
+        parse_id(id, "ids")
+    if event.what is What.ENDED and not isinstance(event.payload["succeeded"], bool):
+        raise InvalidInput("succeeded", "must be true or false")
+
+
+def _check_question(p: JSON) -> None:
+    for id, expected in p.get("expected", {}).items():
+        parse_id(id, "expected")
+        share(expected, "expected")
+    if p.get("vector") is not None:
+        text(p["model"], "model", LIMITS.label)
+        vector = base64.b64decode(text(p["vector"], "vector", 4 * LARGEST_VECTOR // 3 + 4))
+        if not 1 <= len(vector) <= LARGEST_VECTOR:
+            raise InvalidInput("vector", f"must hold 1 to {LARGEST_VECTOR} bytes")
 
 
 def _optional(p: JSON, name: str, largest: int) -> None:

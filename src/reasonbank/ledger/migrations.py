@@ -49,7 +49,18 @@ def batches(db: apsw.Connection) -> None:
     db.execute(_BATCHES)
 
 
-STEPS: list[Callable[[apsw.Connection], None]] = [first, jobs, meters, tokens, batches]
+def occasions(db: apsw.Connection) -> None:
+    db.execute(_OCCASIONS)
+
+
+STEPS: list[Callable[[apsw.Connection], None]] = [
+    first,
+    jobs,
+    meters,
+    tokens,
+    batches,
+    occasions,
+]
 
 _FIRST = """
 create table meta (key text primary key, value text not null) without rowid;
@@ -210,4 +221,33 @@ _BATCHES = """
 create index events_batches on events (workspace, seq)
     where what in ('batch.applied', 'batch.reverted');
 create index jobs_kind on jobs (kind, workspace, created_at);
+"""
+
+_OCCASIONS = """
+-- What was asked, as a vector, when a named task searched; its number is the event's.
+create table questions (
+    id integer primary key, workspace text not null, model text not null, vector blob not null
+);
+-- The question that brought the memory up, and how likely it was then thought to help.
+alter table evidence add column question integer;
+alter table evidence add column expected real;
+create index evidence_question on evidence (num) where question is not null and kind != 'usage';
+
+-- How what somebody wrote has fared: ratings, outcomes and stability of all their memories.
+create table authors (
+    workspace text, author text, helped integer not null, failed integer not null,
+    primary key (workspace, author)
+) without rowid;
+insert into authors
+    select workspace, author, coalesce(sum(n * positive), 0), coalesce(sum(n * (1 - positive)), 0)
+    from memories left join (
+        select num, positive, 1 as n from evidence where rolled = 0 and kind != 'usage'
+        union all select num, positive, count from tally where kind != 'usage'
+    ) using (num) group by 1, 2;
+
+-- Tasks that said how they ended, and those that were given no memory (withheld: its ids).
+create table tasks (
+    workspace text, session text, at integer not null, withheld text, succeeded integer,
+    primary key (workspace, session)
+) without rowid;
 """

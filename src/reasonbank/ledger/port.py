@@ -22,6 +22,7 @@ from reasonbank.model import (
     Scope,
     Source,
     State,
+    Task,
     Trace,
     View,
     Workspace,
@@ -205,6 +206,7 @@ class Candidates:
     consolidated: Sequence[bool]
     created_at: Sequence[int]
     workspaces: Sequence[str]
+    authors: Sequence[str]
     initial: NDArray[np.float64]
     masses: NDArray[np.float64]
     lessons: NDArray[np.int64]
@@ -271,6 +273,17 @@ class QueueWriting(QueueReading, Protocol):
     def drop_done(self, before: int) -> int: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasions:
+    """Evidence whose question is known, as columns: ``vectors`` says what was asked (int8,
+    a direction without a length), ``slots`` which kind of evidence (see ``belief.SLOTS``)."""
+
+    nums: NDArray[np.int64]
+    slots: NDArray[np.intp]
+    days: NDArray[np.int64]
+    vectors: NDArray[np.int8]
+
+
 class Reading(Protocol):
     """A consistent look at the ledger.
 
@@ -316,6 +329,18 @@ class Reading(Protocol):
     def uses(self, workspace: str) -> int: ...
     def evidence(self, view: View, id: str) -> list[Evidence]: ...
     def observed(self, key: bytes) -> bool | None: ...
+    def occasions(self, nums: NDArray[np.int64], model: str, dimensions: int) -> Occasions:
+        """The newest evidence about these rows that belongs to a question of this model."""
+
+    def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
+        """How often memories helped and failed, by workspace and author."""
+
+    def tasks(self, view: View) -> list[Task]: ...
+    def ended(self, view: View, session: str) -> bool | None:
+        """How this task ended, if anybody said."""
+
+    def held_out(self, view: View, session: str) -> bool: ...
+    def forecasts(self, view: View) -> list[tuple[float, bool]]: ...
     def session_uses(self, view: View, session: str) -> list[str]: ...
     def changes_of(self, view: View, id: str) -> list[Event]: ...
     def batch(self, view: View, id: str) -> list[Event]:

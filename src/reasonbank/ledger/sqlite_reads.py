@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from reasonbank.belief import Tally
+from reasonbank.belief import SLOTS, Tally
 from reasonbank.errors import StorageError
 from reasonbank.events import BATCHES, CHANGES, Event, What
-from reasonbank.ledger.port import STANDING, Candidates, Filter, Row, Token, Wanted
+from reasonbank.ledger.port import STANDING, Candidates, Filter, Occasions, Row, Token, Wanted
 from reasonbank.ledger.sqlite_jobs import SQLiteQueue
 from reasonbank.ledger.sqlite_rows import Rows
 from reasonbank.model import (
@@ -28,6 +28,7 @@ from reasonbank.model import (
     Outcome,
     Scope,
     State,
+    Task,
     Trace,
     View,
     Workspace,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from reasonbank.index.port import Changes
 
+# The newest so many outcomes of all candidates together: a search must stay quick.
+MOST_OCCASIONS = 20_000
 _ROW = (
     "num, id, workspace, state, initial, standing, usage_count, last_used, revision, stage,"
     " merged_into, author, created_at, lesson, realm"
@@ -255,13 +258,13 @@ class Reader(Rows):
             if not len(nums)
             else self._all(
                 "select num, id, scope, source = 'consolidated', created_at, workspace, initial,"
-                f" standing, error_type, failure_pattern, ({where})"
+                f" standing, error_type, failure_pattern, author, ({where})"
                 " from carray(?) wanted cross join memories on num = wanted.value"
                 f" where realm in {self._within(view)}",
                 (*values, apsw.carray(np.ascontiguousarray(nums))),
             )
         )
-        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 11
+        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 12
         nothing = bytes(STANDING.size)
         standing = np.frombuffer(b"".join(s or nothing for s in columns[7]), np.float64)
         standing = standing.reshape(-1, 16)
@@ -272,6 +275,7 @@ class Reader(Rows):
             consolidated=columns[3],
             created_at=columns[4],
             workspaces=columns[5],
+            authors=columns[10],
             initial=np.array(columns[6], np.float64),
             masses=standing[:, :8],
             lessons=standing[:, 8:].astype(np.int64),
@@ -279,7 +283,7 @@ class Reader(Rows):
                 None if kind is None else (kind, pattern)
                 for kind, pattern in zip(columns[8], columns[9], strict=True)
             ],
-            allowed=columns[10],
+            allowed=columns[11],
         )
 
     def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
@@ -321,6 +325,101 @@ class Reader(Rows):
         """What was said under this key, if anything was."""
         row = self._one("select positive from evidence where key = ?", (key,))
         return bool(row[0]) if row else None
+
+    def occasions(self, nums: NDArray[np.int64], model: str, dimensions: int) -> Occasions:
+        import numpy as np
+
+        found = (
+            []
+            if not len(nums)
+            else self._all(
+                "select e.num, e.kind, e.positive, e.at, vector from carray(?) wanted"
+                " cross join evidence e on e.num = wanted.value"
+                " join questions on questions.id = e.question"
+                " where e.question is not null and e.kind != 'usage' and model = ?"
+                " and length(vector) = ? order by e.at desc limit ?",
+                (apsw.carray(np.ascontiguousarray(nums)), model, dimensions, MOST_OCCASIONS),
+            )
+        )
+        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 5
+        vectors = np.frombuffer(b"".join(columns[4]), np.int8).reshape(-1, dimensions)
+        return Occasions(
+            nums=np.array(columns[0], np.int64),
+            slots=np.array(
+                [SLOTS[kind, bool(positive)] for kind, positive in zip(*columns[1:3], strict=True)],
+                np.intp,
+            ),
+            days=np.array(columns[3], np.int64) // 86_400_000_000,
+            vectors=vectors,
+        )
+
+    def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
+        return {
+            (workspace, author): (helped, failed)
+            for workspace, author, helped, failed in self._all(
+                "select workspace, author, helped, failed from authors"
+                " where workspace in (select value from json_each(?))",
+                (json.dumps(list(workspaces)),),
+            )
+        }
+
+    def tasks(self, view: View) -> list[Task]:
+        """Every task of the workspace that is known to have ended, oldest first.
+
+        One that only reported on the memories it used ended as most of these reports say.
+        """
+        found = self._all(
+            "select session, withheld, succeeded, at from tasks"
+            " where workspace = ?1 and succeeded is not null"
+            " union all select session, null, avg(positive) >= 0.5, max(at) from evidence"
+            " join memories using (num) where kind = 'outcome' and session is not null"
+            " and workspace = ?1 and session not in (select session from tasks"
+            " where workspace = ?1 and succeeded is not null) group by session"
+            " order by at, session",
+            (view.workspace,),
+        )
+        used: dict[str, list[str]] = {}
+        for session, id in self._all(
+            "select session, id from evidence join memories using (num)"
+            f" where kind = 'usage' and session is not null and realm in {self._within(view)}"
+            " order by num"
+        ):
+            used.setdefault(session, []).append(id)
+        return [
+            Task(
+                session=session,
+                held_out=withheld is not None,
+                succeeded=bool(succeeded),
+                at=from_micros(at),
+                memories=tuple(used.get(session, ()) if withheld is None else json.loads(withheld)),
+            )
+            for session, withheld, succeeded, at in found
+        ]
+
+    def ended(self, view: View, session: str) -> bool | None:
+        row = self._one(
+            "select succeeded from tasks where workspace = ? and session = ?",
+            (view.workspace, session),
+        )
+        return None if row is None or row[0] is None else bool(row[0])
+
+    def held_out(self, view: View, session: str) -> bool:
+        row = self._one(
+            "select 1 from tasks where workspace = ? and session = ? and withheld is not null",
+            (view.workspace, session),
+        )
+        return row is not None
+
+    def forecasts(self, view: View) -> list[tuple[float, bool]]:
+        """How likely each use was thought to help, and whether the task then succeeded."""
+        found = self._all(
+            "select u.expected, o.positive from evidence u join evidence o"
+            " on o.session = u.session and o.num = u.num and o.kind = 'outcome'"
+            " join memories m on m.num = u.num"
+            " where u.kind = 'usage' and u.expected is not null and u.session is not null"
+            f" and m.realm in {self._within(view)} order by o.at, u.num"
+        )
+        return [(expected, bool(positive)) for expected, positive in found]
 
     def session_uses(self, view: View, session: str) -> list[str]:
         found = self._all(

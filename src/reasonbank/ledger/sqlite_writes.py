@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +30,8 @@ from reasonbank.model import ErrorContext, Memory, Outcome, View, to_micros
 # Realms are not among them: readers everywhere remember the numbers.
 _PROJECTIONS = (
     "memories", "tags", "evidence", "tally", "weights",
-    "links", "kin", "tombstones", "traces", "workspaces", "paths",
+    "links", "kin", "tombstones", "traces", "workspaces", "paths", "questions", "tasks",
+    "authors",
 )  # fmt: skip
 
 
@@ -141,6 +143,19 @@ class Writer(Reader):
                 self._observed(event)
             case What.USED:
                 self._used(event)
+            case What.WITHHELD:
+                ids = encode(event.payload["ids"])
+                self._task(event, "withheld = coalesce(withheld, excluded.withheld)", ids, None)
+            case What.ENDED:
+                succeeded = event.payload["succeeded"]
+                # Of two reports the later stands, whichever came in first.
+                self._task(
+                    event,
+                    "succeeded = iif(succeeded is null or at <= excluded.at, excluded.succeeded,"
+                    " succeeded), at = max(at, excluded.at)",
+                    None,
+                    succeeded,
+                )
             case What.FORGOTTEN:
                 self._forgotten(event)
             case What.LINKED:
@@ -242,6 +257,9 @@ class Writer(Reader):
              memory.stage, memory.merged_into, memory.domain, memory.agent, memory.task_type,
              *_error(memory), memory.author, text),
         )  # fmt: skip
+        self._db.execute(
+            "insert or ignore into authors values (?, ?, 0, 0)", (memory.workspace, memory.author)
+        )
         if memory.parents:
             self._db.executemany(
                 "insert or ignore into kin values (?, ?)",
@@ -321,8 +339,32 @@ class Writer(Reader):
             p.get("rater", event.author), p.get("comment"), bytes.fromhex(p["key"]),
         )  # fmt: skip
 
+    def _task(self, event: Event, change: str, withheld: str | None, succeeded: object) -> None:
+        self._db.execute(
+            "insert into tasks (workspace, session, at, withheld, succeeded)"
+            f" values (?, ?, ?, ?, ?) on conflict do update set {change}",
+            (event.workspace, event.subject, event.at, withheld, succeeded),
+        )
+
+    def _asked(self, event: Event) -> int | None:
+        """Keep what was asked, so that outcomes can be told by what they were about."""
+        p = event.payload
+        if p.get("vector") is None:
+            return None
+        self._db.execute(
+            "insert or ignore into questions select seq, ?, ?, ? from events"
+            " where subject = ? and id = ?",
+            (event.workspace, p["model"], base64.b64decode(p["vector"]), event.subject, event.id),
+        )
+        row = self._one(
+            "select seq from events where subject = ? and id = ?", (event.subject, event.id)
+        )
+        return row[0] if row else None
+
     def _used(self, event: Event) -> None:
         session = event.payload.get("session")
+        question = self._asked(event)
+        expected = event.payload.get("expected", {})
         for id in event.payload["ids"]:
             self._db.execute(
                 "update memories set usage_count = usage_count + 1,"
@@ -331,11 +373,15 @@ class Writer(Reader):
             )
             if self._db.changes():
                 key = evidence_key(id, "usage", "", session or f"day {day_of(event.at)}")
-                self._observe(id, "usage", True, event.at, session, None, None, key)
+                self._observe(
+                    id, "usage", True, event.at, session, None, None, key, question,
+                    expected.get(id),
+                )  # fmt: skip
 
     def _observe(
         self, id: str, kind: str, positive: bool, at: int, session: str | None,
-        rater: str | None, comment: str | None, key: bytes,
+        rater: str | None, comment: str | None, key: bytes, question: int | None = None,
+        expected: float | None = None,
     ) -> None:  # fmt: skip
         """Count an observation once, in whatever order it comes in.
 
@@ -348,9 +394,13 @@ class Writer(Reader):
         old = self._one("select positive, at, rolled from evidence where key = ?", (key,))
         if old is None:
             self._db.execute(
-                "insert into evidence values (?, ?, ?, ?, ?, ?, ?, ?, 0)",
-                (key, num, kind, positive, at, session, rater, comment),
+                "insert into evidence (key, num, kind, positive, at, session, rater, comment,"
+                " question, expected) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (key, num, kind, positive, at, session, rater, comment, question, expected),
             )
+            if session is not None:
+                self._connect(num, session)
+            self._speak(num, kind, positive, 1)
         elif old[1] == at or (old[1] < at) is (kind == "usage"):
             return
         else:
@@ -358,6 +408,8 @@ class Writer(Reader):
                 "update evidence set positive = ?, at = ?, comment = ?, rolled = 0 where key = ?",
                 (positive, at, comment, key),
             )
+            self._speak(num, kind, bool(old[0]), -1)
+            self._speak(num, kind, positive, 1)
             if old[2]:
                 self._db.execute(
                     "update tally set count = count - 1"
@@ -365,6 +417,32 @@ class Writer(Reader):
                     (num, kind, old[0], day_of(old[1])),
                 )
         self._refold(num)
+
+    def _speak(self, num: int, kind: str, positive: bool, count: int) -> None:
+        """Count it for the author as well."""
+        if kind == "usage":
+            return
+        side = "helped" if positive else "failed"
+        self._db.execute(
+            f"update authors set {side} = {side} + ? where (workspace, author) ="
+            " (select workspace, author from memories where num = ?)",
+            (count, num),
+        )
+
+    def _drop_evidence(self, num: int) -> None:
+        for (kind, positive, _), count in self.tallies([num])[num].items():
+            self._speak(num, kind, positive, -count)
+        for table in ("evidence", "tally"):
+            self._db.execute(f"delete from {table} where num = ?", (num,))
+
+    def _connect(self, num: int, session: str) -> None:
+        """Say of each observation which question it belongs to, whichever came in first."""
+        self._db.execute(
+            "update evidence set question = asked.question from (select question from evidence"
+            " where session = ?1 and num = ?2 and kind = 'usage' and question is not null) asked"
+            " where session = ?1 and num = ?2 and kind != 'usage' and evidence.question is null",
+            (session, num),
+        )
 
     def _refold(self, num: int) -> None:
         """Store what the memory's evidence amounts to; all of it can be made anew."""
@@ -431,8 +509,8 @@ class Writer(Reader):
             self._learn(num, (0,) * 8)
             self._drop_words(num, text, realm)
             self._drop_tags(num, text)
-            for table in ("memories", "evidence", "tally"):
-                self._db.execute(f"delete from {table} where num = ?", (num,))
+            self._drop_evidence(num)
+            self._db.execute("delete from memories where num = ?", (num,))
         # What a model answered, to be stored: it may well say the same again.
         self._db.execute("update jobs set checkpoint = null where checkpoint is not null")
         self._bury(id, event.at)
@@ -543,12 +621,14 @@ class Writer(Reader):
         )
         for memory in observed:
             self._observe_anew(memory)
-        self._db.execute(
-            "delete from traces where workspace = ?"
-            " and event in (select seq from events where payload = '')",
-            (id,),
-        )
         self.queue.drop_all(id)
+        for table, column in (("traces", "event"), ("questions", "id")):
+            self._db.execute(
+                f"delete from {table} where workspace = ?"
+                f" and {column} in (select seq from events where payload = '')",
+                (id,),
+            )
+        self._db.execute("delete from tasks where workspace = ? and at <= ?", (id, event.at))
         again = "select 1 from events where subject = ? and what = ? and at > ?"
         if self._one(again, (id, What.JOINED, event.at)) is None:
             for table, column in (("weights", "workspace"), ("paths", "workspace"),
@@ -571,8 +651,7 @@ class Writer(Reader):
         """Fold the evidence about a memory from what the log still has of it."""
         row = self._one("select num from memories where id = ?", (id,))
         assert row is not None
-        for table in ("evidence", "tally"):
-            self._db.execute(f"delete from {table} where num = ?", row)
+        self._drop_evidence(row[0])
         self._db.execute("update memories set usage_count = 0, last_used = null where num = ?", row)
         self._refold(row[0])
         for values in self._all(

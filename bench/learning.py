@@ -1,0 +1,201 @@
+"""Does it learn? Closed loops with verifiable outcomes, eight memories beside each other.
+
+    python -m bench.learning             ten seeds on shortened streams, under a quarter of an hour
+    python -m bench.learning --full      the streams at full length: what docs/benchmarks.md shows
+
+Every run is kept in ``bench/.cache`` under the code it was made with, so that a run which was
+stopped goes on where it was. Writes ``bench/results/learning.json``, ``docs/figures`` and the
+tables of ``docs/benchmarks.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bench import learning_repair, learning_telecom, learning_tools, learning_webarena, tables
+from bench.learning_loop import OURS, SYSTEMS, Stream, System, play
+from bench.learning_tables import report
+from bench.learning_vectors import Embedded
+from bench.retrieval_sets import folder
+
+HERE = Path(__file__).resolve().parent
+RUNS = HERE / ".cache" / "learning.jsonl"
+SEEDS = 10
+SHORT = {"repair": 400, "tools": 600, "telecom": 120}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    stream: str
+    condition: str
+    system: str
+    seed: int
+    full: bool
+
+    @property
+    def key(self) -> str:
+        return f"{self.stream}/{self.condition}/{self.system}/{self.seed}/{self.full}"
+
+
+def jobs(seeds: int, full: bool) -> Iterator[Job]:
+    """Seed by seed, so that a run which is stopped has something of everything."""
+    for seed in range(seeds):
+        for stream, conditions in CONDITIONS.items():
+            for condition in conditions:
+                for system in SYSTEMS:
+                    if condition.startswith("judge") and system.name != OURS:
+                        continue
+                    if stream == "webarena" and not system.remembers:
+                        continue
+                    yield Job(
+                        stream=stream, condition=condition, system=system.name, seed=seed,
+                        full=full,
+                    )  # fmt: skip
+
+
+CONDITIONS = {
+    "telecom": ("clean",),
+    "webarena": ("clean",),
+    "repair": learning_repair.CONDITIONS,
+    "tools": (*learning_tools.CONDITIONS, *(f"judge {right}" for right in learning_tools.JUDGES)),
+}
+
+
+def stream_of(data: Path, job: Job) -> Stream:
+    make = {"repair": learning_repair.stream, "tools": learning_tools.stream}[job.stream]
+    stream = make(data, job.seed, job.condition)
+    return stream if job.full else shortened(stream, SHORT[job.stream])
+
+
+def shortened(stream: Stream, length: int) -> Stream:
+    """The first tasks; of a stream in which each task comes twice, the first half of them."""
+    kinds = {task.kind for task in stream.tasks[: length // 2]}
+    half = len(stream.tasks) // 2
+    again = [task for task in stream.tasks[half:] if task.kind in kinds]
+    if stream.name == "repair" and len(again) == length // 2:
+        return replace(stream, tasks=[*stream.tasks[: length // 2], *again])
+    step = len(stream.tasks) // length
+    return replace(stream, tasks=stream.tasks[::step])
+
+
+@cache
+def embedder() -> Embedded:
+    return Embedded()
+
+
+def run(job: Job) -> tuple[Job, dict[str, Any]]:
+    data = folder()
+    assert data is not None
+    system: System = next(each for each in SYSTEMS if each.name == job.system)
+    started = time.process_time()
+    if job.stream == "webarena":
+        found: dict[str, Any] = learning_webarena.play(data, system, job.seed, embedder()).numbers()
+    elif job.stream == "telecom":
+        played = learning_telecom.play(system, job.seed, embedder(), SHORT["telecom"], job.full)
+        found = played.numbers() | {"curve": played.curve()}
+    else:
+        result = play(stream_of(data, job), system, job.seed, embedder())
+        found = result.numbers() | {"curve": result.curve(), "tasks": len(result.rewards)}
+        if job.system == OURS:
+            found["forecasts"] = [
+                [round(e, 3), int(s)] for e, s in zip(result.expected, result.seen, strict=True)
+            ]
+    found["seconds"] = round(time.process_time() - started, 2)
+    return job, found
+
+
+def code(stream: str) -> str:
+    """What decides a run; other modules may change without making it stale."""
+    bench = (HERE / f"learning_{name}.py" for name in ("loop", "vectors", stream))
+    source = HERE.parent / "src" / "reasonbank"
+    ours = (source / f"{name}.py" for name in ("belief", "ranking", "recall"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (*bench, *ours)))
+    return digest.hexdigest()[:12]
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    if not RUNS.is_file():
+        return {}
+    versions = {stream: code(stream) for stream in CONDITIONS}
+    lines = (json.loads(line) for line in RUNS.read_text("utf-8").splitlines())
+    return {
+        line["key"]: line["found"]
+        for line in lines
+        if line["code"] == versions[line["key"].partition("/")[0]]
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", help="a stream, or several: repair,tools")
+    parser.add_argument("--report", action="store_true", help="run nothing, write what is there")
+    chosen = parser.parse_args()
+    data = folder()
+    if data is None:
+        print("skipped: the data is not here; set REASONBANK_DATA")
+        return 0
+    found = kept()
+    streams = chosen.only.split(",") if chosen.only else list(CONDITIONS)
+    if (missing := learning_telecom.missing()) and "telecom" in streams:
+        print(f"telecom is skipped: {missing}")
+        streams.remove("telecom")
+    if not chosen.report:
+        prepare(data)
+        todo = [
+            job
+            for job in jobs(chosen.seeds, chosen.full)
+            if job.stream in streams and job.key not in found
+        ]
+        carry_out(todo, found, chosen.processes)
+    mine = {key: value for key, value in found.items() if key.endswith(f"/{chosen.full}")}
+    report(mine, full=chosen.full)
+    tables.rewrite_document()
+    return 0
+
+
+def carry_out(todo: list[Job], found: dict[str, dict[str, Any]], processes: int) -> None:
+    versions = {stream: code(stream) for stream in CONDITIONS}
+    RUNS.parent.mkdir(exist_ok=True)
+    started = time.monotonic()
+    with (
+        RUNS.open("a", encoding="utf-8") as file,
+        multiprocessing.get_context("spawn").Pool(processes) as pool,
+    ):
+        for done, (job, result) in enumerate(pool.imap_unordered(run, todo), 1):
+            found[job.key] = result
+            line = {"code": versions[job.stream], "key": job.key, "found": result}
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            spent = time.monotonic() - started
+            print(
+                f"{done}/{len(todo)}  {spent:.0f} s  {job.key}"
+                f"  success {result['success']:.3f}  regret {result['regret']:.0f}",
+                file=sys.stderr,
+            )
+
+
+def prepare(data: Path) -> None:
+    """Embed every text once, before several processes ask for the same."""
+    texts = [intent for intent, _ in learning_webarena.tasks(data)]
+    for make in (learning_repair.stream, learning_tools.stream):
+        stream = make(data, 0, "clean")
+        texts += [task.text for task in stream.tasks]
+        texts += [f"{title}\n{about}\n{title}" for title, about in stream.lessons.values()]
+    Embedded().prepare(texts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

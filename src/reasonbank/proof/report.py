@@ -1,0 +1,174 @@
+"""The learning report of a workspace: what memory is worth, whether confidence can be
+believed, which mistakes came again. Numbers that are not known are null."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from html import escape
+
+from reasonbank.bank import Bank
+from reasonbank.ledger.port import Filter
+from reasonbank.model import JSON, State
+from reasonbank.proof.calibration import Calibration, calibrated
+from reasonbank.proof.holdout import Difference, by_memory, overall
+from reasonbank.proof.mistakes import Repeated, repeated
+
+EVERY = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """``by_memory`` holds those whose worth can be told, best first; ``harmful`` those of
+    them that hurt. ``titles`` names the memories that occur."""
+
+    workspace: str
+    tasks: int
+    held_out: int
+    share: float
+    overall: Difference
+    by_memory: tuple[tuple[str, Difference], ...]
+    harmful: tuple[str, ...]
+    calibration: Calibration
+    mistakes: Repeated
+    titles: dict[str, str]
+
+    def to_json(self) -> JSON:
+        return {
+            "workspace": self.workspace,
+            "tasks": self.tasks,
+            "held_out": self.held_out,
+            "hold_out_share": self.share,
+            "memory": asdict(self.overall),
+            "by_memory": [
+                {"id": id, "title": self.titles.get(id), **asdict(found)}
+                for id, found in self.by_memory
+            ],
+            "harmful": [{"id": id, "title": self.titles.get(id)} for id in self.harmful],
+            "calibration": asdict(self.calibration),
+            "repeated_mistakes": {
+                "failures": self.mistakes.failures,
+                "warned": self.mistakes.warned,
+                "rate": self.mistakes.rate,
+                "by_warning": [
+                    {"id": id, "title": self.titles.get(id), "count": count}
+                    for id, count in self.mistakes.by_warning
+                ],
+            },
+        }
+
+
+def report(bank: Bank) -> Report:
+    bank.core.flush()
+    reading = bank.core.ledger.read()
+    tasks = reading.tasks(bank.view)
+    found = {id: d for id, d in by_memory(tasks).items() if d.difference is not None}
+    ranked = sorted(found.items(), key=lambda entry: (-(entry[1].difference or 0.0), entry[0]))
+    warnings = Filter(warnings_only=True, states=tuple(State))
+    mistakes = repeated(bank.memories(warnings, limit=EVERY), bank.traces(limit=EVERY))
+    named = [*found, *(id for id, _ in mistakes.by_warning)]
+    return Report(
+        workspace=bank.view.workspace,
+        tasks=len(tasks),
+        held_out=sum(task.held_out for task in tasks),
+        share=bank.settings.proof.hold_out,
+        overall=overall(tasks),
+        by_memory=tuple(ranked),
+        harmful=tuple(id for id, d in reversed(ranked) if d.hurts),
+        calibration=calibrated(reading.forecasts(bank.view)),
+        mistakes=mistakes,
+        titles=dict(reading.titles(bank.view, named)),
+    )
+
+
+def sentences(found: Report) -> list[str]:
+    """The report in words: what is known, and what it would take to know more."""
+    said = [f"{found.tasks} tasks ended, {found.held_out} of them without memory on purpose."]
+    worth = found.overall
+    if worth.difference is None:
+        said.append(
+            "What memory is worth cannot be told yet: set proof.hold_out (0.1 holds out every "
+            "tenth task), name tasks with a session, and report how each one ended."
+        )
+    else:
+        said.append(
+            f"With memory {worth.with_succeeded} of {worth.with_memory} succeeded, without "
+            f"{worth.without_succeeded} of {worth.without}: a difference of "
+            f"{100 * worth.difference:+.0f} points (95 % from {100 * (worth.low or 0):+.0f} to "
+            f"{100 * (worth.high or 0):+.0f})."
+        )
+    said += [f"Hurts: {found.titles.get(id, id)} ({id})." for id in found.harmful]
+    calibration = found.calibration
+    if calibration.brier is None:
+        said.append("Confidence was not put to the test yet: no task reported on a memory.")
+    else:
+        said.append(
+            f"Forecasts of {calibration.count} uses were off by {calibration.expected_error:.3f} "
+            f"on average (Brier score {calibration.brier:.3f})."
+        )
+    mistakes = found.mistakes
+    if mistakes.failures:
+        said.append(
+            f"{mistakes.warned} of {mistakes.failures} failures were ones that a warning "
+            "was stored for."
+        )
+    return said
+
+
+def html(found: Report) -> str:
+    """The report as one page that needs nothing else."""
+    lines = "".join(f"<p>{escape(line)}</p>" for line in sentences(found))
+    rows = "".join(
+        f"<tr><td>{escape(found.titles.get(id, id))}</td><td>{d.with_memory}</td>"
+        f"<td>{d.without}</td><td>{100 * (d.difference or 0):+.0f}</td>"
+        f"<td>{100 * (d.low or 0):+.0f} to {100 * (d.high or 0):+.0f}</td></tr>"
+        for id, d in found.by_memory
+    )
+    table = (
+        "<h2>Memory by memory</h2><table><tr><th>memory</th><th>tasks with</th>"
+        f"<th>without</th><th>points</th><th>95 %</th></tr>{rows}</table>"
+        if rows
+        else ""
+    )
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Learning report</title>'
+        "<style>:root{color-scheme:light dark}body{font:16px system-ui;max-width:44rem;"
+        "margin:2rem auto;padding:0 1rem}td,th{padding:.2rem .8rem .2rem 0;text-align:left}"
+        "svg{max-width:24rem}</style>"
+        f"<h1>Learning report</h1>{lines}{figure(found.calibration)}{table}</html>\n"
+    )
+
+
+def figure(calibration: Calibration) -> str:
+    """Predicted against observed success; on the line, confidence means what it says."""
+    if not calibration.bins:
+        return ""
+    side, edge = 240, 34
+
+    def x(value: float) -> float:
+        return round(edge + value * side, 1)
+
+    def y(value: float) -> float:
+        return round(10 + (1 - value) * side, 1)
+
+    most = max(found.count for found in calibration.bins)
+    dots = "".join(
+        f'<circle cx="{x(b.predicted)}" cy="{y(b.observed)}" '
+        f'r="{round(3 + 6 * (b.count / most) ** 0.5, 1)}" fill="#3b7dd8" fill-opacity=".8">'
+        f"<title>{b.count} uses: predicted {b.predicted:.2f}, observed {b.observed:.2f}</title>"
+        "</circle>"
+        for b in calibration.bins
+    )
+    marks = "".join(
+        f'<text x="{x(v)}" y="{y(0) + 16}" text-anchor="middle">{v:g}</text>'
+        f'<text x="{edge - 6}" y="{y(v) + 4}" text-anchor="end">{v:g}</text>'
+        for v in (0, 0.5, 1)
+    )
+    return (
+        f'<svg viewBox="0 0 {side + edge + 14} {side + 52}" role="img" font-size="11" '
+        'fill="currentColor"><title>Predicted against observed success</title>'
+        f'<rect x="{edge}" y="10" width="{side}" height="{side}" fill="none" stroke="#888"/>'
+        f'<line x1="{x(0)}" y1="{y(0)}" x2="{x(1)}" y2="{y(1)}" stroke="#888" '
+        f'stroke-dasharray="4"/>{marks}{dots}'
+        f'<text x="{x(0.5)}" y="{side + 44}" text-anchor="middle">predicted (across), '
+        "observed (up)</text></svg>"
+    )

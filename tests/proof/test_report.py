@@ -1,0 +1,217 @@
+"""Proof that memory helps: from searches and outcomes to the report."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from tests.conftest import Clock, Opener
+from tests.requirement import requirement
+
+from reasonbank import Bank, Settings
+from reasonbank.bank import held_out
+from reasonbank.proof.calibration import calibrated
+from reasonbank.proof.holdout import compare
+from reasonbank.proof.report import html, report, sentences
+from reasonbank.settings import Embed, ProofSettings
+from reasonbank.testing.builders import a_memory, a_trace, a_warning
+
+HALF = Settings(embed=Embed(model="hashed"), proof=ProofSettings(hold_out=0.5))
+QUESTION = "the upload fails for a moment"
+
+
+def work(bank: Bank, tasks: int, clock: Clock, *, helped: float, alone: float) -> None:
+    """So many tasks, of which this share succeeds with a memory and without one."""
+    counts = {True: 0, False: 0}
+    for number in range(tasks):
+        session = f"task {number}"
+        reply = bank.search(QUESTION, session=session)
+        assert bool(reply) is not reply.held_out
+        share = alone if reply.held_out else helped
+        counts[reply.held_out] += 1
+        nth = counts[reply.held_out]
+        bank.credit(session, succeeded=int(nth * share + 1e-9) > int((nth - 1) * share + 1e-9))
+        clock.advance(days=0.01)
+
+
+def test_by_default_no_task_goes_without_memory(open_bank: Opener) -> None:
+    bank = open_bank()
+    bank.record(a_memory())
+    assert all(bank.search(QUESTION, session=f"task {n}") for n in range(50))
+
+
+def test_a_held_out_task_gets_nothing_is_told_so_and_is_held_out_again(open_bank: Opener) -> None:
+    bank = open_bank(settings=HALF)
+    memory = bank.record(a_memory())
+    session = next(f"task {n}" for n in range(100) if held_out(f"task {n}", HALF.proof))
+    for _ in range(2):
+        reply = bank.search(QUESTION, session=session)
+        assert reply.held_out and not reply.hits and reply.tokens_used == 0
+        assert "without memory" in " ".join(reply.notes)
+        assert reply.to_json()["held_out"] is True
+    assert bank.get(memory.id).usage_count == 0
+    assert bank.search(QUESTION), "a search that names no task is not part of the experiment"
+
+
+def test_another_seed_holds_out_other_tasks_about_as_many_as_asked_for() -> None:
+    drawn = [
+        {n for n in range(4000) if held_out(f"task {n}", ProofSettings(hold_out=0.1, seed=seed))}
+        for seed in (0, 1)
+    ]
+    assert all(320 < len(tasks) < 480 for tasks in drawn)
+    assert drawn[0] != drawn[1]
+
+
+@requirement("PRV-1")
+def test_the_report_gives_the_difference_that_memory_makes(open_bank: Opener, clock: Clock) -> None:
+    bank = open_bank(settings=HALF)
+    memory = bank.record(a_memory())
+    work(bank, 200, clock, helped=0.9, alone=0.5)
+    found = report(bank)
+    assert found.tasks == 200 and 60 < found.held_out < 140
+    assert found.overall.helps
+    assert found.overall.low < found.overall.difference < found.overall.high  # type: ignore[operator]
+    assert found.overall.difference == pytest.approx(0.4, abs=0.02)
+    assert dict(found.by_memory)[memory.id].helps
+    assert not found.harmful
+    assert "+39 points" in " ".join(sentences(found))
+
+
+@requirement("PRV-1")
+def test_a_memory_that_hurts_is_named(open_bank: Opener, clock: Clock) -> None:
+    bank = open_bank(settings=HALF)
+    memory = bank.record(a_memory(title="Retry uploads without end"))
+    work(bank, 200, clock, helped=0.3, alone=0.8)
+    found = report(bank)
+    assert found.harmful == (memory.id,)
+    assert "Hurts: Retry uploads without end" in " ".join(sentences(found))
+
+
+@requirement("PRV-1")
+def test_an_export_keeps_the_experiment(open_bank: Opener, clock: Clock) -> None:
+    bank = open_bank(settings=HALF)
+    bank.record(a_memory())
+    work(bank, 60, clock, helped=0.9, alone=0.5)
+    file = io.StringIO()
+    bank.export(file)
+    file.seek(0)
+    copy = open_bank("copy", settings=HALF)
+    copy.import_(file)
+    assert report(copy) == report(bank)
+    bank.rebuild()
+    assert report(copy) == report(bank)
+
+
+def test_a_task_that_reports_on_its_memories_only_counts_as_well(open_bank: Opener) -> None:
+    bank = open_bank()
+    memory = bank.record(a_memory())
+    bank.search(QUESTION, session="one")
+    bank.outcome(memory.id, succeeded=True, session="one")
+    assert report(bank).tasks == 1
+
+
+def test_without_held_out_tasks_nothing_is_claimed(open_bank: Opener, clock: Clock) -> None:
+    bank = open_bank()
+    bank.record(a_memory())
+    work(bank, 20, clock, helped=0.9, alone=0.5)
+    found = report(bank)
+    assert found.overall.difference is None and not found.by_memory
+    assert "cannot be told yet" in " ".join(sentences(found))
+
+
+def test_a_deleted_workspace_takes_its_tasks_along(open_bank: Opener, clock: Clock) -> None:
+    bank = open_bank(settings=HALF)
+    bank.record(a_memory())
+    work(bank, 20, clock, helped=0.9, alone=0.5)
+    bank.delete_workspace(bank.view.workspace, confirm=True)
+    assert report(bank).tasks == 0
+
+
+def test_few_tasks_give_a_wide_interval() -> None:
+    few = compare([True] * 3, [False] * 3)
+    many = compare([True] * 300, [False] * 300)
+    assert few.high - few.low > many.high - many.low  # type: ignore[operator]
+    assert not compare([True], [False]).helps and many.helps
+
+
+@requirement("PRV-2")
+def test_the_report_draws_predicted_against_observed_success(
+    open_bank: Opener, clock: Clock
+) -> None:
+    bank = open_bank()
+    memory = bank.record(a_memory())
+    for number in range(40):
+        bank.search(QUESTION, session=f"task {number}")
+        bank.outcome(memory.id, succeeded=number % 4 != 0, session=f"task {number}")
+        clock.advance(days=0.01)
+    found = report(bank)
+    assert found.calibration.count == 40
+    assert sum(each.count for each in found.calibration.bins) == 40
+    assert 0 < found.calibration.brier < 0.3  # type: ignore[operator]
+    assert found.calibration.expected_error < 0.15  # type: ignore[operator]
+    page = html(found)
+    assert "<svg" in page and page.count("<circle") == len(found.calibration.bins)
+
+
+@requirement("PRV-2")
+def test_perfect_forecasts_have_no_error_and_bold_wrong_ones_the_largest() -> None:
+    assert calibrated([(1.0, True), (0.0, False)]).brier == 0
+    assert calibrated([(1.0, False), (0.0, True)]).brier == 1
+    fair = calibrated([(0.75, number % 4 != 0) for number in range(100)])
+    assert fair.expected_error == pytest.approx(0) and fair.brier == pytest.approx(0.1875)
+    assert calibrated([]).brier is None
+
+
+@requirement("PRV-3")
+def test_a_failure_that_a_warning_was_stored_for_is_a_repeated_mistake(
+    open_bank: Opener, clock: Clock
+) -> None:
+    bank = open_bank()
+    bank.store_trace(a_trace(outcome="failure", task="DeadlockDetected in the nightly job"))
+    clock.advance(days=1)
+    warning = bank.record(a_warning())
+    clock.advance(days=1)
+    bank.store_trace(a_trace(outcome="failure", task="DeadlockDetected again, rows were locked"))
+    bank.store_trace(a_trace(outcome="failure", task="The disk is full"))
+    bank.store_trace(a_trace(outcome="success", task="DeadlockDetected was avoided"))
+    mistakes = report(bank).mistakes
+    # The first came before the warning; the recorded warning is a failure of its own.
+    assert (mistakes.failures, mistakes.warned) == (4, 1)
+    assert mistakes.by_warning == ((warning.id, 1),)
+    assert mistakes.rate == 0.25
+
+
+@requirement("PRV-3")
+def test_a_warning_that_a_failed_trace_was_turned_into_is_no_second_failure(
+    open_bank: Opener, clock: Clock
+) -> None:
+    bank = open_bank()
+    warning = bank.record(a_warning())
+    bank.store_trace(
+        a_trace(outcome="failure", task="DeadlockDetected", memories_learned=(warning.id,))
+    )
+    assert report(bank).mistakes.failures == 1
+
+
+def test_the_command_prints_sentences_json_or_a_page(open_bank: Opener, clock: Clock) -> None:
+    from reasonbank.surfaces.cli import main
+
+    bank = open_bank(settings=replace(HALF))
+    bank.record(a_memory(title="<b>Retry</b>"))
+    work(bank, 60, clock, helped=0.9, alone=0.5)
+    bank.close()
+    where = ["--bank", open_bank.url(), "--workspace", str(open_bank.project())]
+    environment = {"REASONBANK_EMBED_MODEL": "hashed"}
+
+    def said(*arguments: str) -> str:
+        result = CliRunner().invoke(main, ["report", *where, *arguments], env=environment)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    assert "60 tasks ended" in said()
+    assert json.loads(said("--json"))["memory"]["difference"] > 0
+    page = said("--html")
+    assert "<h1>Learning report" in page and "&lt;b&gt;Retry" in page
