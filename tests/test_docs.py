@@ -14,7 +14,9 @@ PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
     ROOT / "docs" / "how-to" / "run-a-server.md",
+    ROOT / "docs" / "how-to" / "learn-from-sessions.md",
 ]
+FILE = re.compile(r"^```json (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -36,6 +38,8 @@ def as_pattern(shown):
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_the_commands_on_a_page_print_what_it_shows(page, tmp_path):
     session = "".join(blocks(page, "console"))
+    for name, content in FILE.findall(page.read_text()):
+        (tmp_path / name).write_text(content)
     steps = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE)
     script = "\n".join(f"{command}\necho '=={number}'" for number, (command, _) in enumerate(steps))
     done = subprocess.run(

@@ -24,7 +24,7 @@ MOST_TEXT = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearness:
-    """What the cosines of one embedding model mean (docs/decisions/0007-merge-threshold.md)."""
+    """What the cosines of one embedding model mean (docs/decisions/0011-merge-threshold.md)."""
 
     same: float
     """From here on two memories say the same."""

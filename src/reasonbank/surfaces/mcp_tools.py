@@ -117,6 +117,10 @@ def memory_search(
     max_tokens: Annotated[
         int | None, Field(ge=1, description="Answer with at most so much text.")
     ] = None,
+    session_id: Annotated[
+        Label | None,
+        Field(description="A name for this task; give memory_outcome the same."),
+    ] = None,
 ) -> Found:
     """Search for strategies that worked and mistakes to avoid, from earlier tasks.
 
@@ -133,8 +137,9 @@ def memory_search(
         outcomes=() if outcome == "all" else (Outcome(outcome),),
     )
     reply = bank.search(
-        query, limit=limit, filter=chosen, min_confidence=min_confidence, max_tokens=max_tokens
-    )
+        query, limit=limit, filter=chosen, min_confidence=min_confidence, max_tokens=max_tokens,
+        session=session_id,
+    )  # fmt: skip
     return cast(Found, _answer(reply, [_found(hit) for hit in reply]))
 
 
