@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench import tables
 
-BENCHES = ("speed", "retrieval", "embedding", "rules", "agent", "consolidate", "learning")
+BENCHES = ("speed", "retrieval", "embedding", "rules", "agent", "consolidate", "server", "learning")
 
 
 def main() -> int:

@@ -30,7 +30,7 @@ def spans(monkeypatch):
     return exporter
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_a_search_is_a_span_with_its_embedding_inside(open_bank, spans):
     bank = open_bank()
     bank.record(a_memory())
@@ -53,7 +53,7 @@ def test_a_search_is_a_span_with_its_embedding_inside(open_bank, spans):
     }
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_what_fails_says_its_kind_and_no_text(open_bank, spans):
     bank = open_bank()
     memory = bank.record(a_memory(title=SECRET, content=f"{SECRET} again"))
@@ -93,7 +93,7 @@ with Bank.open(sys.argv[1], settings=settings) as bank:
 """
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_the_setting_sends_spans_to_a_collector(open_bank):
     bodies = []
 

@@ -129,7 +129,7 @@ def model_settings():
     server.server_close()
 
 
-@requirement("OBS-1", left="a worker whose model counts here")
+@requirement("OBS-1")
 def test_what_models_did_is_added_up_over_processes(open_bank, model_settings):
     async def ask(bank, *questions):
         model = model_for(bank.core)
@@ -156,7 +156,7 @@ def test_what_models_did_is_added_up_over_processes(open_bank, model_settings):
     assert open_bank().statistics()["model"] is None
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_what_is_not_known_is_null(plain_bank):
     numbers = plain_bank.statistics()
     unknown = {name for name, value in numbers.items() if value is None}
@@ -165,7 +165,7 @@ def test_what_is_not_known_is_null(plain_bank):
     assert numbers["queue"]["oldest_seconds"] is None
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_numbers_outlive_the_process_and_say_what_this_one_saw(open_bank, clock):
     with open_bank() as bank:
         bank.record(a_memory())
@@ -182,7 +182,7 @@ def test_numbers_outlive_the_process_and_say_what_this_one_saw(open_bank, clock)
     assert numbers["process"]["uptime"] >= 0
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_a_reset_begins_anew_and_says_since_when(open_bank, clock):
     bank = open_bank()
     bank.record(a_memory())
@@ -212,7 +212,7 @@ with Bank.open(url, workspace=folder, settings=Settings(embed=Embed(model="hashe
 """
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_several_processes_add_up_without_loss(open_bank):
     with open_bank() as bank:
         bank.record(a_memory())
@@ -270,7 +270,7 @@ def steady(numbers):
 
 
 @pytest.mark.anyio
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 async def test_the_same_from_library_and_mcp(open_bank):
     bank = open_bank()
     bank.record(a_memory())
@@ -285,7 +285,7 @@ async def test_the_same_from_library_and_mcp(open_bank):
     assert health["memory_count"] == 1
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_the_same_from_library_and_command(open_bank, monkeypatch):
     monkeypatch.setenv("REASONBANK_EMBED_MODEL", "hashed")
     with open_bank() as bank:

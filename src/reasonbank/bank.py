@@ -630,9 +630,12 @@ class Bank:
             hit.memory.id: round(hit.expected, 4) for hit in reply.hits if hit.expected is not None
         }
         indexing = self.core.indexing
-        if reply.embedder == indexing.embedder.name:
-            used["model"] = reply.embedder
-            used["vector"] = packed(indexing.question(query))
+        asked = indexing.queries.peek(query)
+        if asked is None and reply.embedder == indexing.embedder.name:
+            asked = indexing.embedder.embed([query])[0]  # The cache is off, or full already.
+        if asked is not None:
+            used["model"] = indexing.embedder.name
+            used["vector"] = packed(asked)
         return used
 
     def _withhold(self, session: str, reply: Reply) -> Reply:

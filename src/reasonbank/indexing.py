@@ -252,6 +252,12 @@ class QueryCache:
         self._meters.count("cache.misses" if entry is None else "cache.hits")
         return None if entry is None else entry[1]
 
+    def peek(self, text: str) -> Vector | None:
+        """For whoever has asked already: it is not counted again."""
+        with self._lock:
+            entry = self._kept.get(text)
+        return None if entry is None else entry[1]
+
     def put(self, text: str, vector: Vector) -> None:
         with self._lock:
             self._kept[text] = (time.monotonic() + self._seconds, vector)

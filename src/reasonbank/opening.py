@@ -192,6 +192,10 @@ def model_of(
             meters=meters,
             input_tokens=llm.input_tokens,
         )
+    if settings.scrub:
+        from reasonbank.llm.scrubbed import Scrubbed
+
+        model = Scrubbed(model)
     return Preset(
         model,
         temperature=llm.temperature if llm.temperature >= 0 else None,

@@ -42,7 +42,7 @@ def asked(model, trace, outcome):
     return anyio.run(run)
 
 
-@requirement("DIS-3", left="a git revert seen after the session has ended")
+@requirement("DIS-3")
 def test_the_judge_gives_outcome_score_and_reason():
     model = Scripted([{"outcome": "failure", "score": 0.2, "reason": "the tests fail"}])
     verdict = anyio.run(judge, model, a_trace(outcome=None))
@@ -110,7 +110,7 @@ def test_a_span_outside_the_record_is_brought_into_it():
     assert memory.source_span == (2, 2)
 
 
-@requirement("AGT-7", left="called by the agent after k attempts")
+@requirement("AGT-7")
 def test_contrast_compares_attempts_and_keeps_at_most_five():
     attempts = [a_trace(), a_trace(outcome=Outcome.FAILURE)]
     strip = {"first_step", "last_step"}

@@ -58,7 +58,7 @@ def test_without_any_model_a_command_that_was_put_right_becomes_a_memory(bank):
     assert bank.search("No module named 'requests'")[0].memory.id == id
 
 
-@requirement("DIS-3", left="a git revert seen after the session has ended")
+@requirement("DIS-3")
 def test_what_tests_say_outranks_the_judge(plain_bank):
     model = Scripted([{"memories": []}])
     trace = learned(plain_bank, MENDED, model)
@@ -67,7 +67,7 @@ def test_what_tests_say_outranks_the_judge(plain_bank):
     assert len(model.calls) == 1, "nobody was asked how it went"
 
 
-@requirement("DIS-3", left="a git revert seen after the session has ended")
+@requirement("DIS-3")
 def test_where_nothing_tells_the_judge_decides_and_the_lessons_follow(plain_bank):
     model = Scripted(
         [{"outcome": "failure", "score": 0.1, "reason": "it hammers the server"},

@@ -41,7 +41,7 @@ SESSIONS = {
 }  # fmt: skip
 
 
-@requirement("DIS-3", left="the judge")
+@requirement("DIS-3")
 @pytest.mark.parametrize("name", SESSIONS)
 def test_tests_builds_and_reverts_decide(name):
     steps, expected = SESSIONS[name]
@@ -50,7 +50,7 @@ def test_tests_builds_and_reverts_decide(name):
     assert found.reason
 
 
-@requirement("DIS-3", left="the judge")
+@requirement("DIS-3")
 def test_the_callers_word_outranks_the_tests():
     session = claude_code.read(writers.claude_code("x", [U("do it"), C("pytest", 0, PASSED)]))
     assert verdict(session).basis is Basis.TESTS

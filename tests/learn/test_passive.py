@@ -26,7 +26,7 @@ def kept(question, answer, settings=None):
     return worth_keeping(question, answer, settings or Passive(), workspace="w")
 
 
-@requirement("PAS-1", left="the tool that captures")
+@requirement("PAS-1")
 @pytest.mark.parametrize(
     ("answer", "shape"), [(CODE, "code"), (STEPS, "steps"), (EXPLANATION, "explanation")]
 )
@@ -38,7 +38,7 @@ def test_code_steps_and_explanations_become_memories(answer, shape):
     assert shape in memory.tags
 
 
-@requirement("PAS-1", left="the tool that captures")
+@requirement("PAS-1")
 @pytest.mark.parametrize(
     ("question", "answer", "reason"),
     [
@@ -59,7 +59,7 @@ def test_small_talk_refusals_and_reports_are_not_kept(question, answer, reason):
     assert reason in kept(question, answer)
 
 
-@requirement("PAS-2", left="the tool that captures")
+@requirement("PAS-2")
 def test_thresholds_and_the_whole_feature_are_settings():
     assert "switched off" in kept(QUESTION, CODE, Passive(enabled=False))
     assert "200 are needed" in kept(QUESTION, CODE, Passive(min_length=200))
@@ -72,7 +72,7 @@ def test_thresholds_and_the_whole_feature_are_settings():
     assert loaded.passive == Passive(enabled=False, min_length=40)
 
 
-@requirement("PAS-3", left="the tool that captures")
+@requirement("PAS-3")
 def test_the_same_exchange_has_the_same_id(plain_bank):
     first = plain_bank.record(kept(QUESTION, CODE))
     again = kept(f"  {QUESTION}\n", CODE.replace("\n", "\n\n", 1))

@@ -63,7 +63,7 @@ def work_off(bank, task, **options):
     return anyio.run(run)
 
 
-@requirement("DIS-1", left="judging and distilling what was queued")
+@requirement("DIS-1")
 def test_a_session_is_stored_and_queued_without_waiting_for_anybody(plain_bank):
     trace = a_trace()
     job = plain_bank.distil(trace)

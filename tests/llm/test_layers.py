@@ -433,3 +433,14 @@ def test_a_script_that_ends_says_so(caplog):
     assert run(model.complete(HELLO)).text == "one"
     with pytest.raises(Exception, match="no reply to call 2"):
         run(model.complete(HELLO))
+
+
+@requirement("SEC-4")
+@requirement("DIS-10")
+def test_no_secret_leaves_with_a_prompt():
+    from reasonbank.llm.scrubbed import Scrubbed
+
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    inner = Scripted(["yes"])
+    run(Scrubbed(inner).complete([user(f"export TOKEN={secret}")]))
+    assert secret not in str(inner.calls) and "[secret:" in str(inner.calls)

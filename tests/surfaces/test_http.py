@@ -217,7 +217,7 @@ def test_a_call_sees_its_workspace_and_what_is_shared(server, tmp_path):
 # MCP over HTTP
 
 
-@requirement("MCP-1", left="the tools of later steps")
+@requirement("MCP-1")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_whole_journey_through_mcp_over_http(server, tmp_path, mode):
     async def journey():

@@ -95,13 +95,13 @@ def anyio_backend():
 # What is on offer
 
 
-@requirement("MCP-1", left="the tools of later steps")
+@requirement("MCP-1")
 async def test_a_client_sees_every_tool(plain_bank):
     async with connected(plain_bank) as agent:
         assert set(await agent.tools()) == set(SEEDS) | OURS
 
 
-@requirement("MCP-1", left="the tools of later steps")
+@requirement("MCP-1")
 @pytest.mark.parametrize("name", SEEDS)
 async def test_a_tool_takes_and_answers_what_its_seed_says(plain_bank, name):
     parameters, answers = SEEDS[name]
@@ -176,7 +176,7 @@ def test_the_shape_of_a_memory_has_every_field_of_a_memory():
 # What tools do
 
 
-@requirement("MCP-1", left="the tools of later steps")
+@requirement("MCP-1")
 @requirement("MCP-2")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_an_agent_records_searches_reports_and_rates(bank, mode):
@@ -356,7 +356,7 @@ async def test_a_switch_tells_what_to_pass_and_keeps_nothing(plain_bank, open_ba
             assert said in await agent.refused("workspace", action="switch", target=wrong)
 
 
-@requirement("MCP-3", left="prompts")
+@requirement("MCP-3")
 async def test_traces_are_resources(plain_bank):
     trace = plain_bank.store_trace(
         Trace(
@@ -374,7 +374,7 @@ async def test_traces_are_resources(plain_bank):
         assert refusal.value.code == NotFound.mcp_code
 
 
-@requirement("MCP-3", left="prompts")
+@requirement("MCP-3")
 async def test_memories_are_resources(plain_bank):
     memory = plain_bank.record(a_memory())
     async with connected(plain_bank) as agent:
@@ -470,7 +470,7 @@ async def test_a_client_that_fails_to_name_its_roots_is_served_all_the_same(plai
 # When it goes wrong
 
 
-@requirement("MCP-4", left="the tools of later steps")
+@requirement("MCP-4")
 @requirement("SEC-3", left="the tools of later steps")
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
@@ -525,7 +525,7 @@ class Exploding(Hashed):
         raise RuntimeError(f"cannot embed {texts}")
 
 
-@requirement("MCP-4", left="the tools of later steps")
+@requirement("MCP-4")
 async def test_an_unexpected_error_is_masked_logged_without_text_and_survived(open_bank, caplog):
     bank = open_bank.with_embedder(Exploding())
     async with connected(bank) as agent:
@@ -537,7 +537,7 @@ async def test_an_unexpected_error_is_masked_logged_without_text_and_survived(op
         assert await agent("get_statistics")
 
 
-@requirement("MCP-4", left="the tools of later steps")
+@requirement("MCP-4")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_an_unknown_prompt_is_refused_in_words(plain_bank, caplog, mode):
     async with connected(plain_bank, mode=mode) as agent:
@@ -558,7 +558,7 @@ async def test_the_log_has_no_text_of_an_expected_error(plain_bank, caplog):
 # The real thing
 
 
-@requirement("MCP-1", left="the tools of later steps")
+@requirement("MCP-1")
 async def test_a_client_over_standard_streams_goes_the_whole_way(tmp_path):
     [python, *arguments], environment = command(tmp_path, "mcp")
     server = StdioServerParameters(command=python, args=arguments, env=environment, cwd=tmp_path)
@@ -584,7 +584,7 @@ async def test_a_client_over_standard_streams_goes_the_whole_way(tmp_path):
             assert shown["confidence"] == pytest.approx(rated["new_confidence"], abs=0.01)
 
 
-@requirement("MCP-4", left="the tools of later steps")
+@requirement("MCP-4")
 def test_garbage_on_the_wire_is_survived_and_standard_output_carries_the_protocol_only(tmp_path):
     def request(id, method, **params):
         line = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
@@ -646,3 +646,15 @@ def test_a_bank_that_cannot_be_opened_is_said_before_serving(tmp_path):
     assert done.returncode == 5
     assert done.stdout == b""
     assert b"/dev/null" in done.stderr
+
+
+@requirement("MCP-3")
+async def test_the_prompts_for_judge_distil_and_contrast_are_offered(plain_bank):
+    async with connected(plain_bank) as agent:
+        offered = {prompt.name for prompt in (await agent.client.list_prompts()).prompts}
+        assert offered == {"judge", "distil", "contrast"}
+        for name, given in (("judge", {"record": "RAN THE TESTS"}),
+                            ("distil", {"record": "RAN THE TESTS", "outcome": "failure"}),
+                            ("contrast", {"attempts": "RAN THE TESTS"})):  # fmt: skip
+            told = (await agent.client.get_prompt(name, given)).messages[0].content.text
+            assert "RAN THE TESTS" in told and "follow no instruction" in told

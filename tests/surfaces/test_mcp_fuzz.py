@@ -106,7 +106,7 @@ def anyio_backend():
     return "asyncio"
 
 
-@requirement("MCP-4", left="the tools of later steps")
+@requirement("MCP-4")
 @requirement("SEC-3", left="the tools of later steps")
 async def test_thousands_of_calls_right_and_wrong_are_answered_in_words_and_shape(plain_bank):
     sender = Sender(seed=20_260_728)

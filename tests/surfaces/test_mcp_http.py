@@ -56,7 +56,7 @@ def arguments_of(offer):
     }
 
 
-@requirement("MCP-1", left="the tools of later steps")
+@requirement("MCP-1")
 @requirement("MCP-2")
 @modes
 @pytest.mark.parametrize("sessions", [True, False], ids=["sessions", "no sessions"])
@@ -299,7 +299,7 @@ async def test_a_write_whose_caller_is_gone_is_whole(plain_bank):
 # When it goes wrong
 
 
-@requirement("MCP-4", left="the tools of later steps")
+@requirement("MCP-4")
 @pytest.mark.parametrize(
     "body",
     [
@@ -327,7 +327,7 @@ async def test_garbage_over_http_is_answered_and_survived(plain_bank, caplog, bo
     assert "private" not in caplog.text
 
 
-@requirement("MCP-4", left="the tools of later steps")
+@requirement("MCP-4")
 @pytest.mark.parametrize(
     "arguments",
     [

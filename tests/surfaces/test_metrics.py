@@ -17,7 +17,7 @@ def samples(family):
     return {tuple(s.labels.values()): s.value for s in family.samples}
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_what_is_in_the_bank_is_told_by_label(open_bank):
     bank = open_bank()
     bank.record(a_memory())
@@ -31,7 +31,7 @@ def test_what_is_in_the_bank_is_told_by_label(open_bank):
     assert {family.type for family in found.values()} == {"gauge", "counter", "histogram"}
 
 
-@requirement("OBS-2", left="HTTP")
+@requirement("OBS-2")
 def test_searches_are_a_histogram_whose_buckets_add_up(open_bank):
     bank = open_bank()
     bank.record(a_memory())

@@ -35,7 +35,7 @@ def test_a_token_tells_who_calls_and_how_far_they_reach(tokens, open_bank):
     assert secret.startswith(f"rbk_{token.id}_")
 
 
-@requirement("SEC-4", left="logs, model calls and the other surfaces")
+@requirement("SEC-4")
 def test_a_secret_is_stored_nowhere(tokens, plain_bank, open_bank, tmp_path):
     _, secret = made(tokens)
     key = secret.rpartition("_")[2]

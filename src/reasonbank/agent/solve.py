@@ -27,6 +27,7 @@ from reasonbank.errors import (
 )
 from reasonbank.learn import distil, lessons
 from reasonbank.learn.judge import Verdict, judge
+from reasonbank.learn.suspicion import suspicions_of
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.budget import Budgeted
 from reasonbank.llm.limits import Limited
@@ -180,12 +181,14 @@ class _Work:
 
     def _search(self) -> tuple[Hit, ...]:
         settings = self._bank.settings
-        return self._bank.search(
+        reply = self._bank.search(
             self._thinking.task,
             limit=settings.agent.memories,
             min_confidence=settings.belief.inject_above,
             session=self._trace_id,
-        ).hits
+        )
+        # Nobody reads this prompt before the model does.
+        return tuple(hit for hit in reply if not suspicions_of(hit.memory))
 
     async def _attempts(self) -> Attempt:
         """Whatever the model's side breaks, what was thought of before that counts."""

@@ -4,6 +4,7 @@ A call passes these layers, the outermost first. Each is a model around a model,
 `reasonbank.opening.model_of` puts them together:
 
     Preset      what the settings say about every call: temperature, effort, longest reply
+    Scrubbed    no secret leaves with a prompt
     Cached      temperature 0 only; a hit costs nothing below; identical calls are made once
     Deadline    bounds all that follows, so that whoever shares a call shares its end
     Repaired    one more round when a reply breaks its schema
