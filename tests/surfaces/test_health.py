@@ -49,12 +49,12 @@ def test_a_store_that_is_gone_is_told(open_bank, deep):
 @requirement("OBS-3")
 def test_a_damaged_store_is_told_by_the_deep_look(open_bank):
     with open_bank() as bank:
-        for number in range(50):
+        for number in range(300):
             bank.record(a_memory(title=f"Lesson {number}"))
     file = open_bank.folder / "bank.db"
     size = file.stat().st_size
     with file.open("r+b") as f:
-        f.seek(size // 2 // 4096 * 4096)
+        f.seek(size * 3 // 4 // 4096 * 4096)
         f.write(b"\xff" * 8192)
     bank = open_bank()
     assert found(bank, "store").status == "fail"
