@@ -258,7 +258,7 @@ def _half_lives(day: int, half_life: float) -> float:
     return max(-_FURTHEST, min(_FURTHEST, (day - EPOCH_DAY) / half_life))
 
 
-# Belief here: evidence by what it was about. See docs/decisions/0006-belief-in-context.md.
+# Belief here: evidence by what it was about. See docs/decisions/0010-belief-in-context.md.
 
 BROAD = 4.0
 SAME = 80.0

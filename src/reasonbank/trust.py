@@ -1,4 +1,4 @@
-"""How far to trust memories with the question at hand: docs/decisions/0006-belief-in-context.md."""
+"""How far to trust memories with the question at hand: docs/decisions/0010-belief-in-context.md."""
 
 from __future__ import annotations
 
