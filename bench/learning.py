@@ -118,7 +118,7 @@ def code(stream: str) -> str:
     """What decides a run; other modules may change without making it stale."""
     bench = (HERE / f"learning_{name}.py" for name in ("loop", "vectors", stream))
     source = HERE.parent / "src" / "reasonbank"
-    ours = (source / f"{name}.py" for name in ("belief", "ranking", "recall"))
+    ours = (source / f"{name}.py" for name in ("belief", "ranking", "recall", "trust"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in (*bench, *ours)))
     return digest.hexdigest()[:12]
 
