@@ -136,7 +136,9 @@ def chroma_server(bank: Bank, queries: list[str]) -> Iterator[Callable[[], Searc
         port = free.getsockname()[1]
         free.close()
         arguments = [str(command), "run", "--path", folder, "--port", str(port)]
-        with ended(subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)):
+        with ended(
+            subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ):
             client = _reached(chromadb, port)
             collection = client.get_or_create_collection(
                 "bench", metadata={"hnsw:space": "cosine"}, embedding_function=None
