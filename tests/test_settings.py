@@ -213,3 +213,7 @@ def test_a_setting_that_is_wrong_ends_a_command_with_its_name(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert "serch" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_agents_token_in_the_environment_is_no_setting():
+    assert load({"HOME": "/nowhere", "REASONBANK_TOKEN": "rbk_…"}) == Settings()

@@ -836,10 +836,10 @@ class Bank:
         The same session twice is queued once. ``reasonbank worker``, or the worker inside
         a server, does the learning.
         """
-        return self._write(lambda txn: self._distil(txn, session))
-
-    def _distil(self, txn: Writing, session: Trace) -> Job:
         trace = self._fit_trace(session)
+        return self._write(lambda txn: self._distil(txn, trace))
+
+    def _distil(self, txn: Writing, trace: Trace) -> Job:
         job = Job(
             id=derived_id("distil", self.view.workspace, trace.id),
             kind="distil",

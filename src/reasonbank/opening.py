@@ -150,6 +150,7 @@ def embedder_of(settings: Settings, environment: Mapping[str, str] | None = None
             key_env=embed.key_env,
             dimensions=embed.dimensions,
             timeout=embed.timeout_seconds,
+            scrub=settings.scrub,
             environment=environment,
         )
     from reasonbank.embed.minilm import MiniLM

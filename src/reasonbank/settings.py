@@ -25,8 +25,9 @@ S = TypeVar("S")
 
 ORG, TEAM = "local", "default"
 
-# Ours, but no settings: where to find settings, and what benches and tests read.
-_OTHER_VARIABLES = ("REASONBANK_CONFIG", "REASONBANK_DATA")
+# Ours, but no settings: where to find settings, where an agent keeps its token, and what
+# benches and tests read.
+_OTHER_VARIABLES = ("REASONBANK_CONFIG", "REASONBANK_TOKEN", "REASONBANK_DATA")
 _FOR_TESTS = "REASONBANK_TEST_"
 
 

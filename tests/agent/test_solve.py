@@ -488,3 +488,11 @@ def test_cancelling_cancels_every_attempt(plain_bank):
 
     anyio.run(run)
     assert len(ended) == 4 and nothing_is_stored(plain_bank)
+
+
+@requirement("DIS-10")
+def test_no_secret_of_a_task_is_stored_with_its_trace(plain_bank):
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    solution = solved(plain_bank, Player(), task=f"{TASK} with TOKEN={secret}", mode="off")
+    stored = str(plain_bank.trace(solution.trace_id).to_json())
+    assert secret not in stored and "[secret:" in stored

@@ -158,3 +158,11 @@ def test_another_model_asks_for_reindex_and_finds_by_words_until_then(
     reply = bank.search("retry uploads")
     assert not any("reindex" in note for note in reply.notes)
     assert reply.hits
+
+
+@requirement("DIS-10")
+def test_a_secret_in_a_question_stays_here(serve):
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    server = serve(vectors_of)
+    embedder_of(Settings(embed=Embed(model="api", base_url=server.url)), HERE).embed([secret])
+    assert server.requests[0].body["input"] == ["[secret:github-token]"]

@@ -248,3 +248,22 @@ def test_a_worker_takes_the_turns_of_the_schedule(bank):
     anyio.run(run)
     assert {job.kind for job in bank.jobs(state="done")} >= {"consolidate", "maintain", "promote"}
     assert [m.source for m in bank.memories()] == [Source.CONSOLIDATED]
+
+
+def test_handing_in_a_session_merges_nothing_on_the_way(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from reasonbank import Bank
+    from reasonbank.surfaces.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/bank.db"
+    with Bank.open(url, workspace=tmp_path) as bank:
+        for title in ("Retry uploads with growing pauses", "Retry uploads with growing pauses!"):
+            bank.record(a_memory(title=title))
+    (tmp_path / "session.json").write_text(json.dumps(MENDED.to_json()))
+    done = CliRunner().invoke(main, ["distil", "session.json", "--now", "--bank", url])
+    assert done.exit_code == 0, done.output
+    with Bank.open(url, workspace=tmp_path) as bank:
+        assert {job.kind for job in bank.jobs()} == {"distil"}
+        assert len(bank.memories()) == 3

@@ -344,8 +344,6 @@ class _Work:
         )
 
     def _trace(self, chosen: Attempt, outcome: Outcome | None, ended: str) -> Trace:
-        from reasonbank.transfer import checked_trace
-
         spoken = self._thinking.spoken()
         tokens = self._metered.tokens
         trace = Trace(
@@ -372,7 +370,7 @@ class _Work:
                 "ended": ended,
             },
         )
-        return checked_trace(trace, self._bank.settings.limits)
+        return self._bank._fit_trace(trace)
 
     def _shown(self) -> tuple[str, ...]:
         return tuple(hit.memory.id for hit in self._hits)

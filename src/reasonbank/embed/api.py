@@ -40,9 +40,10 @@ class API:
         key_env: str = "OPENAI_API_KEY",
         dimensions: int = 0,
         timeout: float = 30.0,
+        scrub: bool = True,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """``key_env`` is empty for a server that wants no key."""
+        """``key_env`` is empty for a server that wants no key; ``scrub`` keeps secrets here."""
         own = KNOWN.get(model.rpartition("/")[2], 0)
         if not (dimensions or own):
             raise InvalidSetting(
@@ -56,6 +57,7 @@ class API:
         # Only models that can give fewer numbers than they have take this parameter.
         self._fewer = self.dimensions if own and self.dimensions != own else None
         self._timeout = timeout
+        self._scrub = scrub
         self._environment = os.environ if environment is None else environment
         self._client: OpenAI | None = None
         self._connecting = Lock()
@@ -64,7 +66,7 @@ class API:
         import numpy as np
 
         vectors = np.empty((len(texts), self.dimensions), np.float32)
-        sent = [_sendable(text) for text in texts]
+        sent = [_sendable(self._without_secrets(text)) for text in texts]
         for chunk in _chunks(sent):
             vectors[chunk.start : chunk.stop] = self._vectors(sent[chunk.start : chunk.stop])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -72,6 +74,14 @@ class API:
             raise EmbeddingError(f"{self._who} gave a vector without a direction")
         vectors /= lengths
         return vectors
+
+    def _without_secrets(self, text: str) -> str:
+        """Memories hold none; a question may."""
+        if not self._scrub:
+            return text
+        from reasonbank.learn.scrub import clean
+
+        return clean(text)
 
     def verify(self) -> None:
         """Ask it for one vector."""

@@ -40,7 +40,6 @@ from reasonbank.model import (
     LinkType,
     Memory,
     State,
-    checked,
     share,
     whole,
 )
@@ -186,7 +185,7 @@ class _Run:
     async def _written(self, cluster: Cluster) -> Memory:
         limits = self.bank.settings.limits
         if self.model is None:
-            return checked(merges.by_rules(cluster.id, cluster.members, limits), limits)
+            return self.bank._fit(merges.by_rules(cluster.id, cluster.members, limits))
         asked = merges.question(cluster.members)
         schema = merges.schema(cluster.members)
         for last in (False, True):
@@ -201,7 +200,7 @@ class _Run:
             near = await anyio.to_thread.run_sync(self._nearness, cluster, memory)
             problem = merges.refused(answer, near, self.related)
             if problem is None:
-                return checked(memory, limits)
+                return self.bank._fit(memory)
             if last:
                 raise problem
             asked = [

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import uuid
 
 from reasonbank.learn.session import without_echo
-from reasonbank.model import LIMITS, Memory, Outcome, Source
+from reasonbank.model import LIMITS, Memory, Outcome, Source, derived_id
 from reasonbank.settings import Passive
 
 _CODE = re.compile(r"^\s*(?:```|~~~)\S*[ \t]*\n\s*\S", re.MULTILINE)
@@ -70,8 +69,8 @@ def worth_keeping(
 
 
 def exchange_id(workspace: str, question: str, answer: str) -> str:
-    said = "\0".join(" ".join(text.split()) for text in (workspace, question, answer))
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"exchange\0{said}"))
+    said = (" ".join(text.split()) for text in (workspace, question, answer))
+    return derived_id("exchange", *said)
 
 
 def _shapes(answer: str) -> list[str]:

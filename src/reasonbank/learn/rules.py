@@ -10,7 +10,6 @@ fail, typing mistakes, and ways to skip a check instead of passing it.
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -21,7 +20,7 @@ from reasonbank.learn.corrections import correction
 from reasonbank.learn.failure import Failure, failure_of
 from reasonbank.learn.outcome import passed
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, told
-from reasonbank.model import LIMITS, ErrorContext, Memory, Outcome, Source
+from reasonbank.model import LIMITS, ErrorContext, Memory, Outcome, Source, derived_id
 
 MOST_LESSONS = 3
 STUBBORN = 3
@@ -415,7 +414,7 @@ def _lesson(
 
 
 def _id(session: Session, rule: str, position: int) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{session.agent}/{session.id}/{rule}/{position}"))
+    return derived_id(f"{session.agent}/{session.id}/{rule}/{position}")
 
 
 def _short(text: str, longest: int) -> str:

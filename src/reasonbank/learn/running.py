@@ -25,17 +25,19 @@ FAREWELL_SECONDS = 10.0
 class Staff:
     """The worker of a bank and the schedule that gives it turns."""
 
-    def __init__(self, bank: Bank, model: Model | None) -> None:
+    def __init__(self, bank: Bank, model: Model | None, *, turns: bool = True) -> None:
+        """Without ``turns`` it only learns from sessions."""
         reasoner = reasoner_of(bank.settings)
         thinker = model if reasoner == "model" else None
         learn = bank.settings.learn
         self._model = model
+        self._turns = turns
         self._schedule = Schedule(bank, model=thinker)
         # What the calling agents learn from themselves is left to them.
         learning = {} if reasoner == "agent" else tasks(thinker)
         self._worker = Worker(
             bank,
-            {**learning, **self._schedule.tasks()},
+            {**learning, **(self._schedule.tasks() if turns else {})},
             slots=learn.workers,
             max_attempts=learn.attempts,
         )
@@ -47,7 +49,8 @@ class Staff:
     async def run(self, *, until_empty: bool) -> int:
         try:
             if until_empty:
-                await anyio.to_thread.run_sync(self._schedule.queue)
+                if self._turns:
+                    await anyio.to_thread.run_sync(self._schedule.queue)
                 return await self._worker.run(until_empty=True)
             async with anyio.create_task_group() as group:
                 group.start_soon(self._schedule.run)
@@ -58,11 +61,11 @@ class Staff:
                 await self._model.close()
 
 
-def work(bank: Bank, model: Model | None, *, until_empty: bool) -> int:
+def work(bank: Bank, model: Model | None, *, until_empty: bool, turns: bool = True) -> int:
     """Work until nothing is due, or until SIGINT or SIGTERM; how many jobs were done."""
 
     async def run() -> int:
-        staff = Staff(bank, model)
+        staff = Staff(bank, model, turns=turns)
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, staff.stop)
         return await staff.run(until_empty=until_empty)

@@ -38,6 +38,8 @@ def prepare(bank: Bank, session: Trace | None = None) -> JSON:
 
 
 def _taken(bank: Bank, session: Trace | None) -> Job | None:
+    if session is not None:
+        session = bank._fit_trace(session)
     now = bank.core.clock()
     worker = f"agent-{secrets.token_hex(16)}"
 

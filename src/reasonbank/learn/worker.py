@@ -20,6 +20,7 @@ import anyio.to_thread
 
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, LeaseLost, NotFound, ReasonBankError, StorageError
+from reasonbank.learn.turns import first_of
 from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, Writing
 from reasonbank.model import JSON, Job, new_id
 
@@ -121,7 +122,7 @@ class Worker:
                 group.cancel_scope.cancel()
             self.done += 1
         except BaseExceptionGroup as errors:
-            await self._failed(job, _first(errors))
+            await self._failed(job, first_of(errors))
         except Exception as error:  # noqa: BLE001  (the worker outlives any job)
             await self._failed(job, error)
 
@@ -161,11 +162,6 @@ class Worker:
     def _pause(self, attempts: int) -> int:
         """Full jitter: many jobs that failed together do not come back together."""
         return int(self._rng.uniform(0, min(FIRST_PAUSE * 2**attempts, LONGEST_PAUSE)))
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    found = errors.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found
 
 
 async def _thread(work: Callable[[], T]) -> T:

@@ -37,7 +37,7 @@ def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: 
     with shell.bank() as bank:
         job = bank.distil(trace)
         if now:
-            run_worker(bank, until_empty=True)
+            run_worker(bank, until_empty=True, turns=False)
             job = next((j for j in bank.jobs(limit=1000) if j.id == job.id), job)
         learned = [bank.get(id) for id in bank.trace(trace.id).memories_learned]
 
@@ -97,11 +97,11 @@ def worker(shell: Shell, until_empty: bool) -> None:
     shell.show({"done": done}, lambda: click.echo(f"Done: {done} jobs"))
 
 
-def run_worker(bank: Bank, *, until_empty: bool) -> int:
+def run_worker(bank: Bank, *, until_empty: bool, turns: bool = True) -> int:
     from reasonbank.learn.running import work
     from reasonbank.opening import model_for
 
-    return work(bank, model_for(bank.core), until_empty=until_empty)
+    return work(bank, model_for(bank.core), until_empty=until_empty, turns=turns)
 
 
 @main.group()

@@ -422,12 +422,13 @@ def consolidate(visit: Visit, given: shapes.Consolidating) -> object:
     )
 
 
-@_route("POST", "/promote", WRITE, alone=True, answers=dict[str, Any])
+@_route("POST", "/promote", ADMIN, alone=True, answers=dict[str, Any])
 def promote(visit: Visit, given: shapes.Trying) -> object:
     """Share with the team what proved itself here and is known in another project."""
     from reasonbank.learn.promote import promote as share
 
-    return share(visit.bank, dry_run=given.get("dry_run", False))
+    # It names memories of the other projects that agree.
+    return share(visit.whole, dry_run=given.get("dry_run", False))
 
 
 @_route("GET", "/batches", READ, answers=list[dict[str, Any]])
