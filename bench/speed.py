@@ -271,10 +271,10 @@ def _filter_is_exact(bank: Bank, chosen: Filter, asked: list[str], vectors: Floa
         if len(found) != min(100, len(among)) or not np.allclose(cosines, true, atol=1e-5):
             return False
         if asked_for := terms(query):
-            worded = reading.words(bank.view, chosen, asked_for, 100, among)
+            _, worded = reading.words(bank.view, chosen, asked_for, 100, among)
             match = any_of(asked_for)
             scores = [s for num, s in db.execute(everything, (match,)) if num in allowed]
-            if not np.allclose([score for _, score in worded], scores[:100]):
+            if not np.allclose(worded, scores[:100]):
                 return False
         if any(hit.memory.domain != RARE for hit in bank.search(query, filter=chosen)):
             return False

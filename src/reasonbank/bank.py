@@ -8,7 +8,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -167,7 +167,7 @@ class Core:
             used, self.used = self.used, []
 
         def all_of_it(txn: Writing) -> T:
-            for bank, payload in used:
+            for bank, payload in _together(used):
                 bank._append(txn, What.USED, "", payload)
             return work(txn)
 
@@ -177,6 +177,22 @@ class Core:
             with self.lock:
                 self.used[:0] = used
             raise
+
+
+def _together(used: Iterable[tuple[Bank, JSON]]) -> Iterator[tuple[Bank, JSON]]:
+    """What searches returned, with one entry for all of a caller's that name no task."""
+    nameless: dict[tuple[View, str, str], tuple[Bank, dict[str, int]]] = {}
+    for bank, payload in used:
+        if payload["session"] is not None:
+            yield bank, payload
+            continue
+        _, times = nameless.setdefault((bank.view, bank._author, bank._surface), (bank, {}))
+        for id in payload["ids"]:
+            times[id] = times.get(id, 0) + 1
+    for bank, times in nameless.values():
+        often = {id: count for id, count in times.items() if count > 1}
+        together: JSON = {"ids": list(times), "session": None}
+        yield bank, together | ({"times": often} if often else {})
 
 
 class Bank:

@@ -32,6 +32,7 @@ TAIL = 64  # A search embeds this many itself; more would keep its caller waitin
 FOLLOW = 20_000
 ROUNDS = 3
 PAUSE = 0.2
+LONGEST_BURST = 25  # Pauses; then what waits is seen to, though the calls go on.
 
 
 def embedding_text(memory: Memory) -> str:
@@ -66,8 +67,7 @@ class Indexing:
         self.queries = QueryCache(cache_size, cache_seconds, self.meters)
         self._embedding = threading.Lock()
         self._following = threading.Lock()
-        # A version can only be compared with one that the same thread has read.
-        self._seen = threading.local()
+        self._seen: object = None
         self._notes: tuple[str, ...] = ()
         self._lost = 0
         self._news = threading.Event()
@@ -95,13 +95,13 @@ class Indexing:
         # Embedding moves the version on, and so may others: look again, but not for ever.
         for _ in range(ROUNDS):
             version = (self.ledger.version(), self._lost)
-            if getattr(self._seen, "version", None) == version:
+            if self._seen == version:
                 break
             embedded = self._embed_new(at_most=TAIL)
             self.follow()
             self._notes = self._gaps()
             if not embedded:
-                self._seen.version = version
+                self._seen = version
         return self._notes
 
     def lost(self) -> None:
@@ -190,7 +190,9 @@ class Indexing:
         while not self._closing.is_set():
             self._news.wait()
             # A burst of records goes first: embedding would compete with it.
-            while self._news.is_set() and not self._closing.is_set():
+            for _ in range(LONGEST_BURST):
+                if not self._news.is_set() or self._closing.is_set():
+                    break
                 self._news.clear()
                 self._closing.wait(PAUSE)
             if self._closing.is_set():

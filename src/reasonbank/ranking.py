@@ -81,7 +81,8 @@ _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # ------------------------------------------------------------------ words
 
 
-def terms(query: str) -> list[str]:
+@lru_cache(maxsize=64)
+def terms(query: str) -> tuple[str, ...]:
     """What a full-text search for ``query`` looks for, each once, in order of appearance.
 
     Stop words are left out unless there is nothing else. An identifier such as
@@ -100,7 +101,7 @@ def terms(query: str) -> list[str]:
             found[" ".join(_WORD.findall(identifier))[:MAX_TERM]] = None
         if len(found) >= MAX_TERMS:
             break
-    return list(found or spare)[:MAX_TERMS]
+    return tuple(found or spare)[:MAX_TERMS]
 
 
 def keywords(text: str, limit: int = 8) -> list[str]:
@@ -146,8 +147,7 @@ def _type_match(query: str, error_type: str) -> float:
     text = query[:MAX_QUERY].lower()
     if name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
         return 1.0
-    # "ModuleNotFoundError" is also named by "module not found".
-    parts = {_stem(part.lower()) for part in _CAMEL.findall(error_type)} - _ERROR_NOISE
+    parts = _parts_of_type(error_type)
     if len(parts) < 2:
         return 0.0
     share = len(parts & _words_of(query)) / len(parts)
@@ -161,6 +161,12 @@ def _pattern_match(query: str, pattern: str) -> float:
     if not shared or (len(shared) == 1 and len(wanted) > 1):
         return 0.0
     return len(shared) / len(wanted)
+
+
+@lru_cache(maxsize=4096)
+def _parts_of_type(error_type: str) -> frozenset[str]:
+    """ "ModuleNotFoundError" is also named by "module not found"."""
+    return frozenset(_stem(part.lower()) for part in _CAMEL.findall(error_type)) - _ERROR_NOISE
 
 
 _ERROR_NOISE = frozenset({"error", "exception", "failure", "err"})
@@ -253,7 +259,8 @@ def fuse(
     """
     import numpy as np
 
-    words = np.nan_to_num(np.asarray(bm25, np.float64), posinf=0.0, neginf=0.0).clip(0.0)
+    words = np.asarray(bm25, np.float64)
+    words = np.where(np.isfinite(words), words, 0.0).clip(0.0)
     raw = np.asarray(cosine, np.float64)
     known = np.isfinite(raw)
     span = 1.0 - calibration.unrelated
@@ -425,8 +432,8 @@ def rank(
 
     cut = fusion.calibration.threshold if threshold is None else threshold
     similarity = fusion.similarity
-    age = np.nan_to_num(np.asarray(columns.age_days, np.float64), nan=np.inf).clip(0.0)
-    recency = np.exp2(-age / half_life_days)
+    age = np.asarray(columns.age_days, np.float64)
+    recency = np.exp2(-np.where(np.isnan(age), np.inf, age).clip(0.0) / half_life_days)
     error = _share(columns.error_match)
     confidence = _share(columns.confidence)
     scope = _share(columns.scope)
@@ -468,7 +475,9 @@ def rank(
 def _share(values: Floats) -> Floats:
     import numpy as np
 
-    return np.nan_to_num(np.asarray(values, np.float64), nan=0.0).clip(0.0, 1.0)
+    # The larger of NaN and a number is the number.
+    shares: Floats = np.fmin(np.fmax(np.asarray(values, np.float64), 0.0), 1.0)
+    return shares
 
 
 def _diverse(
@@ -515,7 +524,7 @@ def _greedy(
     near, same = fusion.calibration.near, fusion.calibration.same
     own = vectors[pool]
     redundancy = ((own @ own.T - near) / (same - near)).clip(0.0, 1.0).astype(np.float64)
-    np.fill_diagonal(redundancy, 0.0)
+    redundancy.flat[:: len(pool) + 1] = 0.0
     gain = diversity * score[pool]
     if not redundancy.any():
         return list(range(min(limit, len(pool)))), 1.0

@@ -10,7 +10,7 @@ from reasonbank.errors import EmbeddingError, StorageError
 from reasonbank.events import day_of
 from reasonbank.ledger.port import Candidates, Filter, Reading, Row
 from reasonbank.model import JSON, Hit, Memory, Outcome, Reply, State
-from reasonbank.trust import Trust, crowded_out, trust_in
+from reasonbank.trust import Trust, by_workspace, crowded_out, trust_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,9 +87,10 @@ def recall(bank: Bank, question: Question) -> Reply:
         senses.without_meaning(error, "embedding")
     except StorageError as error:
         senses.without_meaning(error, "the index")
-    found = _gather(bank, question, senses)
-    ranked = _ranked(bank, question, found, senses)
-    hits, tokens, cut = _hits(bank, question, found, ranked)
+    reading = core.ledger.glance()
+    found = _gather(bank, reading, question, senses)
+    ranked = _ranked(bank, reading, question, found, senses)
+    hits, tokens, cut = _hits(bank, reading, question, found, ranked)
     embedder = indexing.embedder.name if senses.vector is not None else "none"
     return Reply(
         hits=hits,
@@ -104,9 +105,8 @@ def recall(bank: Bank, question: Question) -> Reply:
     )
 
 
-def _gather(bank: Bank, question: Question, senses: _Senses) -> _Found:
+def _gather(bank: Bank, reading: Reading, question: Question, senses: _Senses) -> _Found:
     """Candidates from both sides; deeper only if a filter left too few of them."""
-    reading = bank.core.ledger.read()
     filter = question.filter
     among = None
     if filter.selective:
@@ -186,21 +186,20 @@ def _candidates(
         except StorageError as error:
             indexing.lost()
             senses.without_meaning(error, "the index")
-    worded = []
+    worded, scores = np.empty(0, np.int64), np.empty(0)
     if senses.words:
         # Deeper than the pool: a candidate by meaning may match by words further down.
         depth = max(pool, ranking.LEXICAL_DEPTH)
         try:
-            worded = reading.words(bank.view, filter, ranking.terms(question.text), depth, among)
+            terms = ranking.terms(question.text)
+            worded, scores = reading.words(bank.view, filter, terms, depth, among)
         except StorageError as error:
             senses.without_words(error)
-    near = set(nearest.tolist())
-    only_words = np.array([num for num, _ in worded[:pool] if num not in near], np.int64)
+    only_words = worded[:pool][~_among(worded[:pool], nearest)]
     nums = np.concatenate([nearest, only_words])
     rows = reading.candidates(bank.view, filter, nums)
 
-    by_num = np.argsort(nums)
-    place = by_num[np.searchsorted(nums, rows.nums, sorter=by_num)]
+    place = _place(rows.nums, nums)
     cosine = np.full(len(nums), np.nan)
     cosine[: len(nearest)] = cosines
     vectors = None
@@ -213,60 +212,97 @@ def _candidates(
             return _candidates(bank, reading, question, senses, pool, among)
         by_words = vectors[len(nearest) :]
         cosine[len(nearest) :] = np.where(by_words.any(axis=1), by_words @ senses.vector, np.nan)
-    scores = dict(worded)
+    bm25 = np.zeros(len(rows.nums))
+    if len(worded):
+        known = _among(rows.nums, worded)
+        bm25[known] = scores[_place(rows.nums[known], worded)]
     confidence = _confidence(bank, reading, rows, cosine[place])
     trust = trust_in(bank, reading, rows, confidence, senses.vector)
     return _Found(
         rows=rows,
         cosine=cosine[place],
-        bm25=np.array([scores.get(num, 0.0) for num in rows.nums.tolist()]),
+        bm25=bm25,
         vectors=None if vectors is None else vectors[place],
         confidence=confidence,
         trust=trust,
-        allowed=np.array(rows.allowed, bool) & _trusted(confidence, trust, question),
+        allowed=rows.allowed & _trusted(confidence, trust, question),
         complete=len(nearest) < pool and len(worded) < pool,
     )
+
+
+def _place(nums: Nums, among: Nums) -> NDArray[np.intp]:
+    """Where each of these is in ``among``, which has them all."""
+    import numpy as np
+
+    order = np.argsort(among)
+    return order[np.searchsorted(among, nums, sorter=order)]
+
+
+def _among(nums: Nums, others: Nums) -> NDArray[np.bool_]:
+    """Which of these are among the others; for hundreds, quicker than ``np.isin``."""
+    import numpy as np
+
+    if not len(others):
+        return np.zeros(len(nums), np.bool_)
+    others = np.sort(others)
+    there: NDArray[np.bool_] = np.equal(
+        others[np.minimum(np.searchsorted(others, nums), len(others) - 1)], nums
+    )
+    return there
 
 
 def _confidence(
     bank: Bank, reading: Reading, rows: Candidates, cosine: Floats | None = None
 ) -> Floats:
+    settings = bank.settings.belief
+    today = day_of(bank.core.clock())
+    if settings.model not in belief.FOLDED:
+        return _unfolded(bank, reading, rows, today, cosine)
+
+    def fold(rows: Candidates) -> Floats:
+        return by_workspace(
+            rows,
+            lambda workspace, mine: belief.bayesian_means(
+                rows.initial[mine], rows.masses[mine],
+                belief.Weights(lessons=reading.lessons(workspace)), today,
+                settings.half_life_days, own=rows.lessons[mine],
+            ),
+        )  # fmt: skip
+
+    return rows.derived(("confidence", today), fold)
+
+
+def _unfolded(
+    bank: Bank, reading: Reading, rows: Candidates, today: int, cosine: Floats | None
+) -> Floats:
+    """By a model that needs more than what evidence amounts to."""
     import numpy as np
 
     settings = bank.settings.belief
+    tallies = reading.tallies(rows.nums.tolist())
+    uses = {workspace: reading.uses(workspace) for workspace in set(rows.workspaces)}
+    weights = {w: belief.Weights(lessons=reading.lessons(w)) for w in uses}
     result = np.empty(len(rows.nums))
-    today = day_of(bank.core.clock())
-    workspaces = np.array(rows.workspaces, dtype=object)
-    for workspace in set(rows.workspaces):
-        mine = np.flatnonzero(workspaces == workspace)
-        weights = belief.Weights(lessons=reading.lessons(workspace))
-        if settings.model in belief.FOLDED:
-            result[mine] = belief.bayesian_means(
-                rows.initial[mine], rows.masses[mine], weights, today, settings.half_life_days,
-                own=rows.lessons[mine],
-            )  # fmt: skip
-            continue
-        nums = rows.nums[mine].tolist()
-        tallies = reading.tallies(nums)
-        uses = reading.uses(workspace)
-        for i, num in zip(mine.tolist(), nums, strict=True):
-            tally = tallies[num]
-            standing = belief.Standing(
-                initial=float(rows.initial[i]),
-                masses=tuple(rows.masses[i].tolist()),
-                counts=belief.counts(tally),
-                weights=weights.without(tuple(map(int, rows.lessons[i]))),
-                today=today,
-                last_day=belief.last_day(tally, day_of(rows.created_at[i])),
-                half_life=settings.half_life_days,
-                project_uses=uses,
-                context=None if cosine is None or np.isnan(cosine[i]) else float(cosine[i]),
-            )
-            result[i] = belief.MODELS[settings.model](standing)
+    for i, (num, workspace) in enumerate(zip(rows.nums.tolist(), rows.workspaces, strict=True)):
+        tally = tallies[num]
+        standing = belief.Standing(
+            initial=float(rows.initial[i]),
+            masses=tuple(rows.masses[i].tolist()),
+            counts=belief.counts(tally),
+            weights=weights[workspace].without(tuple(map(int, rows.lessons[i]))),
+            today=today,
+            last_day=belief.last_day(tally, day_of(int(rows.created_at[i]))),
+            half_life=settings.half_life_days,
+            project_uses=uses[workspace],
+            context=None if cosine is None or np.isnan(cosine[i]) else float(cosine[i]),
+        )
+        result[i] = belief.MODELS[settings.model](standing)
     return result
 
 
-def _ranked(bank: Bank, question: Question, found: _Found, senses: _Senses) -> ranking.Ranking:
+def _ranked(
+    bank: Bank, reading: Reading, question: Question, found: _Found, senses: _Senses
+) -> ranking.Ranking:
     import numpy as np
 
     settings = bank.settings.search
@@ -279,19 +315,22 @@ def _ranked(bank: Bank, question: Question, found: _Found, senses: _Senses) -> r
         found.cosine,
         found.bm25,
         ranking.calibration_for(name),
-        rows=core.ledger.read().word_rows() if senses.words else 0,
+        rows=reading.word_rows() if senses.words else 0,
     )
     # What the filter leaves out takes no part, but an explanation still mentions it.
     fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))
     scopes = {"project": settings.project, "team": settings.team, "org": settings.org}
-    errors = [ranking.error_match(question.text, *error) if error else 0.0 for error in rows.errors]
+    errors = np.zeros(len(rows.nums))
+    for i, error in enumerate(rows.errors):
+        if error:
+            errors[i] = ranking.error_match(question.text, *error)
     columns = ranking.Columns(
-        age_days=(now - np.array(rows.created_at, np.float64)) / DAY,
-        error_match=np.array(errors, np.float64),
+        age_days=(now - rows.created_at) / DAY,
+        error_match=errors,
         confidence=found.trust.confidence,
         fit=found.trust.fit,
         scope=np.array([scopes[scope] for scope in rows.scopes], np.float64),
-        consolidated=np.array(rows.consolidated, bool),
+        consolidated=rows.consolidated,
         vectors=found.vectors,
     )
     return ranking.rank(
@@ -310,17 +349,16 @@ def _ranked(bank: Bank, question: Question, found: _Found, senses: _Senses) -> r
 
 
 def _hits(
-    bank: Bank, question: Question, found: _Found, ranked: ranking.Ranking
+    bank: Bank, reading: Reading, question: Question, found: _Found, ranked: ranking.Ranking
 ) -> tuple[tuple[Hit, ...], int, tuple[tuple[str, str], ...]]:
     """The winners as far as the token budget goes, what they cost, and who did not fit."""
-    reading = bank.core.ledger.read()
     order = ranked.order.tolist()
     nums = found.rows.nums[ranked.order].tolist()
     rows = {row.num: row for row in reading.rows(bank.view, nums)}
     parts = {p.candidate: _parts(p) for p in ranked.explain()} if question.explain else {}
     hits = [
         Hit(
-            memory=rows[num].memory(round(float(found.confidence[i]), 6)),
+            memory=reading.memory(rows[num], round(float(found.confidence[i]), 6)),
             relevance=round(float(ranked._columns["relevance"][i]), 6),
             score=round(score, 6),
             expected=round(float(found.trust.expected[i]), 6),

@@ -241,6 +241,8 @@ def _check_event(event: Event) -> None:
             for id in p["ids"]:
                 parse_id(id, "ids")
             _optional(p, "session", LIMITS.label)
+            for count in p.get("times", {}).values():
+                whole(count, "times", least=1, most=1 << 40)
             _check_question(p)
         case What.WITHHELD | What.ENDED:
             _check_task(event)

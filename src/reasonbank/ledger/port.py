@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from reasonbank.belief import Tally
     from reasonbank.index.port import Changes
+
+    Floats = NDArray[np.float64]
 
 T = TypeVar("T")
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -203,15 +205,31 @@ class Candidates:
     nums: NDArray[np.int64]
     ids: Sequence[str]
     scopes: Sequence[str]
-    consolidated: Sequence[bool]
-    created_at: Sequence[int]
+    consolidated: NDArray[np.bool_]
+    created_at: NDArray[np.int64]
     workspaces: Sequence[str]
     authors: Sequence[str]
     initial: NDArray[np.float64]
     masses: NDArray[np.float64]
     lessons: NDArray[np.int64]
     errors: Sequence[tuple[str, str] | None]
-    allowed: Sequence[bool]
+    allowed: NDArray[np.bool_]
+    shelf: Shelf | None = None
+
+    def derived(self, key: Hashable, make: Callable[[Candidates], Floats]) -> Floats:
+        """``make(self)``, a row for each row; remembered where it is still known.
+
+        It must follow from the ledger and from ``key``, and from each row by itself.
+        """
+        return make(self) if self.shelf is None else self.shelf.derived(self, key, make)
+
+
+class Shelf(Protocol):
+    """Where rows are kept for as long as the ledger stays as it is."""
+
+    def derived(
+        self, rows: Candidates, key: Hashable, make: Callable[[Candidates], Floats]
+    ) -> Floats: ...
 
 
 LEASE = 60_000_000
@@ -296,6 +314,7 @@ class Reading(Protocol):
 
     def row(self, view: View, id: str) -> Row | None: ...
     def rows(self, view: View, nums: Sequence[int]) -> list[Row]: ...
+    def memory(self, row: Row, confidence: float) -> Memory: ...
     def listed(self, view: View, filter: Filter, limit: int) -> list[Row]: ...
     def taken(self, id: str) -> bool:
         """Whether any memory has this id, in view or not."""
@@ -314,8 +333,8 @@ class Reading(Protocol):
         terms: Sequence[str],
         limit: int,
         among: NDArray[np.int64] | None,
-    ) -> list[tuple[int, float]]:
-        """Rows by full text, best first, with their BM25 (larger is better).
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rows by full text, best first, and their BM25 (larger is better).
 
         Terms hold letters, digits and spaces only; a term of several words is a phrase. Of
         the filter only scopes and states are looked at; ``among`` restricts the rows.
@@ -448,6 +467,9 @@ class Ledger(Protocol):
     @property
     def read_only(self) -> bool: ...
     def read(self) -> Reading: ...
+    def glance(self) -> Reading:
+        """For one search: it may answer from what other searches read, if that is still so."""
+
     def version(self) -> Any:
         """Changes whenever anything was written, by whomever."""
 

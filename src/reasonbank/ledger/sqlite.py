@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
@@ -19,6 +19,9 @@ from reasonbank.ledger.sqlite_errors import in_words, translated
 from reasonbank.ledger.sqlite_reads import Reader
 from reasonbank.ledger.sqlite_writes import Writer
 from reasonbank.model import new_id
+
+if TYPE_CHECKING:
+    from reasonbank.ledger.sqlite_glance import Glance, Shelf
 
 T = TypeVar("T")
 
@@ -59,6 +62,10 @@ class SQLiteLedger:
         # Weak: a thread that ends takes its connection with it.
         self._opened: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         self._closed = False
+        self._watch: apsw.Connection | None = None
+        self._watching = threading.Lock()
+        self._shelf: Shelf | None = None
+        self._shelving = threading.Lock()
         self._turn = threading.Lock()
         self._door = threading.Lock()
         self._queue: deque[_Job] = deque()
@@ -176,11 +183,31 @@ class SQLiteLedger:
             reader = self._local.reader = Reader(self._reading())
         return reader
 
+    def glance(self) -> Glance:
+        from reasonbank.ledger.sqlite_glance import Glance, Postings, Shelf
+
+        version = self.version()
+        with self._shelving:
+            if self._shelf is None or self._shelf.version != version:
+                postings = Postings() if self._shelf is None else self._shelf.postings
+                self._shelf = Shelf(version, postings)
+            shelf = self._shelf
+        glance: Glance | None = getattr(self._local, "glance", None)
+        if glance is None:
+            glance = self._local.glance = Glance(self._reading(), shelf)
+        glance.shelf = shelf
+        return glance
+
     def version(self) -> int:
-        try:
-            return int(self._reading().pragma("data_version"))
-        except apsw.Error as error:
-            raise in_words(error, self.path) from None
+        # Only what one and the same connection says can be compared.
+        with self._watching:
+            try:
+                if self._watch is None:
+                    self._watch = self._connect()
+                    self._tune(self._watch)
+                return int(self._watch.pragma("data_version"))
+            except apsw.Error as error:
+                raise in_words(error, self.path) from None
 
     def write(self, work: Callable[[Writer], T]) -> T:
         """Group commit: whoever gets the turn commits the work of all who wait."""
@@ -274,6 +301,7 @@ class SQLiteLedger:
             job.error = error
 
     def scrub(self) -> None:
+        self._shelf = None
         with self._turn, translated(self.path):
             # Of two that start at once, SQLite turns one away without making it wait.
             for _ in _patiently():
@@ -294,6 +322,7 @@ class SQLiteLedger:
             for db in list(self._opened):
                 db.close(force=True)
             self._opened.clear()
+            self._watch = self._shelf = None
         self._local = threading.local()
 
 

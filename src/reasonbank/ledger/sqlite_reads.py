@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,11 @@ MOST_OCCASIONS = 20_000
 _ROW = (
     "num, id, workspace, state, initial, standing, usage_count, last_used, revision, stage,"
     " merged_into, author, created_at, lesson, realm"
+)
+# What `Candidates` is made of.
+COLUMNS = (
+    "num, id, scope, source = 'consolidated', created_at, workspace, initial, standing,"
+    " error_type, failure_pattern, author"
 )
 # From this many rows on it is worth knowing which words are rare.
 MANY = 2_000
@@ -115,6 +120,9 @@ class Reader(Rows):
         }
         return [by_num[num] for num in nums if num in by_num]
 
+    def memory(self, row: Row, confidence: float) -> Memory:
+        return row.memory(confidence)
+
     def listed(self, view: View, filter: Filter, limit: int) -> list[Row]:
         where, values = self._where(view, filter)
         found = self._all(
@@ -170,31 +178,44 @@ class Reader(Rows):
         terms: Sequence[str],
         limit: int,
         among: NDArray[np.int64] | None,
-    ) -> list[tuple[int, float]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        import numpy as np
+
         realms = self.realms(view, filter.scopes, filter.states)
         if not terms or not realms or (among is not None and not len(among)):
-            return []
-        within = ""
-        if self._shared(realms):
-            within = f"realm : ({any_of(realm_word(realm) for realm in realms)}) AND "
+            return np.empty(0, np.int64), np.empty(0)
         only = ""
         values: list[Any] = []
         if among is not None:
             only, values = "select value from carray(?)", [apsw.carray(among)]
-        elif rare := self._rare(terms, within, limit):
+        elif rare := self._rare(terms, realms, limit):
             only = "select rowid from words where words match ?"
-            values = [f"{within}({any_of(rare)})"]
+            values = [self._match(realms, rare)]
         # The plus keeps SQLite from asking the full text anew for every single row. bm25()
         # and not rank, which keeps the positions of every match and takes half as long again.
         # The realm restricts; it says nothing about how well a row fits.
         found = self._full_text(
-            "select rowid, bm25(words, 1, 1, 1, 1, 0) as score from words where words match ?"
-            f"{f' and +rowid in ({only})' if only else ''} order by score limit ?",
-            (f"{within}({any_of(terms)})", *values, limit),
+            "select rowid, -bm25(words, 1, 1, 1, 1, 0) as score from words where words match ?"
+            f"{f' and +rowid in ({only})' if only else ''} order by score desc limit ?",
+            (self._match(realms, terms), *values, limit),
         )
-        return [(num, -score) for num, score in found]
+        nums, scores = zip(*found, strict=True) if found else ((), ())
+        return np.array(nums, np.int64), np.array(scores, np.float64)
 
-    def _rare(self, terms: Sequence[str], within: str, limit: int) -> list[str]:
+    def _match(self, realms: tuple[int, ...], terms: Iterable[str]) -> str:
+        return expression(realms if self._shared(realms) else (), terms)
+
+    def _rare(self, terms: Sequence[str], realms: tuple[int, ...], limit: int) -> list[str]:
+        rows = self.word_rows()
+        if rows < MANY:
+            return []
+        if abs(rows - self._counted_at) > rows // 20:
+            self._counted_at = rows
+            self._counts.clear()
+        counts = {term: self._rows_with(self._match(realms, [term])) for term in terms}
+        return self._rarest(terms, counts, limit)
+
+    def _rarest(self, terms: Sequence[str], counts: Mapping[str, int], limit: int) -> list[str]:
         """The rarest terms that reach as many rows as are wanted; none if that saves nothing.
 
         Scoring is what takes time. A row that has only common words of a question is not
@@ -204,10 +225,6 @@ class Reader(Rows):
         rows = self.word_rows()
         if rows < MANY:
             return []
-        if abs(rows - self._counted_at) > rows // 20:
-            self._counted_at = rows
-            self._counts.clear()
-        counts = {term: self._rows_with(term, within) for term in terms}
         rare: list[str] = []
         reach = 0
         for term in sorted(terms, key=counts.__getitem__):
@@ -226,8 +243,7 @@ class Reader(Rows):
                 "import an export into a new bank"
             ) from None
 
-    def _rows_with(self, term: str, within: str) -> int:
-        match = f"{within}({any_of([term])})"
+    def _rows_with(self, match: str) -> int:
         if match not in self._counts:
             rows = self._full_text("select count(*) from words where words match ?", (match,))
             self._counts[match] = rows[0][0]
@@ -257,23 +273,20 @@ class Reader(Rows):
             []
             if not len(nums)
             else self._all(
-                "select num, id, scope, source = 'consolidated', created_at, workspace, initial,"
-                f" standing, error_type, failure_pattern, author, ({where})"
+                f"select {COLUMNS}, ({where})"
                 " from carray(?) wanted cross join memories on num = wanted.value"
                 f" where realm in {self._within(view)}",
                 (*values, apsw.carray(np.ascontiguousarray(nums))),
             )
         )
         columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 12
-        nothing = bytes(STANDING.size)
-        standing = np.frombuffer(b"".join(s or nothing for s in columns[7]), np.float64)
-        standing = standing.reshape(-1, 16)
+        standing = standing_of(columns[7])
         return Candidates(
             nums=np.array(columns[0], np.int64),
             ids=columns[1],
             scopes=columns[2],
-            consolidated=columns[3],
-            created_at=columns[4],
+            consolidated=np.array(columns[3], bool),
+            created_at=np.array(columns[4], np.int64),
             workspaces=columns[5],
             authors=columns[10],
             initial=np.array(columns[6], np.float64),
@@ -283,7 +296,7 @@ class Reader(Rows):
                 None if kind is None else (kind, pattern)
                 for kind, pattern in zip(columns[8], columns[9], strict=True)
             ],
-            allowed=columns[11],
+            allowed=np.array(columns[11], bool),
         )
 
     def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
@@ -766,6 +779,14 @@ def _event(row: Sequence[Any]) -> Event:
     )  # fmt: skip
 
 
+def standing_of(packed: Sequence[bytes | None]) -> NDArray[np.float64]:
+    import numpy as np
+
+    nothing = bytes(STANDING.size)
+    standing = np.frombuffer(b"".join(each or nothing for each in packed), np.float64)
+    return standing.reshape(-1, 16)
+
+
 @lru_cache(maxsize=64)
 def _visible(view: View) -> frozenset[str]:
     return frozenset(view.realms(tuple(Scope), tuple(State)))
@@ -774,6 +795,14 @@ def _visible(view: View) -> frozenset[str]:
 def any_of(terms: Iterable[str]) -> str:
     """An FTS5 expression; terms are words without quotes."""
     return " OR ".join(f'"{term}"' for term in terms)
+
+
+def expression(realms: Sequence[int], terms: Iterable[str]) -> str:
+    """For FTS5: rows of these realms, or of all if there are none, with any of the terms."""
+    if not realms:
+        return any_of(terms)
+    within = any_of(realm_word(realm) for realm in realms)
+    return f"realm : ({within}) AND ({any_of(terms)})"
 
 
 def realm_word(realm: int) -> str:

@@ -365,11 +365,12 @@ class Writer(Reader):
         session = event.payload.get("session")
         question = self._asked(event)
         expected = event.payload.get("expected", {})
+        times = event.payload.get("times", {})
         for id in event.payload["ids"]:
             self._db.execute(
-                "update memories set usage_count = usage_count + 1,"
+                "update memories set usage_count = usage_count + ?,"
                 " last_used = max(coalesce(last_used, 0), ?) where id = ?",
-                (event.at, id),
+                (times.get(id, 1), event.at, id),
             )
             if self._db.changes():
                 key = evidence_key(id, "usage", "", session or f"day {day_of(event.at)}")

@@ -1,0 +1,364 @@
+"""What searches ask of the SQLite ledger, remembered for as long as it stays true.
+
+A shelf holds what was read since the ledger last changed, by whomever; the threads of a
+process share it. Full text outlives a shelf: most of what is written changes no words.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import numpy as np
+
+from reasonbank.ledger.port import Candidates, Filter, Occasions, Row
+from reasonbank.ledger.sqlite_reads import COLUMNS, Reader, expression, standing_of
+from reasonbank.model import LinkType, Memory, Scope, State, View
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Nums = NDArray[np.int64]
+    Scores = NDArray[np.float64]
+
+# A search after words were written asks SQLite; from the fourth on they seem to stand still.
+QUIET = 3
+MOST_POSTINGS = 2_000_000  # Of 16 bytes each.
+# Above, reading the postings of a common word takes longer than it saves.
+MOST_ROWS = 100_000
+FEW_CONTRADICTIONS = 1_000
+
+
+class Shelf:
+    """``version`` is the ledger's when this was begun: nothing here is older."""
+
+    def __init__(self, version: int, postings: Postings) -> None:
+        self.version = version
+        self.postings = postings
+        self.columns = Columns()
+        self.realms: dict[tuple[View, tuple[Scope, ...], tuple[State, ...]], tuple[int, ...]] = {}
+        self.shared: dict[tuple[int, ...], bool] = {}
+        self.lessons: dict[str, tuple[int, ...]] = {}
+        self.authors: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}
+        self.rows: dict[int, Row] = {}
+        self.memories: dict[tuple[int, float], Memory] = {}
+        self.word_rows: int | None = None
+        self.words: bytes | None = None
+        self.has_questions: bool | None = None
+        self.contradictions: dict[str, set[tuple[str, str]]] | None = None
+
+
+class Glance(Reader):
+    """A reader that looks on the shelf first. One for each thread, for searches only."""
+
+    def __init__(self, db: apsw.Connection, shelf: Shelf) -> None:
+        super().__init__(db)
+        self.shelf = shelf
+
+    def realms(
+        self, view: View, scopes: Sequence[Scope], states: Sequence[State]
+    ) -> tuple[int, ...]:
+        key = (view, tuple(scopes), tuple(states))
+        found = self.shelf.realms.get(key)
+        if found is None:
+            found = self.shelf.realms[key] = super().realms(view, scopes, states)
+        return found
+
+    def rows(self, view: View, nums: Sequence[int]) -> list[Row]:
+        kept = self.shelf.rows
+        if missing := [num for num in nums if num not in kept]:
+            kept.update((row.num, row) for row in super().rows(view, missing))
+        within = self._sees(view)
+        return [row for num in nums if (row := kept.get(num)) and row.realm in within]
+
+    def memory(self, row: Row, confidence: float) -> Memory:
+        key = (row.num, confidence)
+        found = self.shelf.memories.get(key)
+        if found is None:
+            found = self.shelf.memories[key] = super().memory(row, confidence)
+        return found
+
+    def lessons(self, workspace: str) -> tuple[int, ...]:
+        found = self.shelf.lessons.get(workspace)
+        if found is None:
+            found = self.shelf.lessons[workspace] = super().lessons(workspace)
+        return found
+
+    def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
+        found: dict[tuple[str, str], tuple[int, int]] = {}
+        for workspace in workspaces:
+            of = self.shelf.authors.get(workspace)
+            if of is None:
+                of = self.shelf.authors[workspace] = super().authors([workspace])
+            found |= of
+        return found
+
+    def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        pairs = self.shelf.contradictions
+        if pairs is None:
+            found = self._all(
+                "select source, target from links where type = ? limit ?",
+                (LinkType.CONTRADICTS, FEW_CONTRADICTIONS + 1),
+            )
+            if len(found) > FEW_CONTRADICTIONS:
+                return super().contradictions(ids)
+            pairs = {}
+            for source, target in found:
+                pairs.setdefault(source, set()).add((source, target))
+                pairs.setdefault(target, set()).add((source, target))
+            self.shelf.contradictions = pairs
+        return sorted({pair for id in ids for pair in pairs.get(id, ())})
+
+    def occasions(self, nums: Nums, model: str, dimensions: int) -> Occasions:
+        if self.shelf.has_questions is None:
+            self.shelf.has_questions = self._one("select 1 from questions limit 1") is not None
+        return super().occasions(nums if self.shelf.has_questions else nums[:0], model, dimensions)
+
+    def candidates(self, view: View, filter: Filter, nums: Nums) -> Candidates:
+        if filter.narrows or not len(nums):
+            return super().candidates(view, filter, nums)
+        columns = self.shelf.columns
+        with columns.lock:
+            if len(missing := columns.missing(nums)):
+                columns.add(
+                    self._all(
+                        f"select realm, {COLUMNS} from carray(?) wanted"
+                        " cross join memories on num = wanted.value",
+                        (apsw.carray(missing),),
+                    )
+                )
+            return columns.taken(
+                nums,
+                visible=self.realms(view, tuple(Scope), tuple(State)),
+                allowed=self.realms(view, filter.scopes, filter.states),
+            )
+
+    def words(
+        self, view: View, filter: Filter, terms: Sequence[str], limit: int, among: Nums | None
+    ) -> tuple[Nums, Scores]:
+        shelf = self.shelf
+        if shelf.words is None:
+            shelf.words = self._words_now()
+        realms = self.realms(view, filter.scopes, filter.states)
+        nothing = not terms or not realms or (among is not None and not len(among))
+        if nothing or self.word_rows() > MOST_ROWS:
+            return super().words(view, filter, terms, limit, among)
+        # Where nobody else's rows are, they need not be told apart.
+        within = realms if self._shared(realms) else ()
+        found = shelf.postings.of(shelf.words, within, terms, self._posting)
+        if found is None:
+            return super().words(view, filter, terms, limit, among)
+        if among is None:
+            counts = {term: len(nums) for term, (nums, _) in found.items()}
+            if rare := self._rarest(terms, counts, limit):
+                among = np.concatenate([found[term][0] for term in rare])
+        return summed(list(found.values()), among, limit)
+
+    def word_rows(self) -> int:
+        if self.shelf.word_rows is None:
+            self.shelf.word_rows = super().word_rows()
+        return self.shelf.word_rows
+
+    def _shared(self, realms: tuple[int, ...]) -> bool:
+        found = self.shelf.shared.get(realms)
+        if found is None:
+            found = self.shelf.shared[realms] = super()._shared(realms)
+        return found
+
+    def _posting(self, within: tuple[int, ...], term: str) -> Posting:
+        found = self._full_text(
+            "select rowid, -bm25(words, 1, 1, 1, 1, 0) from words where words match ?",
+            (expression(within, [term]),),
+        )
+        nums, scores = zip(*found, strict=True) if found else ((), ())
+        return np.array(nums, np.int64), np.array(scores, np.float64)
+
+    def _words_now(self) -> bytes:
+        """What FTS5 notes anew whenever words are written: its averages and its segments."""
+        found = self._full_text("select block from words_data where id in (1, 10) order by id", ())
+        return b"".join(block for (block,) in found)
+
+    def _sees(self, view: View) -> frozenset[int]:
+        return frozenset(self.realms(view, tuple(Scope), tuple(State)))
+
+
+class Columns:
+    """What ranking needs to know of the rows that came up, as columns with room to grow."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._place = np.empty(0, np.int32)
+        self._count = 0
+        self._texts = np.empty((5, 0), object)  # id, scope, workspace, author, error
+        self._whole = np.empty((3, 0), np.int64)  # realm, consolidated, created_at
+        self._initial = np.empty(0, np.float64)
+        self._standing = np.empty((0, 16), np.float64)
+        self._derived: dict[Hashable, Scores] = {}
+
+    def missing(self, nums: Nums) -> Nums:
+        if (highest := int(nums.max())) >= len(self._place):
+            grown = np.full(2 * highest + 1, -1, np.int32)
+            grown[: len(self._place)] = self._place
+            self._place = grown
+        return np.ascontiguousarray(nums[self._place[nums] < 0])
+
+    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        if not rows:
+            return
+        start, self._count = self._count, self._count + len(rows)
+        if self._count > len(self._initial):
+            self._grow(2 * self._count)
+        new = slice(start, self._count)
+        (
+            realms, nums, ids, scopes, consolidated, created_at, workspaces, initial, standing,
+            kinds, patterns, authors,
+        ) = zip(*rows, strict=True)  # fmt: skip
+        errors = np.empty(len(rows), object)
+        errors[:] = [
+            None if kind is None else pair
+            for kind, *pair in zip(kinds, kinds, patterns, strict=True)
+        ]
+        self._texts[:, new] = [ids, scopes, workspaces, authors, errors]
+        self._whole[:, new] = realms, consolidated, created_at
+        self._initial[new] = initial
+        self._standing[new] = standing_of(standing)
+        self._place[np.array(nums)] = np.arange(start, self._count)
+
+    def _grow(self, size: int) -> None:
+        def grown(values: NDArray[Any], axis: int) -> NDArray[Any]:
+            more = list(values.shape)
+            more[axis] = size - more[axis]
+            return np.concatenate([values, np.empty(more, values.dtype)], axis)
+
+        self._texts, self._whole = grown(self._texts, 1), grown(self._whole, 1)
+        self._initial, self._standing = grown(self._initial, 0), grown(self._standing, 0)
+
+    def taken(
+        self, nums: Nums, *, visible: tuple[int, ...], allowed: tuple[int, ...]
+    ) -> Candidates:
+        places = self._place[nums]
+        realms = self._whole[0, places]
+        seen = (places >= 0) & member(realms, visible)
+        if not seen.all():
+            nums, places, realms = nums[seen], places[seen], realms[seen]
+        ids, scopes, workspaces, authors, errors = self._texts[:, places]
+        _, consolidated, created_at = self._whole[:, places]
+        standing = self._standing[places]
+        return Candidates(
+            nums=nums,
+            ids=ids,
+            scopes=scopes,
+            consolidated=consolidated.astype(np.bool_),
+            created_at=created_at,
+            workspaces=workspaces,
+            authors=authors,
+            initial=self._initial[places],
+            masses=standing[:, :8],
+            lessons=standing[:, 8:].astype(np.int64),
+            errors=errors,
+            allowed=member(realms, allowed),
+            shelf=self,
+        )
+
+    def derived(
+        self, rows: Candidates, key: Hashable, make: Callable[[Candidates], Scores]
+    ) -> Scores:
+        places = self._place[rows.nums]
+        with self.lock:
+            kept = self._derived.get(key)
+            found = None
+            if kept is not None and len(kept) == len(self._initial):
+                found = kept[places]
+        if found is not None and not np.isnan(found).any():
+            return found
+        found = make(rows)
+        with self.lock:
+            kept = self._derived.get(key)
+            if kept is None or len(kept) < len(self._initial):
+                grown = np.full((len(self._initial), *found.shape[1:]), np.nan)
+                if kept is not None:
+                    grown[: len(kept)] = kept
+                kept = self._derived[key] = grown
+            kept[places] = found
+        return found
+
+
+Posting = tuple["Nums", "Scores"]
+"""The rows that a term is in, and what BM25 gives each of them for it."""
+
+
+class Postings:
+    """Postings of terms, for as long as FTS5 holds the same words. BM25 adds them up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._words = b""
+        self._searches = 0
+        self._kept: OrderedDict[tuple[tuple[int, ...], str], Posting] = OrderedDict()
+        self._size = 0
+
+    def of(
+        self,
+        words: bytes,
+        within: tuple[int, ...],
+        terms: Sequence[str],
+        read: Callable[[tuple[int, ...], str], Posting],
+    ) -> dict[str, Posting] | None:
+        """Of each term, in the rows of these realms; None if it is better to ask SQLite."""
+        found: dict[str, Posting] = {}
+        with self._lock:
+            if words != self._words:
+                self._words = words
+                self._searches = self._size = 0
+                self._kept.clear()
+            self._searches += 1
+            for term in terms:
+                if kept := self._kept.get((within, term)):
+                    found[term] = kept
+                    self._kept.move_to_end((within, term))
+            if len(found) < len(terms) and self._searches <= QUIET:
+                return None
+        for term in terms:
+            if term not in found:
+                found[term] = read(within, term)
+                self._keep(words, (within, term), found[term])
+        return found
+
+    def _keep(self, words: bytes, key: tuple[tuple[int, ...], str], posting: Posting) -> None:
+        with self._lock:
+            if words != self._words or key in self._kept:
+                return
+            self._kept[key] = posting
+            self._size += 1 + len(posting[0])
+            while self._size > MOST_POSTINGS:
+                _, (nums, _) = self._kept.popitem(last=False)
+                self._size -= 1 + len(nums)
+
+
+def summed(postings: Sequence[Posting], among: Nums | None, limit: int) -> Posting:
+    """The best rows of all postings together, or of those that are also in ``among``."""
+    nums = np.concatenate([nums for nums, _ in postings])
+    weights = np.concatenate([scores for _, scores in postings])
+    totals = np.bincount(nums, weights).astype(np.float64, copy=False)
+    if among is not None:
+        wanted = np.zeros(len(totals), np.bool_)
+        wanted[among[among < len(totals)]] = True
+        totals *= wanted
+    rows = np.flatnonzero(totals)
+    scores = totals[rows]
+    if len(rows) > limit:
+        good = scores >= np.partition(scores, len(rows) - limit)[len(rows) - limit]
+        rows, scores = rows[good], scores[good]
+    order = np.lexsort((rows, -scores))[:limit]
+    return rows[order], scores[order]
+
+
+def member(values: NDArray[np.int64], of: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Which values are among these few."""
+    found = np.zeros(len(values), np.bool_)
+    for each in of:
+        found |= values == each
+    return found
