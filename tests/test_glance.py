@@ -40,7 +40,6 @@ def some_memory(rng):
     )
 
 
-@requirement("RET-10", left="the rest of what a reply tells")
 @pytest.mark.parametrize("seed", range(4))
 def test_what_others_write_is_seen_by_the_very_next_search(open_bank, seed):
     """Whatever is done through another connection, a bank that has searched a hundred times
@@ -125,7 +124,7 @@ def test_full_text_that_is_remembered_scores_as_sqlite_does(open_bank, shared):
             assert set(nums[scores > last + 1e-9]) == set(known[wanted > last + 1e-9])
 
 
-@requirement("RET-4", left="scope weights and boosts")
+@requirement("RET-4")
 def test_uses_are_stored_though_searches_never_pause(open_bank):
     """Whoever is killed in the middle of a busy day has lost seconds of what was counted."""
     bank = open_bank()
