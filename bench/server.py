@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import random
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +58,17 @@ STDIO_MS = 3
 def started(path: Path, *arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "reasonbank.surfaces.cli", *arguments]
     place = ["--bank", f"sqlite:///{path}", "--workspace", WORKSPACE]
-    return subprocess.Popen([*command, *place], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # All clients have one address here, and would share what one caller may ask for.
+    settings = os.environ | {"REASONBANK_SERVER_RATE": "1000000"}
+    return subprocess.Popen(
+        [*command, *place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=settings
+    )
+
+
+def address_of(server: subprocess.Popen[bytes]) -> str:
+    assert server.stdout
+    address: str = json.loads(server.stdout.readline())["address"]
+    return address
 
 
 @contextmanager
@@ -211,11 +223,18 @@ def timed(
 
 
 def rate(connect: Callable[[], Search], queries: list[str], clients: int, seconds: float) -> float:
-    """Searches a second of so many clients at once, each with a connection of its own."""
-    until = time.perf_counter() + seconds
+    """Searches a second of so many clients at once, each with a connection of its own.
+
+    Each goes through all questions once before that counts.
+    """
+    ready = threading.Barrier(clients)
 
     def work(number: int) -> int:
         search, count = connect(), 0
+        for query in queries:
+            search(query)
+        ready.wait()
+        until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             search(queries[(number + count) % len(queries)])
             count += 1
@@ -236,9 +255,11 @@ def measure(given: argparse.Namespace) -> Table:
     with ExitStack() as stack:
         path = stack.enter_context(copied(given.size))
         bank = stack.enter_context(opened_at(path))
-        serve = stack.enter_context(ended(started(path, "serve", "--port", "0", "--json")))
-        assert serve.stdout
-        address = json.loads(serve.stdout.readline())["address"]
+        serve = ["serve", "--port", "0", "--json"]
+        address = address_of(stack.enter_context(ended(started(path, *serve))))
+        cores = str(max(2, os.cpu_count() or 1))
+        several = stack.enter_context(ended(started(path, *serve, "--processes", cores)))
+        address_of_several = address_of(several)
         stdio = stack.enter_context(ended(started(path, "mcp")))
         here: Search = lambda q: bank.search(q, limit=5, min_confidence=0.5)  # noqa: E731
         ways: dict[str, tuple[Search, Callable[[], Search] | None]] = {
@@ -246,7 +267,10 @@ def measure(given: argparse.Namespace) -> Table:
             "MCP, standard streams": (over_stdio(stdio), None),
             "MCP, HTTP": (over_http(address), lambda: over_http(address)),
             "JSON API": (api(address), lambda: api(address)),
-        }
+            f"JSON API, --processes {cores}": (
+                api(address_of_several), lambda: api(address_of_several)
+            ),
+        }  # fmt: skip
         if chroma := stack.enter_context(chroma_server(bank, queries)):
             ways["Chroma's server, vectors only"] = (chroma(), chroma)
         took = timed({name: way[0] for name, way in ways.items()}, queries, given.repeat)
@@ -264,10 +288,12 @@ def measure(given: argparse.Namespace) -> Table:
     more = took["MCP, standard streams"][0] - base
     theirs = rates.get("Chroma's server, vectors only")
     if theirs:
-        times = (rates["JSON API"] or 0) / theirs
+        best = max(rates[name] or 0 for name in rates if name.startswith("JSON API"))
+        times, alone = best / theirs, (rates["JSON API"] or 0) / theirs
         table.notes.append(
-            f"Target: the JSON API answers ≥ 2 × the searches a second of Chroma's server: "
-            f"{'yes' if times >= 2 else 'NO'} ({times:.2f} ×). Ours fuses vectors with full text; "
+            f"Target: the JSON API answers ≥ 2 × the searches a second of Chroma's server, which "
+            f"uses all cores: {'yes' if times >= 2 else 'NO'} ({times:.2f} ×; one process "
+            f"{alone:.2f} ×). Ours fuses vectors with full text; "
             "Chroma is given the question's vector and compares vectors alone."
         )
     table.notes += [

@@ -39,8 +39,8 @@ class Writer(threading.Thread):
                 self.acknowledged.append(answer.json()["id"])
 
 
-def stopped_while_writing(folder, how):
-    with serving(folder) as server:
+def stopped_while_writing(folder, how, *arguments):
+    with serving(folder, *arguments) as server:
         writers = [Writer(server) for _ in range(WRITERS)]
         for writer in writers:
             writer.start()

@@ -34,15 +34,17 @@ def serve(
     tools: str,
     authenticate: bool,
     announce: Callable[[str, bool], None],
+    shared: bool = False,
     company: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
     """Serve until SIGTERM or SIGINT, and close the bank; a second one ends at once.
 
     ``announce`` hears the address, and whether a token is needed, once it can be called.
-    ``company`` is what works beside the server as long as it serves.
+    ``shared``: other processes listen to the same address. ``company`` is what works beside
+    the server as long as it serves.
     """
-    _check_access(bank, host, authenticate)
-    listener = _bound(host, port)
+    check_access(bank, host, authenticate)
+    listener = bound(host, port, shared=shared)
     doorstep = Doorstep.of(host, bank.settings.server)
     address = f"http://{doorstep.shown}:{listener.getsockname()[1]}"
     application = Application(
@@ -78,7 +80,7 @@ def serve(
         bank.close(embed=False)
 
 
-def _check_access(bank: Bank, host: str, authenticate: bool) -> None:
+def check_access(bank: Bank, host: str, authenticate: bool) -> None:
     if is_loopback(host):
         return
     if not authenticate:
@@ -93,7 +95,7 @@ def _check_access(bank: Bank, host: str, authenticate: bool) -> None:
         )
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -102,6 +104,8 @@ def _bound(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError, UnicodeError) as error:
         raise InvalidInput("host", f"{host!r} is no address of this machine: {error}") from None
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listener.bind(address)
     except OSError as error:

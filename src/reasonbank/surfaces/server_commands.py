@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
 from reasonbank.surfaces.shell import Shell, command
+
+if TYPE_CHECKING:
+    from reasonbank.bank import Bank
 
 
 @command()
@@ -34,7 +39,17 @@ def mcp(shell: Shell, tools: str) -> None:
 @click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
               help="Of MCP; core: only search, record and outcome.")  # fmt: skip
 @click.option("--no-auth", is_flag=True, help="Ask for no token, though there are some.")
-def serve(shell: Shell, host: str, port: int, tools: str, no_auth: bool) -> None:
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="How many serve; a core each pays. Learning then has one of its own.",
+)
+@click.option("--member", is_flag=True, hidden=True)  # fmt: skip
+def serve(
+    shell: Shell, host: str, port: int, tools: str, no_auth: bool, processes: int, member: bool
+) -> None:
     """Serve agents and programs over HTTP.
 
     MCP is at /mcp, a JSON API at /api/v1, its OpenAPI document at /openapi.json, a page that
@@ -46,6 +61,14 @@ def serve(shell: Shell, host: str, port: int, tools: str, no_auth: bool) -> None
         from reasonbank.opening import model_for
         from reasonbank.surfaces.listening import serve as listen
 
+        if processes > 1:
+            _serve_many(shell, bank, host=host, port=port, tools=tools, no_auth=no_auth,
+                        count=processes)  # fmt: skip
+            return
+        if member:
+            from reasonbank.surfaces.processes import end_with_parent
+
+            end_with_parent()
         listen(
             bank,
             host=host,
@@ -53,8 +76,31 @@ def serve(shell: Shell, host: str, port: int, tools: str, no_auth: bool) -> None
             tools=tools,
             authenticate=not no_auth,
             announce=lambda address, locked: announce(shell, address, locked),
-            company=lambda: beside(bank, model_for(bank.core)),
+            shared=member,
+            company=nullcontext if member else lambda: beside(bank, model_for(bank.core)),
         )
+
+
+def _serve_many(
+    shell: Shell, bank: Bank, *, host: str, port: int, tools: str, no_auth: bool, count: int
+) -> None:
+    """Others serve; this process sees to them and does what a worker does."""
+    from reasonbank.learn.running import work
+    from reasonbank.opening import model_for
+    from reasonbank.surfaces.listening import check_access
+    from reasonbank.surfaces.processes import Members
+
+    check_access(bank, host, authenticate=not no_auth)
+    arguments = ["--tools", tools, *(["--no-auth"] if no_auth else ())]
+    for option, value in (("--bank", shell.url), ("--workspace", shell.workspace)):
+        arguments += [option, value] if value else []
+    members = Members(arguments, host=host, port=port, count=count)
+    try:
+        told = json.loads(members.told)
+        announce(shell, told["address"], told["token_needed"])
+        work(bank, model_for(bank.core), until_empty=False)
+    finally:
+        members.end()
 
 
 def _start() -> None:
