@@ -67,7 +67,10 @@ def serving(
         )
         app = server.streamable_http_app(transport_security=security, stateless_http=not sessions)
         app = Door(app, callers)
-        web = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
+        config = uvicorn.Config(  # As `reasonbank serve` does, whatever else is installed.
+            app, http="h11", loop="asyncio", log_level="warning", timeout_graceful_shutdown=5
+        )
+        web = uvicorn.Server(config)
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
