@@ -90,6 +90,9 @@ class Counted(Protocol):
     def reset(self) -> None: ...
 
 
+_ANYTHING = Filter()
+
+
 class Core:
     """What all banks of one store share, whichever workspace they look at."""
 
@@ -600,7 +603,7 @@ class Bank:
                 self.settings.search.limit if limit is None else limit,
                 "limit", least=1, most=limits.results,
             ),
-            filter=(filter or Filter()).checked(limits),
+            filter=_ANYTHING if filter is None else filter.checked(limits),
             min_confidence=share(
                 self.settings.belief.prune_below if min_confidence is None else min_confidence,
                 "min_confidence",

@@ -356,9 +356,17 @@ def _hits(
     nums = found.rows.nums[ranked.order].tolist()
     rows = {row.num: row for row in reading.rows(bank.view, nums)}
     parts = {p.candidate: _parts(p) for p in ranked.explain()} if question.explain else {}
+    costs: dict[str, int] = {}
+
+    def memory(row: Row, confidence: float) -> Memory:
+        told, costs[row.id] = reading.remembered(
+            (row.num, confidence), lambda: _with_cost(row.memory(confidence))
+        )
+        return told
+
     hits = [
         Hit(
-            memory=reading.memory(rows[num], round(float(found.confidence[i]), 6)),
+            memory=memory(rows[num], round(float(found.confidence[i]), 6)),
             relevance=round(float(ranked._columns["relevance"][i]), 6),
             score=round(score, 6),
             expected=round(float(found.trust.expected[i]), 6),
@@ -372,13 +380,18 @@ def _hits(
     hits = _side_by_side(bank, reading, question, hits)
     kept, tokens, cut = [], 0, []
     for hit in hits:
-        cost = ranking.tokens_in(hit.memory.format_for_prompt())
+        cost = costs.get(hit.memory.id) or _with_cost(hit.memory)[1]
         if question.max_tokens is not None and tokens + cost > question.max_tokens:
             cut.append((hit.memory.id, f"its {cost} tokens do not fit in max_tokens"))
             continue
         tokens += cost
         kept.append(hit)
     return tuple(kept), tokens, tuple(cut)
+
+
+def _with_cost(memory: Memory) -> tuple[Memory, int]:
+    """A memory, and how many tokens it is in a prompt."""
+    return memory, ranking.tokens_in(memory.format_for_prompt())
 
 
 def _linked(bank: Bank, reading: Reading, question: Question, hits: list[Hit]) -> list[Hit]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 import numpy as np
 
 from reasonbank.ledger.port import Candidates, Filter, Occasions, Row
 from reasonbank.ledger.sqlite_reads import COLUMNS, Reader, expression, standing_of
-from reasonbank.model import LinkType, Memory, Scope, State, View
+from reasonbank.model import LinkType, Scope, State, View
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,12 +24,17 @@ if TYPE_CHECKING:
     Nums = NDArray[np.int64]
     Scores = NDArray[np.float64]
 
+T = TypeVar("T")
+
 # A search after words were written asks SQLite; from the fourth on they seem to stand still.
 QUIET = 3
 MOST_POSTINGS = 2_000_000  # Of 16 bytes each.
 # Above, reading the postings of a common word takes longer than it saves.
 MOST_ROWS = 100_000
 FEW_CONTRADICTIONS = 1_000
+# Where nothing is ever written, a shelf would grow to the whole bank.
+MOST_COLUMNS = 200_000
+MOST_TEXTS = 5_000
 
 
 class Shelf:
@@ -39,16 +44,8 @@ class Shelf:
         self.version = version
         self.postings = postings
         self.columns = Columns()
-        self.realms: dict[tuple[View, tuple[Scope, ...], tuple[State, ...]], tuple[int, ...]] = {}
-        self.shared: dict[tuple[int, ...], bool] = {}
-        self.lessons: dict[str, tuple[int, ...]] = {}
-        self.authors: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}
         self.rows: dict[int, Row] = {}
-        self.memories: dict[tuple[int, float], Memory] = {}
-        self.word_rows: int | None = None
-        self.words: bytes | None = None
-        self.has_questions: bool | None = None
-        self.contradictions: dict[str, set[tuple[str, str]]] | None = None
+        self.others: dict[Hashable, Any] = {}
 
 
 class Glance(Reader):
@@ -58,69 +55,66 @@ class Glance(Reader):
         super().__init__(db)
         self.shelf = shelf
 
+    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+        kept: dict[Hashable, T] = self.shelf.others
+        if len(kept) > MOST_TEXTS:
+            kept = self.shelf.others = {}
+        if key not in kept:
+            kept[key] = make()
+        return kept[key]
+
     def realms(
         self, view: View, scopes: Sequence[Scope], states: Sequence[State]
     ) -> tuple[int, ...]:
-        key = (view, tuple(scopes), tuple(states))
-        found = self.shelf.realms.get(key)
-        if found is None:
-            found = self.shelf.realms[key] = super().realms(view, scopes, states)
-        return found
+        key = ("realms", view, tuple(scopes), tuple(states))
+        return self.remembered(key, lambda: Reader.realms(self, view, scopes, states))
 
     def rows(self, view: View, nums: Sequence[int]) -> list[Row]:
         kept = self.shelf.rows
+        if len(kept) > MOST_TEXTS:
+            kept = self.shelf.rows = {}
         if missing := [num for num in nums if num not in kept]:
             kept.update((row.num, row) for row in super().rows(view, missing))
-        within = self._sees(view)
+        within = self.realms(view, tuple(Scope), tuple(State))
         return [row for num in nums if (row := kept.get(num)) and row.realm in within]
 
-    def memory(self, row: Row, confidence: float) -> Memory:
-        key = (row.num, confidence)
-        found = self.shelf.memories.get(key)
-        if found is None:
-            found = self.shelf.memories[key] = super().memory(row, confidence)
-        return found
-
     def lessons(self, workspace: str) -> tuple[int, ...]:
-        found = self.shelf.lessons.get(workspace)
-        if found is None:
-            found = self.shelf.lessons[workspace] = super().lessons(workspace)
-        return found
+        return self.remembered(("lessons", workspace), lambda: Reader.lessons(self, workspace))
 
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
-        found: dict[tuple[str, str], tuple[int, int]] = {}
-        for workspace in workspaces:
-            of = self.shelf.authors.get(workspace)
-            if of is None:
-                of = self.shelf.authors[workspace] = super().authors([workspace])
-            found |= of
-        return found
+        key = tuple(sorted(workspaces))
+        return self.remembered(("authors", key), lambda: Reader.authors(self, key))
 
     def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        pairs = self.shelf.contradictions
+        pairs = self.remembered("contradictions", self._contradictions)
         if pairs is None:
-            found = self._all(
-                "select source, target from links where type = ? limit ?",
-                (LinkType.CONTRADICTS, FEW_CONTRADICTIONS + 1),
-            )
-            if len(found) > FEW_CONTRADICTIONS:
-                return super().contradictions(ids)
-            pairs = {}
-            for source, target in found:
-                pairs.setdefault(source, set()).add((source, target))
-                pairs.setdefault(target, set()).add((source, target))
-            self.shelf.contradictions = pairs
+            return super().contradictions(ids)
         return sorted({pair for id in ids for pair in pairs.get(id, ())})
 
+    def _contradictions(self) -> dict[str, set[tuple[str, str]]] | None:
+        """All of them, by either end; None if they are many."""
+        found = self._all(
+            "select source, target from links where type = ? limit ?",
+            (LinkType.CONTRADICTS, FEW_CONTRADICTIONS + 1),
+        )
+        if len(found) > FEW_CONTRADICTIONS:
+            return None
+        pairs: dict[str, set[tuple[str, str]]] = {}
+        for source, target in found:
+            pairs.setdefault(source, set()).add((source, target))
+            pairs.setdefault(target, set()).add((source, target))
+        return pairs
+
     def occasions(self, nums: Nums, model: str, dimensions: int) -> Occasions:
-        if self.shelf.has_questions is None:
-            self.shelf.has_questions = self._one("select 1 from questions limit 1") is not None
-        return super().occasions(nums if self.shelf.has_questions else nums[:0], model, dimensions)
+        any_at_all = self.remembered("questions", lambda: self._one("select 1 from questions"))
+        return super().occasions(nums if any_at_all else nums[:0], model, dimensions)
 
     def candidates(self, view: View, filter: Filter, nums: Nums) -> Candidates:
         if filter.narrows or not len(nums):
             return super().candidates(view, filter, nums)
         columns = self.shelf.columns
+        if len(columns) > MOST_COLUMNS:
+            columns = self.shelf.columns = Columns()
         with columns.lock:
             if len(missing := columns.missing(nums)):
                 columns.add(
@@ -139,16 +133,14 @@ class Glance(Reader):
     def words(
         self, view: View, filter: Filter, terms: Sequence[str], limit: int, among: Nums | None
     ) -> tuple[Nums, Scores]:
-        shelf = self.shelf
-        if shelf.words is None:
-            shelf.words = self._words_now()
         realms = self.realms(view, filter.scopes, filter.states)
         nothing = not terms or not realms or (among is not None and not len(among))
         if nothing or self.word_rows() > MOST_ROWS:
             return super().words(view, filter, terms, limit, among)
         # Where nobody else's rows are, they need not be told apart.
         within = realms if self._shared(realms) else ()
-        found = shelf.postings.of(shelf.words, within, terms, self._posting)
+        words = self.remembered("words", self._words_now)
+        found = self.shelf.postings.of(words, within, terms, self._posting)
         if found is None:
             return super().words(view, filter, terms, limit, among)
         if among is None:
@@ -158,15 +150,10 @@ class Glance(Reader):
         return summed(list(found.values()), among, limit)
 
     def word_rows(self) -> int:
-        if self.shelf.word_rows is None:
-            self.shelf.word_rows = super().word_rows()
-        return self.shelf.word_rows
+        return self.remembered("word_rows", lambda: Reader.word_rows(self))
 
     def _shared(self, realms: tuple[int, ...]) -> bool:
-        found = self.shelf.shared.get(realms)
-        if found is None:
-            found = self.shelf.shared[realms] = super()._shared(realms)
-        return found
+        return self.remembered(("shared", realms), lambda: Reader._shared(self, realms))
 
     def _posting(self, within: tuple[int, ...], term: str) -> Posting:
         found = self._full_text(
@@ -181,9 +168,6 @@ class Glance(Reader):
         found = self._full_text("select block from words_data where id in (1, 10) order by id", ())
         return b"".join(block for (block,) in found)
 
-    def _sees(self, view: View) -> frozenset[int]:
-        return frozenset(self.realms(view, tuple(Scope), tuple(State)))
-
 
 class Columns:
     """What ranking needs to know of the rows that came up, as columns with room to grow."""
@@ -197,6 +181,9 @@ class Columns:
         self._initial = np.empty(0, np.float64)
         self._standing = np.empty((0, 16), np.float64)
         self._derived: dict[Hashable, Scores] = {}
+
+    def __len__(self) -> int:
+        return self._count
 
     def missing(self, nums: Nums) -> Nums:
         if (highest := int(nums.max())) >= len(self._place):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reasonbank.index.port import Changes
+
+T = TypeVar("T")
 
 # The newest so many outcomes of all candidates together: a search must stay quick.
 MOST_OCCASIONS = 20_000
@@ -120,8 +122,8 @@ class Reader(Rows):
         }
         return [by_num[num] for num in nums if num in by_num]
 
-    def memory(self, row: Row, confidence: float) -> Memory:
-        return row.memory(confidence)
+    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+        return make()
 
     def listed(self, view: View, filter: Filter, limit: int) -> list[Row]:
         where, values = self._where(view, filter)
