@@ -6,10 +6,12 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cache
+from operator import attrgetter
 from typing import Any, Self, TypeVar
 
 from reasonbank.errors import InvalidInput
@@ -30,6 +32,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, StrEnum) else value
+
+
+def _fields_of(value: Any) -> JSON:
+    """Each field as it is; a search writes out hundreds."""
+    names, values = _names_of(type(value))
+    return dict(zip(names, values(value), strict=True))
+
+
+@cache
+def _names_of(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = tuple(field.name for field in fields(kind))
+    return names, attrgetter(*names)
 
 
 class Outcome(StrEnum):
@@ -131,7 +145,7 @@ class ErrorContext:
     task_domain: str | None = None
 
     def to_json(self) -> JSON:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return _fields_of(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +190,7 @@ class Memory:
         return self.error_context is not None
 
     def to_json(self) -> JSON:
-        result = {f.name: getattr(self, f.name) for f in fields(self)}
+        result = _fields_of(self)
         result["tags"] = list(self.tags)
         result["parents"] = list(self.parents)
         result["source_span"] = list(self.source_span) if self.source_span else None

@@ -523,11 +523,12 @@ def _greedy(
 
     near, same = fusion.calibration.near, fusion.calibration.same
     own = vectors[pool]
-    redundancy = ((own @ own.T - near) / (same - near)).clip(0.0, 1.0).astype(np.float64)
-    redundancy.flat[:: len(pool) + 1] = 0.0
-    gain = diversity * score[pool]
-    if not redundancy.any():
+    cosines = own @ own.T
+    cosines.flat[:: len(pool) + 1] = 0.0
+    if cosines.max() <= near:
         return list(range(min(limit, len(pool)))), 1.0
+    redundancy = ((cosines - near) / (same - near)).clip(0.0, 1.0).astype(np.float64)
+    gain = diversity * score[pool]
     cost = (1.0 - diversity) * float(score[pool[0]])
     worst = np.zeros(len(pool))
     by = np.full(len(pool), -1, np.intp)
