@@ -36,7 +36,7 @@ def plain(value: Any) -> Any:
 
 def _fields_of(value: Any) -> JSON:
     """Each field as it is; a search writes out hundreds."""
-    names, values = _names_of(type(value))
+    names, values = _names_of(value.__class__)
     return dict(zip(names, values(value), strict=True))
 
 
