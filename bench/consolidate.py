@@ -49,8 +49,8 @@ DEPTH = 10
 # ------------------------------------------------------------------ what is compared
 
 
-def clusters_of(data: Path, half: int) -> tuple[list[str], NDArray[np.int64]]:
-    """Descriptions of every second command that has several, and the number of its command."""
+def clusters_of(data: Path, part: slice) -> tuple[list[str], NDArray[np.int64]]:
+    """Descriptions of each command that has several, and the number of its command."""
     place = data / "nl2bash"
     said: dict[str, dict[str, None]] = {}
     texts = (place / "all.nl").read_text("utf-8").split("\n")
@@ -58,7 +58,7 @@ def clusters_of(data: Path, half: int) -> tuple[list[str], NDArray[np.int64]]:
     for text, command in zip(texts, commands, strict=True):
         if text.strip() and command.strip():
             said.setdefault(" ".join(command.split()), {})[text.strip()] = None
-    several = [list(found) for found in said.values() if len(found) > 1][half::2]
+    several = [list(found) for found in said.values() if len(found) > 1][part]
     labels = [number for number, found in enumerate(several) for _ in found]
     return [text for found in several for text in found], np.array(labels)
 
@@ -106,12 +106,22 @@ def quality(data: Path, vectors: Vectors, sweep: bool) -> Table:
     table = Table(
         "quality",
         f"Clusters at a cosine of {SAME}, by labelled pairs of NL2Bash",
-        columns=("part", "threshold", "clustering", "precision", "recall", "F1", "clusters"),
+        columns=(
+            "part",
+            "rows",
+            "threshold",
+            "clustering",
+            "precision",
+            "recall",
+            "F1",
+            "clusters",
+        ),
         machine=tables.machine(),
     )
     thresholds = [0.7, 0.75, 0.78, 0.8, 0.82, 0.85, 0.88, 0.9, 0.92, 0.95] if sweep else [SAME]
-    for part, half in (("tune (even)", 0), ("test (odd)", 1)):
-        texts, labels = clusters_of(data, half)
+    parts = {"tune (even)": slice(0, None, 2), "test (odd)": slice(1, None, 2), "both": slice(None)}
+    for part, chosen in parts.items():
+        texts, labels = clusters_of(data, chosen)
         vectors.prepare(texts)
         known = vectors(texts)
         for threshold in thresholds:
@@ -121,8 +131,8 @@ def quality(data: Path, vectors: Vectors, sweep: bool) -> Table:
                 ("ours", ours(known, threshold, texts)),
             ):
                 precision, recall, f1 = judged(found, labels, texts)
-                table.add(part, threshold, name, f"{precision:.3f}", f"{recall:.3f}", f"{f1:.3f}",
-                          len(found))  # fmt: skip
+                table.add(part, f"{len(texts):,}", threshold, name, f"{precision:.3f}",
+                          f"{recall:.3f}", f"{f1:.3f}", len(found))  # fmt: skip
     table.notes.append(
         "precision is a lower bound: many descriptions of two different commands say the same"
     )

@@ -6,7 +6,6 @@ from opposite sides is not thrown together.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,12 +17,17 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Whole = NDArray[np.int64]
 
-BLOCK = 1024
+BLOCK = 256
 FEW = 2_000
 PER_LANDMARK = 64
 MOST_LANDMARKS = 1024
-SHARED = 4
-"""With 4 of its nearest landmarks a row meets 99 % of those that are near it (measured)."""
+SAMPLE = 16
+"""Rows for each landmark that say where it should lie."""
+STEPS = 2
+SHARED = 3
+AS_NEAR = 0.12
+"""A row belongs to its nearest landmark, and to up to 2 more whose cosine is at most this much
+less. So it meets 98.7 % of the rows that are near it (measured)."""
 MOST_NEIGHBOURS = 64
 """Of a row; the nearest ones. Bounds what is kept when all rows are alike."""
 
@@ -57,51 +61,83 @@ def pairs(vectors: Floats, threshold: float) -> Pairs:
 
     kept = []
     for rows in _cells(vectors):
+        mine = vectors[rows]
         for start in range(0, max(1, len(rows)), BLOCK):
-            here = rows[start : start + BLOCK]
-            # Nothing is compared twice: only with what comes later.
-            cosines = vectors[here] @ vectors[rows[start:]].T
-            left, right = np.divmod(np.flatnonzero(cosines >= threshold), cosines.shape[1])
-            later = left < right
-            left, right = left[later], right[later]
-            one, other = here[left], rows[start:][right]
-            kept.append((np.minimum(one, other), np.maximum(one, other), cosines[left, right]))
+            block, later = mine[start : start + BLOCK], mine[start + BLOCK :]
+            # numpy computes half of a matrix times itself. Nothing is compared twice.
+            within = block @ block.T
+            left, right = np.divmod(np.flatnonzero(within >= threshold), len(block))
+            once = left < right
+            left, right = left[once], right[once]
+            kept.append((rows[start + left], rows[start + right], within[left, right]))
+            if len(later):
+                beyond = block @ later.T
+                left, right = np.divmod(np.flatnonzero(beyond >= threshold), len(later))
+                kept.append((rows[start + left], rows[start + BLOCK + right], beyond[left, right]))
     first, second, cosines = (np.concatenate(column) for column in zip(*kept, strict=True))
     _, once = np.unique(first * len(vectors) + second, return_index=True)
     return _few(first[once], second[once], cosines[once])
 
 
 def _cells(vectors: Floats) -> Iterator[Whole]:
+    """Rows that share a landmark, in ascending order."""
     import numpy as np
 
     count = len(vectors)
     if count <= FEW:
         yield np.arange(count)
         return
-    landmarks = vectors[:: max(PER_LANDMARK, count // MOST_LANDMARKS)]
+    landmarks = _landmarks(vectors)
     nearest = np.empty((count, SHARED), np.int64)
-    for start in range(0, count, BLOCK):
-        part = slice(start, start + BLOCK)
-        cosines = vectors[part] @ landmarks.T
-        nearest[part] = np.argpartition(-cosines, SHARED, axis=1)[:, :SHARED]
+    for start in range(0, count, FEW):
+        cosines = vectors[start : start + FEW] @ landmarks.T
+        every = np.arange(len(cosines))
+        least = cosines.max(axis=1) - AS_NEAR
+        for place in range(SHARED):
+            best = cosines.argmax(axis=1)
+            far = cosines[every, best] < least
+            nearest[start : start + FEW, place] = np.where(far, len(landmarks), best)
+            cosines[every, best] = -np.inf
     flat = nearest.ravel()
     order = np.argsort(flat, kind="stable")
-    ends = np.cumsum(np.bincount(flat, minlength=len(landmarks)))
-    for rows in np.split(order // SHARED, ends[:-1]):
-        yield np.unique(rows)
+    ends = np.cumsum(np.bincount(flat, minlength=len(landmarks) + 1))
+    yield from np.split(order // SHARED, ends[:-1])[:-1]
+
+
+def _landmarks(vectors: Floats) -> Floats:
+    """Some of the rows, moved to where the rows around them are (a few steps of k-means)."""
+    import numpy as np
+
+    count = len(vectors)
+    apart = max(PER_LANDMARK, count // MOST_LANDMARKS)
+    landmarks = vectors[::apart].copy()
+    sample = vectors[:: max(1, apart // SAMPLE)]
+    for _ in range(STEPS):
+        nearest = np.concatenate(
+            [
+                (sample[start : start + FEW] @ landmarks.T).argmax(axis=1)
+                for start in range(0, len(sample), FEW)
+            ]
+        )
+        order = np.argsort(nearest, kind="stable")
+        used, begins = np.unique(nearest[order], return_index=True)
+        middles = np.add.reduceat(sample[order], begins, axis=0)
+        lengths = np.linalg.norm(middles, axis=1, keepdims=True)
+        landmarks[used] = middles / np.maximum(lengths, 1e-9)
+    return landmarks
 
 
 def _few(first: Whole, second: Whole, cosines: Floats) -> Pairs:
-    """Nearest first; of each row no more than ``MOST_NEIGHBOURS`` later ones."""
+    """Nearest first, equals in the order they came; of a row at most ``MOST_NEIGHBOURS``."""
     import numpy as np
 
-    order = np.lexsort((second, -cosines, first))
-    first, second, cosines = first[order], second[order], cosines[order]
-    begins = np.flatnonzero(np.r_[True, first[1:] != first[:-1]]) if len(first) else first
-    rank = np.arange(len(first)) - np.repeat(begins, np.diff(np.r_[begins, len(first)]))
-    few = rank < MOST_NEIGHBOURS
-    first, second, cosines = first[few], second[few], cosines[few]
-    order = np.lexsort((second, first, -cosines))
+    order = np.argsort(-cosines, kind="stable")
+    if len(first) and np.bincount(first).max() > MOST_NEIGHBOURS:
+        by_row = np.argsort(first[order], kind="stable")
+        rows = first[order][by_row]
+        begins = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
+        rank = np.arange(len(rows)) - np.repeat(begins, np.diff(np.r_[begins, len(rows)]))
+        order = order[np.sort(by_row[rank < MOST_NEIGHBOURS])]
     return Pairs(first=first[order], second=second[order], cosines=cosines[order])
 
 
@@ -113,33 +149,29 @@ def grouped(
     The two groups whose least similar members are most alike are joined first, until none
     are left that may be. ``together`` says whether two near rows may share a cluster.
     """
-    cosine = {(a, b): c for a, b, c in near if together(a, b)}
-    groups = {row: [row] for pair in cosine for row in pair}
-    # Between two groups: how near their least similar members are.
-    beside: dict[int, dict[int, float]] = {row: {} for row in groups}
-    for (a, b), c in cosine.items():
-        beside[a][b] = beside[b][a] = c
-    waiting = [(-c, a, b) for (a, b), c in cosine.items()]
-    heapq.heapify(waiting)
-    while waiting:
-        negative, a, b = heapq.heappop(waiting)
-        if beside.get(a, {}).get(b) != -negative:
-            continue  # One of them has grown since.
-        if len(groups[a]) + len(groups[b]) > most:
+    sides = zip(near.first.tolist(), near.second.tolist(), strict=True)
+    allowed = [pair for pair in sides if together(*pair)]
+    home = {row: row for pair in allowed for row in pair}
+    groups = {row: [row] for row in home}
+    # How many pairs join two groups. The nearest come first, so whichever two groups are
+    # joined by all pairs of their rows are at that moment the two that are most alike.
+    beside: dict[int, dict[int, int]] = {row: {} for row in home}
+    for one, other in allowed:
+        a, b = home[one], home[other]
+        rows, more, mine = groups[a], groups[b], beside[a]
+        count = mine.get(b, 0) + 1
+        if count < len(rows) * len(more) or len(rows) + len(more) > most:
+            mine[b] = beside[b][a] = count
             continue
-        groups[a] += groups.pop(b)
-        far = beside.pop(b)
-        mine = beside[a]
-        for other in [*mine]:
-            if other == b or other not in far:
-                del mine[other]
-                beside.get(other, {}).pop(a, None)
-            else:
-                mine[other] = beside[other][a] = min(mine[other], far[other])
-                heapq.heappush(waiting, (-mine[other], min(a, other), max(a, other)))
-        for other in far:
-            if other != a:
-                beside[other].pop(b, None)
+        for row in more:
+            home[row] = a
+        rows += groups.pop(b)
+        mine.pop(b, None)
+        for third, count in beside.pop(b).items():
+            if third != a:
+                theirs = beside[third]
+                del theirs[b]
+                mine[third] = theirs[a] = mine.get(third, 0) + count
     return [sorted(rows) for rows in groups.values() if len(rows) > 1]
 
 
