@@ -192,6 +192,26 @@ class TestMultipliers:
         assert part.score == pytest.approx(part.composite * 0.5 * 0.8 * 1.2)
 
     @requirement("RET-4")
+    @pytest.mark.parametrize("fits", [0.9, 0.89, 0.87])
+    def test_a_merged_memory_comes_first_among_near_equals(self, fits):
+        result = ranked([0.9, fits], consolidated=[False, True])
+        assert result.order.tolist() == [1, 0]
+        assert 1.0 < result.explain()[0].boost <= 1.2
+
+    @requirement("RET-4")
+    @pytest.mark.parametrize("fits", [0.7, 0.5, 0.3])
+    def test_a_merged_memory_does_not_push_away_one_that_fits_better(self, fits):
+        result = ranked([0.9, fits], consolidated=[False, True])
+        assert result.order.tolist() == [0, 1]
+
+    @requirement("RET-4")
+    def test_the_boost_of_a_merged_memory_can_be_set(self):
+        columns = some_columns(2, consolidated=[False, True])
+        for boost, order in ((1.5, [1, 0]), (1.0, [0, 1])):
+            result = rank(a_fusion([0.9, 0.89]), columns, limit=2, consolidated=boost)
+            assert result.order.tolist() == order
+
+    @requirement("RET-4")
     def test_among_equals_the_project_comes_before_the_team_and_the_team_before_the_org(self):
         scopes = [ranking.SCOPE_WEIGHTS[scope] for scope in ("org", "project", "team")]
         assert ranked([0.9] * 3, scope=scopes).order.tolist() == [1, 2, 0]

@@ -55,6 +55,9 @@ CHANCE = 0.15
 
 SCOPE_WEIGHTS: Mapping[str, float] = {"project": 1.0, "team": 0.9, "org": 0.8}
 CONSOLIDATED_BOOST = 1.2
+IN_THE_RUNNING = 0.1
+"""So much less similar than the best a merged memory may be before nothing is left of its boost
+(docs/decisions/0012-boost-among-equals.md)."""
 
 MAX_TERMS = 48
 MAX_QUERY = 20_000
@@ -421,6 +424,7 @@ def rank(
     half_life_days: float = 30.0,
     diversity: float = DIVERSITY,
     threshold: float | None = None,
+    consolidated: float = CONSOLIDATED_BOOST,
 ) -> Ranking:
     """The final order: composite, multipliers, threshold, diversity, limit.
 
@@ -437,7 +441,9 @@ def rank(
     error = _share(columns.error_match)
     confidence = _share(columns.confidence)
     scope = _share(columns.scope)
-    boost = np.where(columns.consolidated, CONSOLIDATED_BOOST, 1.0)
+    # A negative similarity is how a caller rules a candidate out: no threshold lets it in.
+    relevant = np.flatnonzero((fusion.relevance >= cut) & (similarity >= 0.0))
+    boost = _boosts(columns.consolidated, similarity, relevant, consolidated)
     total = weights.similarity + weights.recency + weights.error_match
     composite = (
         weights.similarity * similarity + weights.recency * recency + weights.error_match * error
@@ -445,8 +451,6 @@ def rank(
     fit = np.ones(len(similarity)) if columns.fit is None else columns.fit
     score = composite * confidence * fit * scope * boost
 
-    # A negative similarity is how a caller rules a candidate out: no threshold lets it in.
-    relevant = np.flatnonzero((fusion.relevance >= cut) & (similarity >= 0.0))
     by_score = relevant[np.argsort(-score[relevant], kind="stable")]
     order, penalty, rival = _diverse(by_score, score, columns.vectors, fusion, limit, diversity)
     return Ranking(
@@ -470,6 +474,19 @@ def rank(
         _rival=rival,
         _threshold=cut,
     )
+
+
+def _boosts(
+    merged: NDArray[np.bool_], similarity: Floats, relevant: NDArray[np.intp], most: float
+) -> Floats:
+    """All of it for a merged memory that fits the question as well as any, less the further it
+    is behind: a lesson of many must not push away one that fits better."""
+    import numpy as np
+
+    if not merged.any() or not len(relevant):
+        return np.where(merged, most, 1.0)
+    behind = 1.0 - similarity / max(float(similarity[relevant].max()), 1e-9)
+    return np.where(merged, most ** (1.0 - behind / IN_THE_RUNNING).clip(0.0, 1.0), 1.0)
 
 
 def _share(values: Floats) -> Floats:

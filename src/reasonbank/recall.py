@@ -345,6 +345,7 @@ def _ranked(
         half_life_days=settings.half_life_days,
         diversity=settings.diversity,
         threshold=settings.threshold if settings.threshold >= 0 else None,
+        consolidated=settings.consolidated,
     )
 
 

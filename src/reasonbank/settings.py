@@ -60,6 +60,8 @@ class Search:
     project: float = 1.0
     team: float = 0.9
     org: float = 0.8
+    consolidated: float = 1.2
+    """What a merged memory's score is multiplied by, where it fits the question as well as any."""
     pool: int = 100
     threshold: float = -1.0
     """The least relevance of an answer; below 0 the embedding model's calibrated one is used."""
@@ -274,7 +276,7 @@ SHARES = {
 }  # fmt: skip
 LEAST = {
     "search.limit": 1, "search.pool": 10, "search.half_life_days": 0.01, "search.threshold": -1,
-    "belief.half_life_days": 30, "belief.roll_up_days": 30,
+    "search.consolidated": 1, "belief.half_life_days": 30, "belief.roll_up_days": 30,
     "embed.cache_size": 0, "embed.cache_seconds": 0, "trace_days": 0, "learn.workers": 1,
     "learn.attempts": 1, "passive.min_length": 1,
     "merge.threshold": -1, "merge.at_once": 1,
@@ -295,7 +297,8 @@ LEAST = {
 
 TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 MOST = {
-    "search.limit": Limits().results, "llm.temperature": 2, "llm.concurrency": 1000,
+    "search.limit": Limits().results, "search.consolidated": 2, "llm.temperature": 2,
+    "llm.concurrency": 1000,
     "embed.dimensions": 16_384, "agent.k": 5, "agent.iterations": 10,
     "agent.memories": Limits().results, "sandbox.seconds": 3600,
     "merge.threshold": 1, "merge.at_once": 100,

@@ -79,7 +79,8 @@ def test_of_many_rows_nearly_all_pairs_are_found_without_comparing_all(monkeypat
     assert set(zip(some.first, some.second, strict=True)) <= set(
         zip(every.first, every.second, strict=True)
     )
-    assert len(some) >= 0.97 * len(every)
+    # Directions at random are the hardest case: nothing lies between the groups.
+    assert len(some) >= 0.95 * len(every)
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -90,6 +91,13 @@ def test_too_few_rows_have_no_pairs(count):
 def test_of_a_crowd_only_the_nearest_neighbours_are_kept():
     found = pairs(np.repeat(at(10), 500, axis=0), 0.9)
     assert len(found) <= 500 * clusters.MOST_NEIGHBOURS
+
+
+def test_a_crowd_is_reduced_while_it_is_looked_through(monkeypatch):
+    vectors = np.repeat(at(10, 12), 400, axis=0)
+    at_once = pairs(vectors, 0.9)
+    monkeypatch.setattr(clusters, "MOST_AT_ONCE", 1_000)
+    assert list(pairs(vectors, 0.9)) == list(at_once)
 
 
 def test_the_centre_is_nearest_to_all_others():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import anyio
 import pytest
-from tests.learn.conftest import dough, timeout
+from tests.learn.conftest import dough, merged, timeout
 from tests.requirement import requirement
 
 from reasonbank import Settings
@@ -17,6 +17,8 @@ from reasonbank.llm.scripted import Scripted
 from reasonbank.model import JobState, State
 
 KINDS = ("consolidate", "maintain", "promote")
+AN_INTERVAL = 1.11
+"""With its jitter."""
 
 
 def run_due(bank, **options):
@@ -37,6 +39,7 @@ def due(bank):
 def test_every_project_is_consolidated_every_24_hours(bank, clock, timeouts, open_bank):
     other = bank.within(open_bank.project("elsewhere"))
     doughs = [other.record(dough(number)) for number in range(2)]
+    clock.advance(days=AN_INTERVAL)
     assert run_due(bank) == 6
     assert {bank.get(m.id).state for m in timeouts} == {State.ARCHIVED}
     assert {other.get(m.id).state for m in doughs} == {State.ARCHIVED}
@@ -44,6 +47,27 @@ def test_every_project_is_consolidated_every_24_hours(bank, clock, timeouts, ope
     assert due(bank) == [] and run_due(bank) == 0
     clock.advance(days=0.12)
     assert len(due(bank)) == 6, "an interval and its jitter later, all are due again"
+
+
+@requirement("CSL-7")
+def test_the_first_merge_comes_an_interval_after_the_first_memory(timeouts, bank, clock, open_bank):
+    run_due(bank)
+    clock.advance(days=0.5)
+    bank.close()
+    again = open_bank(settings=Settings())
+    assert run_due(again) == 0
+    assert {again.get(m.id).state for m in timeouts} == {State.ACTIVE}
+    clock.advance(days=AN_INTERVAL - 0.5)
+    run_due(again)
+    assert {again.get(m.id).state for m in timeouts} == {State.ARCHIVED}
+
+
+@requirement("CSL-5")
+def test_before_the_first_turn_anybody_may_consolidate_by_hand(timeouts, bank, clock):
+    run_due(bank)
+    assert merged(bank).created
+    clock.advance(days=AN_INTERVAL - 0.2)
+    assert "consolidate" not in {turn.kind for turn in due(bank)}, "counted from the last one"
 
 
 @requirement("CSL-7")
@@ -60,6 +84,7 @@ def test_an_interval_can_be_set_and_a_task_switched_off(open_bank, clock):
     times = replace(Settings().schedule, consolidate_hours=1.0, maintain_hours=0.0)
     bank = open_bank(settings=replace(open_bank().settings, schedule=times))
     bank.record(timeout(0))
+    clock.advance(days=AN_INTERVAL / 24)
     assert {turn.kind for turn in due(bank)} == {"consolidate", "promote"}
     run_due(bank)
     clock.advance(days=1.1 / 24)
@@ -67,8 +92,9 @@ def test_an_interval_can_be_set_and_a_task_switched_off(open_bank, clock):
 
 
 @requirement("CSL-7")
-def test_several_workers_queue_a_turn_once(plain_bank, open_bank):
+def test_several_workers_queue_a_turn_once(plain_bank, open_bank, clock):
     plain_bank.record(timeout(0))
+    clock.advance(days=AN_INTERVAL)
     other = open_bank()
 
     async def both():
@@ -81,9 +107,12 @@ def test_several_workers_queue_a_turn_once(plain_bank, open_bank):
 
 
 @requirement("CSL-7")
-def test_one_projects_failure_does_not_stop_the_others(bank, timeouts, open_bank, monkeypatch):
+def test_one_projects_failure_does_not_stop_the_others(
+    bank, timeouts, clock, open_bank, monkeypatch
+):
     other = bank.within(open_bank.project("elsewhere"))
     doughs = [other.record(dough(number)) for number in range(2)]
+    clock.advance(days=AN_INTERVAL)
     look = scheduling.consolidate.look
 
     def broken(seen, **options):
@@ -99,10 +128,11 @@ def test_one_projects_failure_does_not_stop_the_others(bank, timeouts, open_bank
 
 
 @requirement("CSL-7")
-def test_what_takes_too_long_is_ended_and_the_others_go_on(open_bank, monkeypatch):
+def test_what_takes_too_long_is_ended_and_the_others_go_on(open_bank, clock):
     times = replace(Settings().schedule, limit_minutes=0.01)
     bank = open_bank(settings=Settings(schedule=times))
     sources = [bank.record(timeout(number)) for number in range(3)]
+    clock.advance(days=AN_INTERVAL)
 
     async def for_ever(_):
         await anyio.sleep_forever()
@@ -114,8 +144,9 @@ def test_what_takes_too_long_is_ended_and_the_others_go_on(open_bank, monkeypatc
 
 
 @requirement("CSL-7")
-def test_it_stops_cleanly(plain_bank):
+def test_it_stops_cleanly(plain_bank, clock):
     plain_bank.record(timeout(0))
+    clock.advance(days=AN_INTERVAL)
 
     async def run():
         schedule = Schedule(plain_bank)

@@ -6,7 +6,7 @@ from opposite sides is not thrown together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ AS_NEAR = 0.12
 less. So it meets 98.7 % of the rows that are near it (measured)."""
 MOST_NEIGHBOURS = 64
 """Of a row; the nearest ones. Bounds what is kept when all rows are alike."""
+MOST_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,13 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.first)
 
+    def of(self, one: Whole, other: Whole, which: NDArray[np.bool_] | None = None) -> Pairs:
+        """The same pairs, counted in the rows that these parts were taken from."""
+        keep = slice(None) if which is None else which
+        return Pairs(
+            first=one[self.first[keep]], second=other[self.second[keep]], cosines=self.cosines[keep]
+        )
+
     def above(self, threshold: float) -> Pairs:
         end = int((self.cosines >= threshold).sum())
         return Pairs(first=self.first[:end], second=self.second[:end], cosines=self.cosines[:end])
@@ -57,26 +65,29 @@ def pairs(vectors: Floats, threshold: float) -> Pairs:
     Up to ``FEW`` rows all are compared. Of more, each row is compared with those that share
     one of its nearest landmarks: two rows that are near each other nearly always do.
     """
-    import numpy as np
 
-    kept = []
+    kept: list[Pairs] = []
     for rows in _cells(vectors):
         mine = vectors[rows]
-        for start in range(0, max(1, len(rows)), BLOCK):
+        for start in range(0, len(rows), BLOCK):
             block, later = mine[start : start + BLOCK], mine[start + BLOCK :]
             # numpy computes half of a matrix times itself. Nothing is compared twice.
-            within = block @ block.T
-            left, right = np.divmod(np.flatnonzero(within >= threshold), len(block))
-            once = left < right
-            left, right = left[once], right[once]
-            kept.append((rows[start + left], rows[start + right], within[left, right]))
+            near = _above(block @ block.T, threshold)
+            upper = near.first < near.second
+            kept.append(near.of(rows[start:], rows[start:], upper))
             if len(later):
-                beyond = block @ later.T
-                left, right = np.divmod(np.flatnonzero(beyond >= threshold), len(later))
-                kept.append((rows[start + left], rows[start + BLOCK + right], beyond[left, right]))
-    first, second, cosines = (np.concatenate(column) for column in zip(*kept, strict=True))
-    _, once = np.unique(first * len(vectors) + second, return_index=True)
-    return _few(first[once], second[once], cosines[once])
+                near = _above(block @ later.T, threshold)
+                kept.append(near.of(rows[start:], rows[start + BLOCK :]))
+            if sum(map(len, kept)) > MOST_AT_ONCE:
+                kept = [_few(kept, len(vectors))]
+    return _few(kept, len(vectors))
+
+
+def _above(cosines: Floats, threshold: float) -> Pairs:
+    import numpy as np
+
+    first, second = np.divmod(np.flatnonzero(cosines >= threshold), cosines.shape[1])
+    return Pairs(first=first, second=second, cosines=cosines[first, second])
 
 
 def _cells(vectors: Floats) -> Iterator[Whole]:
@@ -127,12 +138,19 @@ def _landmarks(vectors: Floats) -> Floats:
     return landmarks
 
 
-def _few(first: Whole, second: Whole, cosines: Floats) -> Pairs:
-    """Nearest first, equals in the order they came; of a row at most ``MOST_NEIGHBOURS``."""
+def _few(kept: Sequence[Pairs], count: int) -> Pairs:
+    """Each once, the nearest first; of each row at most ``MOST_NEIGHBOURS`` later ones."""
     import numpy as np
 
-    order = np.argsort(-cosines, kind="stable")
-    if len(first) and np.bincount(first).max() > MOST_NEIGHBOURS:
+    if not kept:
+        return Pairs(first=np.empty(0, np.int64), second=np.empty(0, np.int64),
+                     cosines=np.empty(0, np.float32))  # fmt: skip
+    first = np.concatenate([part.first for part in kept])
+    second = np.concatenate([part.second for part in kept])
+    cosines = np.concatenate([part.cosines for part in kept])
+    _, order = np.unique(first * count + second, return_index=True)
+    order = order[np.argsort(-cosines[order], kind="stable")]
+    if len(order) and np.bincount(first).max() > MOST_NEIGHBOURS:
         by_row = np.argsort(first[order], kind="stable")
         rows = first[order][by_row]
         begins = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 
 KIND = "consolidate"
 LINKS_AT_ONCE = 200
-MOST_TOLD = 50
+MOST_TOLD = 20
+"""Of what was left apart; the reasons are counted in full."""
 
 Progress = Callable[[int, int], None]
 

@@ -2,7 +2,8 @@
 
 The schedule only queues; a worker does, with its leases, attempts and clean stop. When a
 project's turn was last is in the queue itself, so a restart forgets nothing, and several
-workers queue a turn once.
+workers queue a turn once. The first merge comes an interval after the first memory: whoever
+starts a server, or has just filled a bank, has time to look at what would be merged.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from reasonbank.bank import DAY, Bank
 from reasonbank.errors import StorageError
 from reasonbank.learn import consolidate, promote, turns
 from reasonbank.learn.worker import Effects, Task, Work, Worker
-from reasonbank.ledger.port import Writing
+from reasonbank.ledger.port import Reading, Writing
 from reasonbank.llm.port import Model
 from reasonbank.model import Job, JobState, to_micros
 
@@ -59,7 +60,7 @@ class Schedule:
             Turn(kind=kind, workspace=place.id)
             for place in reading.workspaces()
             for kind, hours in self._hours.items()
-            if hours and _is_due(reading.queue.latest(kind, place.id), kind, hours, now)
+            if hours and _is_due(reading, Turn(kind=kind, workspace=place.id), hours, now)
         ]
 
     def queue(self) -> int:
@@ -70,8 +71,7 @@ class Schedule:
             count = 0
             for turn in due:
                 # Another worker may have queued it since.
-                latest = txn.queue.latest(turn.kind, turn.workspace)
-                if _is_due(latest, turn.kind, self._hours[turn.kind], now):
+                if _is_due(txn, turn, self._hours[turn.kind], now):
                     place = turn.workspace
                     txn.queue.enqueue(Job(kind=turn.kind, subject=place, workspace=place), now)
                     count += 1
@@ -150,14 +150,19 @@ class Schedule:
         return lambda bank, txn: None
 
 
-def _is_due(latest: Job | None, kind: str, hours: float, now: int) -> bool:
-    if latest is None:
+def _is_due(reading: Reading, turn: Turn, hours: float, now: int) -> bool:
+    latest = reading.queue.latest(turn.kind, turn.workspace)
+    if latest is not None:
+        if latest.state in (JobState.WAITING, JobState.RUNNING):
+            return False
+        assert latest.created_at is not None
+        since = to_micros(latest.created_at)
+    elif turn.kind == consolidate.KIND:
+        since = reading.joined(turn.workspace) or 0
+    else:
         return True
-    if latest.state in (JobState.WAITING, JobState.RUNNING):
-        return False
-    assert latest.created_at is not None
-    pause = hours * turns.HOUR * (1 + JITTER * _share(f"{kind} {latest.workspace}"))
-    return now - to_micros(latest.created_at) >= pause
+    pause = hours * turns.HOUR * (1 + JITTER * _share(f"{turn.kind} {turn.workspace}"))
+    return now - since >= pause
 
 
 def _share(text: str) -> float:

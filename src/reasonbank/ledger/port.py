@@ -397,6 +397,9 @@ class Reading(Protocol):
     def place(self, workspace: str) -> tuple[str, str] | None:
         """The team and org of a workspace, once something is stored in it."""
 
+    def joined(self, workspace: str) -> int | None:
+        """When the bank first stored something in a workspace."""
+
     def workspaces(self) -> list[Workspace]: ...
     def unembedded(
         self, model: str, *, any_model: bool, limit: int

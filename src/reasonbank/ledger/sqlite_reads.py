@@ -612,6 +612,12 @@ class Reader(Rows):
         row = self._one("select team, org from workspaces where id = ?", (workspace,))
         return (row[0], row[1]) if row else None
 
+    def joined(self, workspace: str) -> int | None:
+        row = self._one(
+            "select min(at) from events where subject = ? and what = ?", (workspace, What.JOINED)
+        )
+        return row[0] if row else None
+
     def workspaces(self) -> list[Workspace]:
         found = self._all(
             "select w.id, path, name, team, org, count(num) from workspaces w"

@@ -5,37 +5,11 @@ from __future__ import annotations
 from typing import Annotated, cast
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from reasonbank.errors import Refused
 from reasonbank.surfaces.consolidate_commands import run
 from reasonbank.surfaces.mcp_offer import Errand, Progress
-
-
-class PlannedMember(TypedDict):
-    id: str
-    title: str
-
-
-class PlannedCluster(TypedDict):
-    id: str
-    members: list[PlannedMember]
-    mean_similarity: float
-    least_similarity: float
-
-
-class Consolidated(TypedDict):
-    created_memories: list[str]
-    archived_memories: list[str]
-    skipped_count: int
-    total_processed: int
-    duration_seconds: float
-    batch: str | None
-    dry_run: bool
-    links_drawn: int
-    skipped_reasons: dict[str, int]
-    clusters: list[PlannedCluster]
-    message: str
+from reasonbank.surfaces.shapes import Consolidated
 
 
 def _stopping(errand: Errand) -> Progress:
@@ -92,8 +66,8 @@ def memory_consolidate(
     bank = errand.bank
     if project_id is not None:
         bank = errand.caller.bank(bank, project_id)
-    found = run(
+    result = run(
         bank, dry_run=dry_run, force=force, max_clusters=max_clusters,
         threshold=similarity_threshold, progress=_stopping(errand),
-    ).to_json()  # fmt: skip
-    return cast(Consolidated, {name: found[name] for name in Consolidated.__annotations__})
+    )  # fmt: skip
+    return cast(Consolidated, result.to_json())

@@ -864,6 +864,23 @@ class Trying(TypedDict, total=False):
     dry_run: bool
 
 
+class PlannedMember(TypedDict):
+    id: str
+    title: str
+
+
+class PlannedCluster(TypedDict):
+    id: str
+    members: list[PlannedMember]
+    mean_similarity: float
+    least_similarity: float
+
+
+class LeftApart(TypedDict):
+    ids: list[str]
+    reason: str
+
+
 class Consolidated(TypedDict):
     created_memories: list[str]
     archived_memories: list[str]
@@ -873,7 +890,7 @@ class Consolidated(TypedDict):
     batch: str | None
     dry_run: bool
     links_drawn: int
-    skipped: list[dict[str, Any]]
+    skipped: list[LeftApart]
     skipped_reasons: dict[str, int]
-    clusters: list[dict[str, Any]]
+    clusters: list[PlannedCluster]
     message: str
