@@ -335,11 +335,16 @@ def search(data: Path, vectors: Vectors) -> Table:
 def halved(part: sets.Part) -> sets.Part:
     """A stream has no bank that all questions are asked of: every second task is stored."""
     [corpus] = part.corpora
+    # Tasks of one template have the same first one.
+    first = {q.before: min(q.gold) for q in corpus.questions if q.before is not None}
+    stored: dict[int, set[int]] = {}
+    for row in range(0, len(corpus.documents), 2):
+        stored.setdefault(first.get(row, row), set()).add(row // 2)
     questions = [
-        replace(question, gold=gold)
+        replace(question, gold=frozenset(gold))
         for question in corpus.questions
         if question.before is not None and question.before % 2
-        if (gold := frozenset(row // 2 for row in question.gold if row % 2 == 0))
+        if (gold := stored.get(min(question.gold)))
     ]
     return sets.Part(
         name=part.name,

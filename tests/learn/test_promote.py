@@ -44,7 +44,9 @@ def test_a_promotion_can_be_undone_and_is_not_repeated(bank, elsewhere):
     bank.undo_batch(result["batch"])
     assert bank.get(result["promoted"][0]).state is State.ARCHIVED
     assert elsewhere.search("timeouts of database queries")[0].memory.scope is Scope.PROJECT
-    assert promote(bank)["promoted"] == []
+    again = promote(bank)
+    assert again["promoted"] == []
+    assert "taken back" in again["proposals"][0]["waiting"]
 
 
 @requirement("CON-9")

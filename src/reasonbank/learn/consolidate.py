@@ -322,7 +322,7 @@ async def consolidate(
 
     if dry_run:
         found, notes = await anyio.to_thread.run_sync(decide)
-        result = _foreseen(found)
+        result = _foreseen(bank, found)
         result.message = "; ".join((_told(result), *notes))
     else:
         window = bank.settings.schedule.consolidate_hours
@@ -340,12 +340,14 @@ async def consolidate(
     return result
 
 
-def _foreseen(plan: Plan) -> Result:
+def _foreseen(bank: Bank, plan: Plan) -> Result:
+    merged = {m.memory.id: cluster.id for cluster in plan.clusters for m in cluster.members}
+    known = bank.core.ledger.read().linked(bank.view)
     return Result(
         created=[cluster.id for cluster in plan.clusters],
-        archived=[m.memory.id for cluster in plan.clusters for m in cluster.members],
+        archived=list(merged),
         skipped=list(plan.skipped),
-        links=len(plan.links),
+        links=len(links.new(plan.links, known, merged)),
         processed=plan.evaluated,
         dry_run=True,
         clusters=plan.clusters,

@@ -117,7 +117,8 @@ def _proposal(
         return None
     found = Proposal(member=mine, scope=wider, twins=tuple(twins))
     if reading.taken(found.id) or reading.forgotten(found.id):
-        return None  # It was promoted before; where that was undone, somebody did not want it.
+        # It is not there any more: somebody did not want it.
+        return replace(found, waiting="it was shared before, and that was taken back")
     floor = bank.settings.belief.promote_above
     if mine.lower_bound < floor:
         return replace(found, waiting=f"its lower bound {mine.lower_bound:.2f} is under {floor:g}")
