@@ -85,7 +85,7 @@ def test_promote_says_what_recurs(shell, twins, tmp_path):
     assert "under 0.6" in shell.text("promote")
 
 
-@requirement("GEN-2", left="drawn on the web page")
+@requirement("GEN-2")
 def test_a_genealogy_can_be_drawn_with_mermaid(shell, twins):
     title = 'A "quoted" <b>title</b>; end'
     child = shell.record("--title", title, "--description", "d", "--content", "c",

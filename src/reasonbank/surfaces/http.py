@@ -27,7 +27,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from reasonbank.access import Caller
+from reasonbank.access import Caller, Right
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, Refused, TooMany
 from reasonbank.ledger.port import Token
@@ -46,6 +46,7 @@ from reasonbank.surfaces.door import (
 )
 from reasonbank.surfaces.logs import unexpected
 from reasonbank.surfaces.mcp import CALLER, make_server
+from reasonbank.surfaces.memory_page import memory_page
 from reasonbank.surfaces.metrics import render
 from reasonbank.surfaces.openapi import document
 from reasonbank.surfaces.page import POLICY, page
@@ -171,6 +172,9 @@ class Application:
         elif path in self._own:
             _only(method, "GET")
             await self._say(exchange, path)
+        elif path.startswith("/memory/"):
+            _only(method, "GET")
+            await self._show(exchange, path.removeprefix("/memory/"))
         else:
             raise NotFound(f"there is nothing at {path[:80]!r}; the API is at {API}, MCP at /mcp")
 
@@ -329,9 +333,18 @@ class Application:
                 await exchange.answer(await self._run(said))
 
     def _page(self) -> Answer:
-        body = page(self._bank, self._address, locked=self._door.locked).encode()
-        policy = (b"content-security-policy", POLICY)
-        return Answer(body=body, kind=b"text/html; charset=utf-8", headers=(policy,))
+        return _as_page(page(self._bank, self._address, locked=self._door.locked))
+
+    async def _show(self, exchange: Exchange, id: str) -> None:
+        caller, workspace = self._caller(exchange), exchange.workspace()
+        caller.must(Right.READ)
+
+        def work() -> Answer:
+            bank = caller.bank(self._bank, workspace, surface="http")
+            return _as_page(memory_page(bank, id, workspace))
+
+        async with self._door.place():
+            await exchange.answer(await self._run(work))
 
     def _metrics(self) -> Answer:
         body = render(self._bank).encode()
@@ -342,6 +355,11 @@ class Application:
         found = readiness(self._bank)
         self._ready = (time.monotonic() + READY_SECONDS, found)
         return found
+
+
+def _as_page(text: str) -> Answer:
+    policy = (b"content-security-policy", POLICY)
+    return Answer(body=text.encode(), kind=b"text/html; charset=utf-8", headers=(policy,))
 
 
 def readiness(bank: Bank) -> Answer:

@@ -1,4 +1,7 @@
-"""The page at `/`: what runs here, and how to connect. No script, no network."""
+"""The page at `/`: what runs here, and how to connect; the frame of all pages.
+
+No script, no network.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,25 @@ pre { margin: 0; padding: .8rem 1rem; overflow-x: auto; background: var(--card);
 a { color: var(--accent); } a:focus-visible, pre:focus-visible { outline: 3px solid
   var(--accent); outline-offset: 2px; border-radius: 10px; }
 ul { margin: 0; padding-left: 1.2rem; }
+.lines { white-space: pre-line; }
+.said { white-space: pre-wrap; overflow-wrap: anywhere; margin: .8rem 0; }
+.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1rem; }
+.drawing { overflow-x: auto; } svg { display: block; max-width: none; }
+.drawing:focus-visible { outline: 3px solid var(--accent); border-radius: 10px; }
+path { fill: none; stroke: var(--soft); stroke-width: 1.5; }
+rect { fill: var(--card); stroke: var(--line); stroke-width: 1.5; }
+.self { stroke: var(--accent); stroke-width: 3; }
+svg text { fill: var(--ink); font-size: 13px; text-anchor: middle; }
+a:hover rect, a:focus-visible rect { stroke: var(--accent); stroke-width: 3; }
 """
 _DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 POLICY = (
     f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 ).encode()
+
+
+NEWEST = 8
 
 
 def page(bank: Bank, address: str, *, locked: bool) -> str:
@@ -66,31 +82,50 @@ def page(bank: Bank, address: str, *, locked: bool) -> str:
         f'<pre tabindex="0" aria-label="{escape(s.agent)}">{escape(s.text)}</pre>'
         for s in snippets(address, locked=locked)
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>ReasonBank</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<main>
-<h1>ReasonBank</h1>
+    newest = "" if locked else _newest(bank)
+    return document(
+        "ReasonBank",
+        f"""<h1>ReasonBank</h1>
 <p class="soft">A memory that learns, for LLM agents.</p>
 <h2>What runs here</h2>
 <dl>
 {rows}
 </dl>
-<h2>Connect an agent</h2>
+{newest}<h2>Connect an agent</h2>
 {ways}
 <h2>Addresses</h2>
 <ul>
 <li><code>/mcp</code> MCP, streamable HTTP</li>
 <li><code>/api/v1</code> the JSON API, described in <a href="/openapi.json">/openapi.json</a></li>
 <li><a href="/livez">/livez</a> and <a href="/readyz">/readyz</a>, for probes</li>
+<li><code>/memory/ID</code> a memory, what it was made from and led to</li>
 <li><code>/metrics</code> for Prometheus</li>
-</ul>
+</ul>""",
+    )
+
+
+def _newest(bank: Bank) -> str:
+    """A way to the pages of memories, for whoever needs no token."""
+    found = "\n".join(
+        f'<li><a href="/memory/{memory.id}">{escape(memory.title)}</a></li>'
+        for memory in bank.memories(limit=NEWEST)
+    )
+    return f"<h2>Newest memories</h2>\n<ul>\n{found}\n</ul>\n" if found else ""
+
+
+def document(title: str, body: str) -> str:
+    """A whole page; ``body`` is HTML."""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<main>
+{body}
 </main>
 </body>
 </html>

@@ -118,11 +118,21 @@ def genealogy(found: Genealogy) -> None:
         return f"{escape(clean(found.memories.get(id, '(not visible)')))} [dim]{id}[/dim]"
 
     tree = Tree(f"[bold]{name(found.id)}[/bold] (stage {found.stage})")
-    for label, ids in (("made from", found.ancestors), ("led to", found.descendants)):
-        if ids:
-            branch = tree.add(f"[dim]{label}[/dim]")
-            for id in ids:
-                branch.add(name(id))
+    upwards = [(child, parent) for parent, child in found.edges]
+    for label, ties in (("made from", upwards), ("led to", found.edges)):
+        further: dict[str, list[str]] = {}
+        for here, there in ties:
+            further.setdefault(here, []).append(there)
+        seen = {found.id}
+        growing = [(tree.add(f"[dim]{label}[/dim]"), found.id)] if found.id in further else []
+        while growing:
+            branch, id = growing.pop(0)
+            for other in further.get(id, ()):
+                twig = branch.add(name(other) + (" [dim]…[/dim]" if other in seen else ""))
+                # Whoever is met again, by another way or in a ring, grows once.
+                if other not in seen:
+                    seen.add(other)
+                    growing.append((twig, other))
     _print(tree)
 
 
