@@ -360,7 +360,7 @@ def test_a_plan_is_pure_and_puts_the_surest_first():
 
     turned = np.radians([0, 20, 90, 95], dtype=np.float32)
     vectors = np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
-    options = {"workspace": "here", "nearness": Nearness(same=0.9, related=0.5)}
+    options = {"workspace": "here", "nearness": Nearness(same=0.9, sure=0.9, related=0.5)}
     found = plan(members("a", "b", "c", "d"), vectors, **options)
     assert found == plan(members("a", "b", "c", "d"), vectors, **options)
     assert [[m.memory.title for m in c.members] for c in found.clusters] == [["c", "d"], ["a", "b"]]

@@ -238,9 +238,10 @@ def test_a_forgotten_exchange_does_not_come_back(plain_bank):
 
 
 @requirement("CSL-7")
-def test_a_worker_takes_the_turns_of_the_schedule(bank):
+def test_a_worker_takes_the_turns_of_the_schedule(bank, clock):
     for title in ("Retry uploads with growing pauses", "Retry uploads with growing pauses!"):
         bank.record(a_memory(title=title))
+    clock.advance(days=1.11)
 
     async def run():
         return await Staff(bank, None).run(until_empty=True)

@@ -21,6 +21,12 @@ AN_INTERVAL = 1.11
 """With its jitter."""
 
 
+@pytest.fixture
+def bank(open_bank):
+    """Merges what a person would, though neither a person nor a model reads it."""
+    return open_bank(settings=Settings(merge=replace(Settings().merge, threshold=0.8)))
+
+
 def run_due(bank, **options):
     async def run():
         return await Schedule(bank, **options).run_due()
@@ -54,12 +60,25 @@ def test_the_first_merge_comes_an_interval_after_the_first_memory(timeouts, bank
     run_due(bank)
     clock.advance(days=0.5)
     bank.close()
-    again = open_bank(settings=Settings())
+    again = open_bank(settings=bank.settings)
     assert run_due(again) == 0
     assert {again.get(m.id).state for m in timeouts} == {State.ACTIVE}
     clock.advance(days=AN_INTERVAL - 0.5)
     run_due(again)
     assert {again.get(m.id).state for m in timeouts} == {State.ARCHIVED}
+
+
+@requirement("CSL-7")
+@requirement("CSL-2")
+def test_without_a_model_only_what_is_nearly_identical_is_merged_unattended(open_bank, clock):
+    bank = open_bank(settings=Settings())
+    alike = [bank.record(timeout(number)) for number in (1, 2)]
+    copies = [bank.record(dough(0, tags=(tag,))) for tag in ("bread", "baking")]
+    clock.advance(days=AN_INTERVAL)
+    run_due(bank)
+    assert {bank.get(m.id).state for m in copies} == {State.ARCHIVED}
+    assert {bank.get(m.id).state for m in alike} == {State.ACTIVE}
+    assert set(merged(bank, force=True).archived) == {m.id for m in alike}
 
 
 @requirement("CSL-5")

@@ -30,7 +30,7 @@ from reasonbank.events import day_of
 from reasonbank.indexing import embedding_text
 from reasonbank.learn import links, merges, turns
 from reasonbank.learn.merges import Member
-from reasonbank.learn.plan import Cluster, Nearness, Plan, Skipped, nearness_of, plan, skip
+from reasonbank.learn.plan import Cluster, Plan, Skipped, nearness_of, plan, skip
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.llm.port import Model, assistant, user
 from reasonbank.model import (
@@ -90,9 +90,13 @@ class Result:
 
 
 def look(
-    bank: Bank, *, threshold: float | None = None, max_clusters: int = 0
+    bank: Bank, *, threshold: float | None = None, max_clusters: int = 0, unread: bool = False
 ) -> tuple[Plan, tuple[str, ...]]:
-    """The plan for a bank's own active memories, and notes on what it does not cover."""
+    """The plan for a bank's own active memories, and notes on what it does not cover.
+
+    ``unread``: neither a person nor a model reads it before it is carried out, so that only
+    what is nearly identical is merged, unless the settings name a threshold.
+    """
     import numpy as np
 
     indexing = bank.core.indexing
@@ -112,8 +116,10 @@ def look(
     nearness = nearness_of(indexing.embedder.name)
     if threshold is None and bank.settings.merge.threshold >= 0:
         threshold = bank.settings.merge.threshold
+    if threshold is None and unread:
+        threshold = nearness.sure
     if threshold is not None:
-        nearness = Nearness(same=threshold, related=min(nearness.related, threshold))
+        nearness = replace(nearness, same=threshold, related=min(nearness.related, threshold))
     found = plan(
         members,
         vectors[known] if rows else np.empty((0, indexing.embedder.dimensions), np.float32),

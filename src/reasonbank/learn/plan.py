@@ -28,16 +28,18 @@ class Nearness:
 
     same: float
     """From here on two memories say the same."""
+    sure: float
+    """From here on they are merged unattended where no model reads them first."""
     related: float
     """From here on they are about the same thing."""
 
 
 NEARNESS = {
-    "all-MiniLM-L6-v2": Nearness(same=0.8, related=0.65),
-    "hashed-384": Nearness(same=0.95, related=0.8),
+    "all-MiniLM-L6-v2": Nearness(same=0.8, sure=0.9, related=0.65),
+    "hashed-384": Nearness(same=0.95, sure=0.95, related=0.8),
 }
 # Nobody measured its scale: only what is nearly identical is merged.
-UNKNOWN_MODEL = Nearness(same=0.9, related=0.8)
+UNKNOWN_MODEL = Nearness(same=0.9, sure=0.9, related=0.8)
 
 
 def nearness_of(model: str) -> Nearness:

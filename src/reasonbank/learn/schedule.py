@@ -109,7 +109,8 @@ class Schedule:
     async def _consolidate(self, work: Work) -> Effects:
         async def all_of_it() -> None:
             plan, _ = await anyio.to_thread.run_sync(
-                lambda: consolidate.look(work.bank), abandon_on_cancel=True
+                lambda: consolidate.look(work.bank, unread=self._model is None),
+                abandon_on_cancel=True,
             )
             result = await consolidate.carry_out(work.bank, plan, work.job, model=self._model)
             log.info("workspace %s: %s", work.job.workspace, result.message)
