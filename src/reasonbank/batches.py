@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 from reasonbank.errors import InvalidInput, NotFound, Refused
 from reasonbank.events import Event, What
 from reasonbank.ledger.port import Reading, Row, Writing
-from reasonbank.model import JSON, Link, LinkType, Memory, State, choice, parse_id, text
+from reasonbank.model import (
+    JSON,
+    Link,
+    LinkType,
+    Memory,
+    State,
+    choice,
+    from_micros,
+    parse_id,
+    text,
+)
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
@@ -158,7 +168,8 @@ def listed(bank: Bank, *, limit: int = 50) -> list[JSON]:
             continue
         batch = found.setdefault(
             event.subject,
-            {"batch": event.subject, "kind": event.payload["kind"], "at": event.at,
+            {"batch": event.subject, "kind": event.payload["kind"],
+             "at": from_micros(event.at),
              "created": [], "archived": [], "links": 0, "steps": 0, "undone": 0},
         )  # fmt: skip
         if event.payload["created"]:

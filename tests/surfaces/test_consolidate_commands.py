@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from tests.conftest import HASHED
@@ -53,6 +54,8 @@ def test_consolidate_merges_and_undo_takes_the_batch_back(shell, twins):
     [merged] = result["created_memories"]
     assert [m["id"] for m in shell.json("list")] == [merged]
     assert result["batch"] in shell.text("batches")
+    [batch] = shell.json("batches")
+    assert datetime.fromisoformat(batch["at"]).tzinfo is not None
     assert "Restored 2, archived 1" in shell.text("undo", result["batch"])
     assert {m["id"] for m in shell.json("list")} == set(twins)
     assert "1 of 1" in shell.text("batches")

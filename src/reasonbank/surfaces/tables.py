@@ -24,7 +24,6 @@ from reasonbank.model import (
     Revision,
     Trace,
     Workspace,
-    from_micros,
 )
 from reasonbank.surfaces.cards import clean
 
@@ -181,10 +180,9 @@ def proposals(found: Sequence[Mapping[str, Any]]) -> None:
 def batches(found: Sequence[Mapping[str, Any]]) -> None:
     table = _table("id", "what", "when", "created:r", "archived:r", "links:r", "undone:r")
     for b in found:
-        when = f"{from_micros(b['at']):%Y-%m-%d %H:%M}"
         table.add_row(
-            b["batch"], b["kind"], when, str(len(b["created"])), str(len(b["archived"])),
-            str(b["links"]), f"{b['undone']} of {b['steps']}",
+            b["batch"], b["kind"], f"{b['at']:%Y-%m-%d %H:%M}", str(len(b["created"])),
+            str(len(b["archived"])), str(b["links"]), f"{b['undone']} of {b['steps']}",
         )  # fmt: skip
     _print(table if found else "No batches here.")
 
