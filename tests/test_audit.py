@@ -17,8 +17,8 @@ from tests.requirement import requirement
 
 # What only reads, or makes derived things anew.
 NO_CHANGE = {
-    "audit", "author", "contradicting", "close", "embed_new", "evidence", "export", "genealogy",
-    "get",
+    "audit", "author", "contradicting", "close", "embed_new", "evidence", "export", "gaps",
+    "genealogy", "get",
     "history", "inject", "jobs", "links", "memories", "open", "rebuild", "recommend", "reindex",
     "search", "seen_by", "settings", "statistics", "trace", "traces", "within", "workspaces",
 }  # fmt: skip
@@ -70,6 +70,7 @@ def changing(bank, open_bank, clock):
         "capture": lambda: bank.capture("How do we deploy to staging?", "1. Because: x\n" * 20),
         "purge_traces": lambda: bank.purge_traces(older_than_days=0),
         "maintain": bank.maintain,
+        "forget_gaps": lambda: bank.search("zyzzyva") or bank.forget_gaps(),
         "undo_batch": lambda: twins.undo_batch(merged.batch),
         "archive": lambda: bank.archive(one),
         "restore": lambda: bank.restore(one),

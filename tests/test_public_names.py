@@ -10,7 +10,7 @@ def words(text):
 
 PUBLIC = words("""
     Bank BudgetExhausted Change ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter
-    Forbidden Forgotten Genealogy Hit InvalidInput InvalidReply InvalidSetting KeyRefused Kind
+    Forbidden Forgotten Gap Genealogy Hit InvalidInput InvalidReply InvalidSetting KeyRefused Kind
     LeaseLost Link LinkType Memory ModelError ModelRefused ModelUnavailable NewerBank NotFound
     Outcome ReasonBankError Refused Reply Revision Scope Settings Source State Step StorageError
     StorageFull TooLarge TooMany Trace Unauthorized Workspace __version__
@@ -18,10 +18,10 @@ PUBLIC = words("""
 
 METHODS = words("""
     archive audit author capture close contradicting credit delete_workspace distil
-    distil_prepare distil_submit drop_job embed_new evidence export feedback forget genealogy
-    get history import_ inject jobs link links maintain memories move_workspace name_workspace
-    open outcome purge_traces rebuild recommend record reindex reset_statistics restore
-    retry_job search seen_by settings stability statistics store_trace trace traces undo
+    distil_prepare distil_submit drop_job embed_new evidence export feedback forget forget_gaps
+    gaps genealogy get history import_ inject jobs link links maintain memories move_workspace
+    name_workspace open outcome purge_traces rebuild recommend record reindex reset_statistics
+    restore retry_job search seen_by settings stability statistics store_trace trace traces undo
     undo_batch unlink update within workspaces
 """)
 

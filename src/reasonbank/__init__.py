@@ -13,9 +13,9 @@ _HOMES = {
     "Settings": "settings",
     "Filter": "ledger.port",
     **dict.fromkeys(
-        ("Change", "ErrorContext", "Evidence", "Genealogy", "Hit", "Kind", "Link", "LinkType",
-         "Memory", "Outcome", "Reply", "Revision", "Scope", "Source", "State", "Step", "Trace",
-         "Workspace"),
+        ("Change", "ErrorContext", "Evidence", "Gap", "Genealogy", "Hit", "Kind", "Link",
+         "LinkType", "Memory", "Outcome", "Reply", "Revision", "Scope", "Source", "State", "Step",
+         "Trace", "Workspace"),
         "model",
     ),
     **dict.fromkeys(
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         Change as Change,
         ErrorContext as ErrorContext,
         Evidence as Evidence,
+        Gap as Gap,
         Genealogy as Genealogy,
         Hit as Hit,
         Kind as Kind,

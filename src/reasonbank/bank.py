@@ -36,12 +36,13 @@ from reasonbank.events import (
 )
 from reasonbank.index.port import Index
 from reasonbank.indexing import Indexing
-from reasonbank.ledger.port import Filter, Ledger, Reading, Row, Wanted, Writing
+from reasonbank.ledger.port import Filter, Ledger, Miss, Reading, Row, Wanted, Writing
 from reasonbank.meters import Meters
 from reasonbank.model import (
     JSON,
     Change,
     Evidence,
+    Gap,
     Genealogy,
     Job,
     JobState,
@@ -110,6 +111,7 @@ class Core:
         self.clock = clock
         self.notes = notes
         self.used: list[tuple[Bank, JSON]] = []
+        self.missed: list[Miss] = []
         self.meters = indexing.meters
         """What this process counted; never less from one look to the next."""
         self.model: Counted | None = None
@@ -133,7 +135,7 @@ class Core:
             return
         with self._flushing:
             counted = self._counted()
-            if self.used or counted:
+            if self.used or self.missed or counted:
                 self.write(lambda txn: txn.add_meters(counted))
                 self._stored.add(counted)
 
@@ -168,10 +170,14 @@ class Core:
         """Run ``work`` in one transaction, and store with it what searches returned."""
         with self.lock:
             used, self.used = self.used, []
+            missed, self.missed = self.missed, []
+        misses = self._fit_to_keep(missed)
 
         def all_of_it(txn: Writing) -> T:
             for bank, payload in _together(used):
                 bank._append(txn, What.USED, "", payload)
+            if misses:
+                txn.misses.put(misses, keep=self.settings.gaps.keep)
             return work(txn)
 
         try:
@@ -179,7 +185,15 @@ class Core:
         except BaseException:
             with self.lock:
                 self.used[:0] = used
+                self.missed[:0] = missed
             raise
+
+    def _fit_to_keep(self, missed: list[Miss]) -> list[Miss]:
+        if not missed:
+            return []
+        from reasonbank.gaps import fit_to_keep
+
+        return [fit_to_keep(miss, scrub=self.settings.scrub) for miss in missed]
 
 
 def _together(used: Iterable[tuple[Bank, JSON]]) -> Iterator[tuple[Bank, JSON]]:
@@ -637,6 +651,8 @@ class Bank:
             if reply.hits:
                 with self.core.lock:
                     self.core.used.append((self, self._use(reply, query, session)))
+            elif not (reply.total_found or reply.skipped or question.filter.narrows):
+                self._miss(query)
             self.core.indexing.wake()
         return reply
 
@@ -654,8 +670,24 @@ class Bank:
             asked = indexing.embedder.embed([query])[0]  # The cache is off, or full already.
         if asked is not None:
             used["model"] = indexing.embedder.name
-            used["vector"] = packed(asked)
+            used["vector"] = base64.b64encode(packed(asked)).decode()
         return used
+
+    def _miss(self, query: str) -> None:
+        """Keep a question that found nothing, to be written down with the next commit."""
+        core = self.core
+        if not core.settings.gaps.keep:
+            return
+        asked = core.indexing.queries.peek(query)
+        now = core.clock()
+        miss = Miss(
+            workspace=self.view.workspace, question=query, first=now, last=now,
+            model=None if asked is None else core.indexing.embedder.name,
+            vector=None if asked is None else packed(asked),
+        )  # fmt: skip
+        with core.lock:
+            if len(core.missed) < core.settings.gaps.keep:
+                core.missed.append(miss)
 
     def _withhold(self, session: str, reply: Reply) -> Reply:
         """Give nothing, and keep what would have been given: the report compares the two."""
@@ -678,6 +710,21 @@ class Bank:
         from reasonbank.recall import recommend
 
         return recommend(self, text(task, "task", self.settings.limits.query))
+
+    def gaps(self, *, limit: int = 20) -> list[Gap]:
+        """What was asked here and is not known: questions that found nothing, and still do not.
+
+        Those that mean the same are one gap; the one asked most often comes first.
+        """
+        from reasonbank.gaps import gaps
+
+        return gaps(self, whole(limit, "limit", least=1, most=10_000))
+
+    def forget_gaps(self, question: str | None = None) -> int:
+        """Remove the gap that has this question, or all of this workspace; how many questions."""
+        from reasonbank.gaps import forget
+
+        return forget(self, question)
 
     def _row(self, reading: Reading, id: str) -> Row:
         row = reading.row(self.view, id)
@@ -1022,6 +1069,8 @@ class Bank:
         purged = (
             self.purge_traces(older_than_days=settings.trace_days) if settings.trace_days else 0
         )
+        kept = settings.gaps.days if settings.gaps.keep else 0
+        self._write(lambda txn: txn.misses.drop_before(self.core.clock() - kept * DAY))
         return {"rolled_up": rolled, "pruned": pruned, "traces_purged": purged}
 
     def _prune(self) -> list[str]:
@@ -1185,12 +1234,12 @@ def held_out(session: str, settings: ProofSettings) -> bool:
     return int.from_bytes(drawn) < settings.hold_out * 2.0**64
 
 
-def packed(vector: NDArray[np.float32]) -> str:
+def packed(vector: NDArray[np.float32]) -> bytes:
     """A direction in a byte for each number: cosines stay right to about 0.005."""
     import numpy as np
 
     largest = float(np.abs(vector).max()) or 1.0
-    return base64.b64encode(np.rint(vector * (127 / largest)).astype(np.int8).tobytes()).decode()
+    return bytes(np.rint(vector * (127 / largest)).astype(np.int8).tobytes())
 
 
 def digest_of(path: str) -> str:

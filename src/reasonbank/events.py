@@ -52,6 +52,7 @@ class What(StrEnum):
     RESET = "statistics.reset"
     RETRIED = "job.retried"
     DROPPED = "job.dropped"
+    UNASKED = "gaps.forgotten"
     ADMITTED = "token.created"
     REVOKED = "token.revoked"
     APPLIED = "batch.applied"
@@ -62,7 +63,15 @@ CHANGES = frozenset({What.RECORDED, What.REVISED, What.ARCHIVED, What.RESTORED, 
 """The events that a memory's standing is folded from."""
 
 NOTES = frozenset(
-    {What.IMPORTED, What.RESET, What.RETRIED, What.DROPPED, What.ADMITTED, What.REVOKED}
+    {
+        What.IMPORTED,
+        What.RESET,
+        What.RETRIED,
+        What.DROPPED,
+        What.UNASKED,
+        What.ADMITTED,
+        What.REVOKED,
+    }
 )
 """Said for the audit only: they have no payload, are not replayed and never leave the bank."""
 BATCHES = frozenset({What.APPLIED, What.REVERTED})

@@ -670,6 +670,20 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """What people asked in vain, in several ``wordings``; ``question`` is the one asked most.
+
+    ``asked`` counts all of them.
+    """
+
+    question: str
+    asked: int
+    wordings: tuple[str, ...]
+    first_asked: datetime
+    last_asked: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One entry of the audit: who did what to which memory, trace or workspace, and how.
 

@@ -172,6 +172,16 @@ class Passive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """Questions that found nothing, kept to show what the bank does not know."""
+
+    keep: int = 1000
+    """So many of a workspace, the latest; 0 keeps none, and drops what was kept."""
+    days: int = 90
+    """One that was not asked for so long is dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """What `reasonbank serve` takes from the network."""
 
@@ -245,6 +255,7 @@ class Settings:
     log: Log = field(default_factory=Log)
     telemetry: Telemetry = field(default_factory=Telemetry)
     passive: Passive = field(default_factory=Passive)
+    gaps: Gaps = field(default_factory=Gaps)
     server: Server = field(default_factory=Server)
     agent: Agent = field(default_factory=Agent)
     verify: Mapping[str, str] = field(default_factory=dict)
@@ -278,7 +289,7 @@ LEAST = {
     "search.limit": 1, "search.pool": 10, "search.half_life_days": 0.01, "search.threshold": -1,
     "search.consolidated": 1, "belief.half_life_days": 30, "belief.roll_up_days": 30,
     "embed.cache_size": 0, "embed.cache_seconds": 0, "trace_days": 0, "learn.workers": 1,
-    "learn.attempts": 1, "passive.min_length": 1,
+    "learn.attempts": 1, "passive.min_length": 1, "gaps.keep": 0, "gaps.days": 1,
     "merge.threshold": -1, "merge.at_once": 1,
     "schedule.consolidate_hours": 0, "schedule.maintain_hours": 0, "schedule.promote_hours": 0,
     "schedule.limit_minutes": 0.01,
@@ -301,7 +312,7 @@ MOST = {
     "llm.concurrency": 1000,
     "embed.dimensions": 16_384, "agent.k": 5, "agent.iterations": 10,
     "agent.memories": Limits().results, "sandbox.seconds": 3600,
-    "merge.threshold": 1, "merge.at_once": 100,
+    "merge.threshold": 1, "merge.at_once": 100, "gaps.keep": 10_000, "gaps.days": 100_000,
 }  # fmt: skip
 URLS = {"embed.base_url", "llm.base_url"}
 VARIABLES = {"embed.key_env", "llm.key_env"}

@@ -79,6 +79,7 @@ REQUIRED = {
 MORE = {"memory_search": ["max_tokens", "session_id"], "memory_record": ["error_context"],
         "solve_coding_task": ["verify"], "memory_consolidate": ["force"]}  # fmt: skip
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
+        "memory_gaps",
         "workspace", "distil", "distil_prepare", "distil_submit", "capture_knowledge"}  # fmt: skip
 # A search counts what it found, so it does not only read.
 CHANGING = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",

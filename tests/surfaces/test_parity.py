@@ -32,6 +32,7 @@ TASK = {"task": "upload the file", "outcome": "success"}
 ASKED = "an upload breaks off"
 ANSWER = "1. Build the image, because staging only pulls tagged images.\n" * 4
 QUESTION = "How do we deploy to staging?"
+UNKNOWN = "Sourdough yeast"
 # No two processes see the same of these.
 PASSING = {
     "cache_hit_rate", "embedding_ms", "events", "latency", "oldest_seconds", "origin",
@@ -231,6 +232,19 @@ CASES = {
         http=("POST", "/capture", {"question": QUESTION, "answer": ANSWER}),
         mcp=("capture_knowledge", {"question": QUESTION, "answer": ANSWER}),
     ),
+    "gaps": Case(
+        library=lambda b, m: b.gaps(limit=5),
+        cli=["gaps", "--limit", "5"],
+        http=("GET", "/gaps?limit=5"),
+        mcp=("memory_gaps", {"limit": 5}),
+        inside="gaps",
+    ),
+    "forget_gaps": Case(
+        library=lambda b, m: {"forgotten": b.forget_gaps(UNKNOWN)},
+        cli=["gaps", "--forget", UNKNOWN],
+        http=("DELETE", "/gaps?question=" + UNKNOWN),
+        mcp=PEOPLE,
+    ),
     "jobs": Case(
         library=lambda b, m: b.jobs(state="dead"),
         cli=["queue", "list", "--state", "dead"],
@@ -326,6 +340,7 @@ def furnished(folder: Path) -> tuple[Bank, dict[str, str]]:
     bank.update(first.id, content="Wait twice as long each time.")
     bank.feedback(first.id, helpful=True, comment="it was right", session="s")
     bank.search("upload", session="task-1")
+    bank.search(UNKNOWN)
     trace = bank.store_trace(Trace.from_json(TASK | {"metadata": {"model": "m"}}))
     job = bank.distil(Trace.from_json({"task": "fails"}))
     held = bank._write(

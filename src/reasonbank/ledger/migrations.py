@@ -53,6 +53,10 @@ def occasions(db: apsw.Connection) -> None:
     db.execute(_OCCASIONS)
 
 
+def misses(db: apsw.Connection) -> None:
+    db.execute(_MISSES)
+
+
 STEPS: list[Callable[[apsw.Connection], None]] = [
     first,
     jobs,
@@ -60,6 +64,7 @@ STEPS: list[Callable[[apsw.Connection], None]] = [
     tokens,
     batches,
     occasions,
+    misses,
 ]
 
 _FIRST = """
@@ -250,4 +255,14 @@ create table tasks (
     workspace text, session text, at integer not null, withheld text, succeeded integer,
     primary key (workspace, session)
 ) without rowid;
+"""
+
+# No part of the log: what people here asked in vain is theirs, and never leaves this bank.
+_MISSES = """
+create table misses (
+    workspace text, question text, asked integer not null, first integer not null,
+    last integer not null, model text, vector blob,
+    primary key (workspace, question)
+) without rowid;
+create index misses_last on misses (workspace, last);
 """

@@ -180,6 +180,22 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Miss:
+    """A question that found nothing, how often and when; times are microseconds since 1970.
+
+    ``vector`` is its direction (int8) by the ``model``; None where nobody embedded it yet.
+    """
+
+    workspace: str
+    question: str
+    first: int
+    last: int
+    asked: int = 1
+    model: str | None = None
+    vector: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """What is kept of a bearer token; times are microseconds since 1970.
 
@@ -291,6 +307,22 @@ class QueueWriting(QueueReading, Protocol):
     def drop_done(self, before: int) -> int: ...
 
 
+class MissesReading(Protocol):
+    def of(self, workspace: str) -> list[Miss]:
+        """The latest first."""
+
+
+class MissesWriting(MissesReading, Protocol):
+    def put(self, misses: Sequence[Miss], *, keep: int) -> None:
+        """Count them; of each of their workspaces the latest are kept.
+
+        Not those that were asked soon after a memory was forgotten: they may repeat it.
+        """
+
+    def drop(self, workspace: str, questions: Iterable[str]) -> int: ...
+    def drop_before(self, at: int) -> int: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occasions:
     """Evidence whose question is known, as columns: ``vectors`` says what was asked (int8,
@@ -311,6 +343,8 @@ class Reading(Protocol):
 
     @property
     def queue(self) -> QueueReading: ...
+    @property
+    def misses(self) -> MissesReading: ...
 
     def row(self, view: View, id: str) -> Row | None: ...
     def rows(self, view: View, nums: Sequence[int]) -> list[Row]: ...
@@ -432,6 +466,8 @@ class Writing(Reading, Protocol):
 
     @property
     def queue(self) -> QueueWriting: ...
+    @property
+    def misses(self) -> MissesWriting: ...
 
     def stamp(self) -> int:
         """The time of the next event: later than every event seen so far."""

@@ -16,6 +16,7 @@ from reasonbank.errors import StorageError
 from reasonbank.events import BATCHES, CHANGES, Event, What
 from reasonbank.ledger.port import STANDING, Candidates, Filter, Occasions, Row, Token, Wanted
 from reasonbank.ledger.sqlite_jobs import SQLiteQueue
+from reasonbank.ledger.sqlite_misses import SQLiteMisses
 from reasonbank.ledger.sqlite_rows import Rows
 from reasonbank.model import (
     JSON,
@@ -74,6 +75,10 @@ class Reader(Rows):
     @property
     def queue(self) -> SQLiteQueue:
         return SQLiteQueue(self._db)
+
+    @property
+    def misses(self) -> SQLiteMisses:
+        return SQLiteMisses(self._db)
 
     def realms(
         self, view: View, scopes: Sequence[Scope], states: Sequence[State]

@@ -505,7 +505,7 @@ class Writer(Reader):
         found = self._one("select num, lesson, realm from memories where id = ?", (id,))
         if found is not None:
             num, text, realm = found
-            self._scrub_traces(id, [r.memory for r in revisions(self._events_about(id))])
+            self._scrub_quotes(id, [r.memory for r in revisions(self._events_about(id))])
             self._replace_vectors("realm, null", num)
             self._learn(num, (0,) * 8)
             self._drop_words(num, text, realm)
@@ -525,11 +525,12 @@ class Writer(Reader):
             "update events set payload = '' where subject = ? and what != ?", (id, What.FORGOTTEN)
         )
 
-    def _scrub_traces(self, id: str, versions: Sequence[Memory]) -> None:
-        """Traces that used the memory may quote it, whole or line by line."""
+    def _scrub_quotes(self, id: str, versions: Sequence[Memory]) -> None:
+        """Traces that used the memory may quote it, whole or line by line; so may questions."""
         texts = {text for memory in versions for text in _texts_of(memory)}
         lines = {line.strip() for text in texts for line in text.splitlines()}
         quotes = sorted(texts | {line for line in lines if len(line) >= QUOTED}, key=len)[::-1]
+        self.misses.drop_quoting(q for q in quotes if len(q) >= QUOTED)
         wanted = json.dumps([_in_json(q) for q in quotes if len(q) >= QUOTED])
         for seq, payload in self._all(
             "select seq, payload from events where what in (?, ?) and (instr(payload, ?)"
@@ -623,6 +624,7 @@ class Writer(Reader):
         for memory in observed:
             self._observe_anew(memory)
         self.queue.drop_all(id)
+        self.misses.drop_all(id, event.at)
         for table, column in (("traces", "event"), ("questions", "id")):
             self._db.execute(
                 f"delete from {table} where workspace = ?"

@@ -335,6 +335,26 @@ def recommend(shell: Shell, task: str) -> None:
 
 
 @command()
+@click.option("--limit", type=int, default=20, show_default=True)
+@click.option("--forget", "question", help="Remove the gap with this question instead.")
+@click.option("--forget-all", is_flag=True, help="Remove all questions that found nothing here.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def gaps(shell: Shell, limit: int, question: str | None, forget_all: bool, yes: bool) -> None:
+    """List what was asked here and is not known, the most asked first."""
+    if forget_all:
+        confirm(shell, yes, "This removes all questions that found nothing here for good.")
+    with shell.bank() as bank:
+        if question is not None or forget_all:
+            gone = bank.forget_gaps(None if forget_all else question)
+            shell.show({"forgotten": gone}, lambda: click.echo(f"Forgot {gone} questions"))
+            return
+        found = bank.gaps(limit=limit)
+    from reasonbank.surfaces import tables
+
+    shell.show(found, lambda: tables.gaps(found))
+
+
+@command()
 @click.argument("source")
 @click.argument("target")
 @click.option("--type", "kind", default="similar", show_default=True,

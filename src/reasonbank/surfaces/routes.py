@@ -138,6 +138,18 @@ def recommend(visit: Visit, given: shapes.Task) -> object:
     return visit.bank.recommend(given["task"])
 
 
+@_route("GET", "/gaps", READ, answers=list[shapes.FoundGap])
+def gaps(visit: Visit, given: shapes.Newest) -> object:
+    """List what was asked here and is not known, the most asked first."""
+    return visit.bank.gaps(**given)
+
+
+@_route("DELETE", "/gaps", ADMIN, answers=shapes.ForgottenGaps)
+def forget_gaps(visit: Visit, given: shapes.GapOf) -> object:
+    """Remove the questions of one gap, or all that found nothing here."""
+    return {"forgotten": visit.bank.forget_gaps(**given)}
+
+
 @_route("POST", "/memories", WRITE, status=201, answers=shapes.StoredMemory)
 def record(visit: Visit, given: shapes.Lesson) -> object:
     """Store a lesson; it is on disk, and the next search sees it, when this returns."""

@@ -207,6 +207,22 @@ class Advice(Recommendation):
     prompt: str
 
 
+class FoundGap(TypedDict):
+    question: str
+    asked: int
+    wordings: list[str]
+    first_asked: str
+    last_asked: str
+
+
+class Gaps(TypedDict):
+    gaps: list[FoundGap]
+
+
+class ForgottenGaps(TypedDict):
+    forgotten: int
+
+
 class Genealogy(TypedDict):
     id: str
     stage: int
@@ -561,6 +577,11 @@ class GivenTrace(TypedDict, total=False):
 @closed
 class Newest(TypedDict, total=False):
     limit: Annotated[int, Field(ge=1, le=1000)]
+
+
+@closed
+class GapOf(TypedDict, total=False):
+    question: Annotated[str, Field(min_length=1, max_length=LIMITS.query)]
 
 
 @closed

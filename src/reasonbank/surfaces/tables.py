@@ -17,6 +17,7 @@ from rich.tree import Tree
 from reasonbank.model import (
     Change,
     Evidence,
+    Gap,
     Genealogy,
     Job,
     Link,
@@ -300,6 +301,15 @@ def _short(value: Any) -> str:
     if value is None:
         return "not known"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def gaps(found: Sequence[Gap]) -> None:
+    table = _table("asked:r", "last", "question")
+    for gap in found:
+        others = "".join(f"\n  also: {wording}" for wording in gap.wordings)
+        table.add_row(str(gap.asked), f"{gap.last_asked:%Y-%m-%d %H:%M}",
+                      _text(gap.question + others))  # fmt: skip
+    _print(table if found else "No gaps: nothing was asked in vain.")
 
 
 def jobs(found: Sequence[Job]) -> None:
