@@ -173,26 +173,28 @@ def model_of(
     llm = settings.llm
     if llm.provider == "none":
         return None
-    from reasonbank.llm.budget import Budgeted
-    from reasonbank.llm.cache import Cached
-    from reasonbank.llm.limits import Deadline, Limited
     from reasonbank.llm.meters import Meters
+
+    meters = meters or Meters()
+    replies = None if llm.cache == "off" else _replies(settings, url)
+    return _layered(_adapter(settings, meters, environment), settings, meters, replies)
+
+
+def _layered(model: Model, settings: Settings, meters: Meters, replies: Replies | None) -> Model:
+    from reasonbank.llm.budget import Budgeted
+    from reasonbank.llm.limits import Deadline, Limited
     from reasonbank.llm.preset import Preset
     from reasonbank.llm.repair import Repaired
 
-    meters = meters or Meters()
-    model = _adapter(settings, meters, environment)
+    llm = settings.llm
     model = Limited(model, concurrency=llm.concurrency, rate_per_minute=llm.rate_per_minute)
     model = Budgeted(model, budget=llm.budget_tokens, input_tokens=llm.input_tokens)
     model = Repaired(model, meters=meters)
     model = Deadline(model, seconds=llm.deadline_seconds)
-    if llm.cache != "off":
-        model = Cached(
-            model,
-            replies=_replies(settings, url),
-            meters=meters,
-            input_tokens=llm.input_tokens,
-        )
+    if replies is not None:
+        from reasonbank.llm.cache import Cached
+
+        model = Cached(model, replies=replies, meters=meters, input_tokens=llm.input_tokens)
     if settings.scrub:
         from reasonbank.llm.scrubbed import Scrubbed
 
@@ -207,13 +209,30 @@ def model_of(
 
 def model_for(core: Core) -> Model | None:
     """The model that works for a bank, whose statistics tell what it did."""
-    from reasonbank.llm.meters import Meters
-
-    meters = core.model if isinstance(core.model, Meters) else Meters()
+    meters = _meters_of(core)
     model = model_of(core.settings, url=core.ledger.url, meters=meters)
     if model is not None:
         core.model = meters
     return model
+
+
+def clients_model_for(core: Core) -> Model | None:
+    """The model of whoever calls, if the settings leave the thinking to the calling agent.
+
+    Its replies are not cached: the next client may have another model.
+    """
+    if core.settings.learn.reasoner != "agent":
+        return None
+    from reasonbank.llm.sampling import SamplingModel
+
+    core.model = meters = _meters_of(core)
+    return _layered(SamplingModel(meters), core.settings, meters, None)
+
+
+def _meters_of(core: Core) -> Meters:
+    from reasonbank.llm.meters import Meters
+
+    return core.model if isinstance(core.model, Meters) else Meters()
 
 
 def _adapter(settings: Settings, meters: Meters, environment: Mapping[str, str] | None) -> Model:

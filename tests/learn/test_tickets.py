@@ -18,7 +18,7 @@ STRATEGY = a_lesson(outcome="success")
 WARNING = a_warning(outcome="failure")
 
 
-@requirement("DIS-9", left="MCP sampling, for clients that still offer it")
+@requirement("DIS-9")
 def test_a_prompt_and_a_ticket_go_out_and_an_answer_comes_in(plain_bank):
     trace = a_trace(outcome=None)
     given = tickets.prepare(plain_bank, trace)
@@ -38,6 +38,15 @@ def test_without_a_session_the_oldest_that_waits_is_handed_out(plain_bank, clock
     clock.now += 1
     plain_bank.distil(a_trace())
     assert tickets.prepare(plain_bank)["trace_id"] == first.subject
+
+
+@requirement("DIS-9")
+def test_a_session_whose_ticket_was_lost_is_handed_out_again(plain_bank, clock):
+    first = tickets.prepare(plain_bank, a_trace())
+    assert tickets.prepare(plain_bank)["ticket"] is None
+    clock.advance(days=0.1)
+    again = tickets.prepare(plain_bank)
+    assert again["trace_id"] == first["trace_id"] and again["ticket"] != first["ticket"]
 
 
 def test_when_nothing_waits_there_is_no_ticket(plain_bank):

@@ -1,7 +1,8 @@
 """The calling agent does the thinking: it gets a prompt and a ticket, and hands in an answer.
 
 No key and no model of ours is needed, and any client can do it. A ticket is good for one
-session of one workspace, for half an hour; handing it in twice changes nothing.
+session of one workspace, for half an hour; handing it in twice changes nothing. A client that
+offers MCP sampling is asked the same question for the same ticket by us.
 """
 
 from __future__ import annotations
@@ -9,12 +10,27 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+import anyio.to_thread
+
 from reasonbank.bank import Bank
-from reasonbank.errors import InvalidInput, InvalidReply, LeaseLost, NotFound, Refused
+from reasonbank.errors import (
+    InvalidInput,
+    InvalidReply,
+    LeaseLost,
+    ModelError,
+    NotFound,
+    Refused,
+)
 from reasonbank.learn import lessons
-from reasonbank.learn.distil import SESSION, session_memories, session_question
+from reasonbank.learn.distil import (
+    SESSION,
+    TEMPERATURE,
+    session_memories,
+    session_question,
+)
 from reasonbank.learn.judge import Verdict, known
 from reasonbank.ledger.port import Writing
+from reasonbank.llm.port import Model, user
 from reasonbank.llm.reply import conforming
 from reasonbank.model import JSON, Job, JobState, Outcome, Trace, parse_id, text
 
@@ -37,6 +53,25 @@ def prepare(bank: Bank, session: Trace | None = None) -> JSON:
     }
 
 
+async def think(bank: Bank, model: Model, ticket: str, trace_id: str) -> None:
+    """Have a model answer a ticket; if it cannot, the session waits for somebody else."""
+    trace = await anyio.to_thread.run_sync(lambda: bank.trace(trace_id))
+    try:
+        reply = await model.complete(
+            [user(session_question(trace))], schema=SESSION, temperature=TEMPERATURE
+        )
+    except ModelError as error:
+        reason = f"{type(error).__name__}: {error}"[:2000]
+        await anyio.to_thread.run_sync(lambda: give_back(bank, ticket, reason))
+        return
+    await anyio.to_thread.run_sync(lambda: submit(bank, ticket, reply.value))
+
+
+def give_back(bank: Bank, ticket: str, reason: str) -> None:
+    job = _held(bank, ticket)
+    bank._write(lambda txn: txn.queue.fail(job, reason, bank.core.clock()))
+
+
 def _taken(bank: Bank, session: Trace | None) -> Job | None:
     if session is not None:
         session = bank._fit_trace(session)
@@ -51,25 +86,15 @@ def _taken(bank: Bank, session: Trace | None) -> Job | None:
         raise Refused(f"session {job.subject} is {job.state}: it is learned from once")
 
     def oldest(txn: Writing) -> Job | None:
-        waiting = txn.queue.jobs(bank.view.workspace, (JobState.WAITING,), 1000)
-        for job in reversed(waiting):
-            if job.kind == "distil" and (
-                taken := txn.queue.claim_one(job.id, worker, now, now + HELD)
-            ):
-                return taken
-        return None
+        job = txn.queue.oldest("distil", bank.view.workspace, now)
+        return txn.queue.claim_one(job.id, worker, now, now + HELD) if job else None
 
     return bank._write(this if session else oldest)
 
 
 def submit(bank: Bank, ticket: str, answer: Any) -> JSON:
     """Store what the agent made of the session: how many memories are new, which are known."""
-    id, _, claim = text(ticket, "ticket", 200).partition(".")
-    job = bank.core.ledger.read().queue.job(parse_id(id, "ticket"))
-    if job is None or job.workspace != bank.view.workspace:
-        raise NotFound("there is no such ticket in this workspace; ask for a new one")
-    if not claim or not secrets.compare_digest((job.claim or "").encode(), claim.encode()):
-        raise LeaseLost("this ticket has run out, or its session was taken over; ask for a new one")
+    job = _held(bank, ticket)
     trace = bank.trace(job.subject)
     if job.state is JobState.DONE:
         return {"learned": list(trace.memories_learned), "confirmed": [], "replayed": True}
@@ -88,6 +113,16 @@ def submit(bank: Bank, ticket: str, answer: Any) -> JSON:
     result = bank._write(work)
     bank.core.indexing.wake()
     return result | {"replayed": False}
+
+
+def _held(bank: Bank, ticket: str) -> Job:
+    id, _, claim = text(ticket, "ticket", 200).partition(".")
+    job = bank.core.ledger.read().queue.job(parse_id(id, "ticket"))
+    if job is None or job.workspace != bank.view.workspace:
+        raise NotFound("there is no such ticket in this workspace; ask for a new one")
+    if not claim or not secrets.compare_digest((job.claim or "").encode(), claim.encode()):
+        raise LeaseLost("this ticket has run out, or its session was taken over; ask for a new one")
+    return job
 
 
 def _said(answer: Any) -> Verdict | None:

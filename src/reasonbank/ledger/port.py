@@ -273,6 +273,9 @@ class QueueReading(Protocol):
         """Whether a claim would find anything."""
 
     def depth(self, workspace: str | None) -> QueueDepth: ...
+    def oldest(self, kind: str, workspace: str, now: int) -> Job | None:
+        """The one that was queued first of those that ``claim_one`` would take."""
+
     def latest(self, kind: str, workspace: str) -> Job | None:
         """The one that was queued last, in whatever state."""
 

@@ -13,6 +13,8 @@ from reasonbank.model import JSON, Job, JobState, from_micros
 
 _JOB = "id, kind, subject, workspace, state, attempts, created_at, due, claim, checkpoint, error"
 _OPEN = "state in ('waiting', 'running')"
+# Nobody holds it; it may be waiting for the end of a pause.
+_FREE = "(state = 'waiting' or (state = 'running' and (due <= ? or due > ?)))"
 # A lease or pause that ends later than any could was written before the clock was set back.
 _HORIZON = 2 * max(LEASE, LONGEST_PAUSE)
 
@@ -92,12 +94,18 @@ class SQLiteQueue(Rows):
     def claim_one(self, id: str, worker: str, now: int, until: int) -> Job | None:
         found = self._all(
             "update jobs set state = 'running', claim = ?, due = ?, attempts = attempts + 1"
-            " where id = ? and (state = 'waiting'"
-            " or (state = 'running' and (due <= ? or due > ?)))"
-            f" returning {_JOB}",
+            f" where id = ? and {_FREE} returning {_JOB}",
             (worker, until, id, now, now + _HORIZON),
         )
         return _job(found[0]) if found else None
+
+    def oldest(self, kind: str, workspace: str, now: int) -> Job | None:
+        row = self._one(
+            f"select {_JOB} from jobs where workspace = ? and kind = ? and {_FREE}"
+            " order by created_at, id limit 1",
+            (workspace, kind, now, now + _HORIZON),
+        )
+        return _job(row) if row else None
 
     def hold(self, job: Job, until: int) -> None:
         self._held(job, "due = ?", until)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, cast
 
+import anyio.to_thread
 from mcp.server import MCPServer
 from pydantic import BeforeValidator, Field
 
@@ -11,7 +12,9 @@ from reasonbank.access import Right
 from reasonbank.bank import Bank
 from reasonbank.learn.distil import MOST, MOST_BY_CONTRAST
 from reasonbank.learn.prompts import prompt
-from reasonbank.model import LIMITS, Trace
+from reasonbank.learn.tickets import think
+from reasonbank.model import LIMITS, Trace, plain
+from reasonbank.surfaces.mcp_offer import Errand
 from reasonbank.surfaces.mcp_tools import offer
 from reasonbank.surfaces.shapes import Captured, DoneStep, Prepared, StoredJob, Submitted, unpacked
 
@@ -29,6 +32,9 @@ Ids = Annotated[
 ]
 
 
+_thread = anyio.to_thread.run_sync
+
+
 def _session(
     task: str, steps: list[DoneStep], outcome: str | None, used: list[str] | None
 ) -> Trace:
@@ -39,8 +45,8 @@ def _session(
 
 
 @offer("Learn from a finished task", Right.WRITE)
-def distil(
-    bank: Bank,
+async def distil(
+    errand: Errand,
     task: Task,
     steps: Steps,
     outcome: Ending | None = None,
@@ -52,7 +58,18 @@ def distil(
     put right, or took several attempts. Nobody waits: lessons appear in later searches. Leave
     out secrets. To think about the lessons yourself, call distil_prepare instead.
     """
-    return cast(StoredJob, bank.distil(_session(task, steps, outcome, memories_used)).to_json())
+    bank = errand.bank
+    session = _session(task, steps, outcome, memories_used)
+    if errand.clients_model is None:
+        return cast(StoredJob, await _thread(lambda: bank.distil(session).to_json()))
+    kept = errand.kept
+    if "ticket" not in kept:
+        given = await _thread(lambda: bank.distil_prepare(session))
+        kept |= {"ticket": given["ticket"], "trace": given["trace_id"]}
+    await think(bank, errand.clients_model, kept["ticket"], kept["trace"])
+    id = kept["ticket"].partition(".")[0]
+    job = await _thread(lambda: bank.core.ledger.read().queue.job(id))
+    return cast(StoredJob, plain(job))
 
 
 @offer("Get a session to think about", Right.WRITE)

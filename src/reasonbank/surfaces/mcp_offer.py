@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from mcp.types import ToolAnnotations
@@ -33,6 +33,10 @@ class Errand:
     report: Callable[[float, float, str], Awaitable[None]] | None = None
     """Tells the client how far an ``async`` tool is."""
     model: Model | None = None
+    clients_model: Model | None = None
+    """The one of whoever calls, if the settings want it and the client offers it."""
+    kept: dict[str, Any] = field(default_factory=dict)
+    """Survives while the client is asked: it answers by calling again, and the tool begins anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
