@@ -47,7 +47,7 @@ def learned(bank, trace, model=None, attempts=5):
     return bank.trace(trace.id)
 
 
-@requirement("DIS-9", left="MCP sampling, for clients that still offer it")
+@requirement("DIS-9")
 def test_without_any_model_a_command_that_was_put_right_becomes_a_memory(bank):
     trace = learned(bank, MENDED)
     [id] = trace.memories_learned

@@ -11,12 +11,15 @@ import sys
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import httpx2
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CreateMessageResult, ErrorData, ImageContent, TextContent
 from tests.conftest import HASHED
 from tests.requirement import requirement
+from tests.surfaces.http_server import serving as server_process
 from tests.surfaces.mcp_agent import Agent, command, connected, offering
 from tests.surfaces.mcp_http import serving
 
@@ -192,6 +195,24 @@ async def test_sampling_over_http(open_bank, mode, sessions, state):
     bank = open_bank(settings=AGENT)
     async with over_http(bank, mode, sessions, sampling_callback=Thinker(ANSWER)) as agent:
         assert (await agent("distil", **TASK))["state"] == state
+
+
+@requirement("DIS-9")
+async def test_sampling_through_the_server_that_people_start(tmp_path):
+    with (
+        server_process(tmp_path, REASONBANK_LEARN_REASONER="agent") as server,
+        server.client(workspace=tmp_path) as http,
+    ):
+        headers = {"X-ReasonBank-Workspace": str(tmp_path)}
+        async with (
+            httpx2.AsyncClient(headers=headers) as web,
+            Client(
+                streamable_http_client(f"{server.address}/mcp", http_client=web),
+                sampling_callback=Thinker("chat", ANSWER),
+            ) as client,
+        ):
+            assert (await Agent(client)("distil", **TASK))["state"] == "done"
+        assert [memory["title"] for memory in http.get("/memories").json()] == ["Resume uploads"]
 
 
 @requirement("DIS-9")
