@@ -329,7 +329,7 @@ def _timed(k: int) -> float:
         if "memories" in properties:
             return {"memories": []}
         if "outcome" in properties:
-            return {"reason": "it does", "outcome": "success", "score": 0.9}
+            return {"reason": "it does", "outcome": "success", "score": 90}
         if "score" in properties:
             number = int(re.findall(r"solution (\d+)", call.messages[-1].content)[-1])
             return {"feedback": "fine", "score": 0.8 + 0.01 * number}

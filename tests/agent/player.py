@@ -59,7 +59,7 @@ class Player(Scripted):
             if part == "compare":
                 return {"reason": "it is", "better": better(call)}
             if part == "judge":
-                return {"reason": "the tests ran", "outcome": outcome, "score": 0.9}
+                return {"reason": "the tests ran", "outcome": outcome, "score": 90}
             if part == "distil":
                 spans = {"first_step": 1, "last_step": 1}
                 return {"memories": [one | spans for one in lessons or []]}

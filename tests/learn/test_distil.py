@@ -44,7 +44,7 @@ def asked(model, trace, outcome):
 
 @requirement("DIS-3")
 def test_the_judge_gives_outcome_score_and_reason():
-    model = Scripted([{"outcome": "failure", "score": 0.2, "reason": "the tests fail"}])
+    model = Scripted([{"outcome": "failure", "score": 20, "reason": "the tests fail"}])
     verdict = anyio.run(judge, model, a_trace(outcome=None))
     assert verdict == Verdict(
         outcome=Outcome.FAILURE, score=0.2, reason="the tests fail", by="judge"
@@ -53,7 +53,7 @@ def test_the_judge_gives_outcome_score_and_reason():
 
 
 def test_unsuccessful_is_not_success():
-    model = Scripted([{"outcome": "unsuccessful", "score": 0.2, "reason": "-"}])
+    model = Scripted([{"outcome": "unsuccessful", "score": 20, "reason": "-"}])
     with pytest.raises(InvalidReply, match="unsuccessful"):
         anyio.run(judge, model, a_trace(outcome=None))
 

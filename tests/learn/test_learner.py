@@ -70,7 +70,7 @@ def test_what_tests_say_outranks_the_judge(plain_bank):
 @requirement("DIS-3")
 def test_where_nothing_tells_the_judge_decides_and_the_lessons_follow(plain_bank):
     model = Scripted(
-        [{"outcome": "failure", "score": 0.1, "reason": "it hammers the server"},
+        [{"outcome": "failure", "score": 10, "reason": "it hammers the server"},
          {"memories": [a_warning()]}]
     )  # fmt: skip
     trace = learned(plain_bank, a_trace(outcome=None), model)
@@ -93,7 +93,7 @@ def test_a_reply_that_stays_malformed_is_retried_and_nothing_half_parsed_is_stor
 
 def test_what_was_paid_for_is_not_asked_again(plain_bank, clock):
     model = Scripted(
-        [{"outcome": "success", "score": 0.9, "reason": "-"}, ModelUnavailable("busy"),
+        [{"outcome": "success", "score": 90, "reason": "-"}, ModelUnavailable("busy"),
          {"memories": [a_lesson()]}]
     )  # fmt: skip
     trace = a_trace(outcome=None)

