@@ -36,6 +36,7 @@ from reasonbank.events import (
 )
 from reasonbank.index.port import Index
 from reasonbank.indexing import Indexing
+from reasonbank.learn.suspicion import Flags
 from reasonbank.ledger.port import Filter, Ledger, Miss, Reading, Row, Wanted, Writing
 from reasonbank.meters import Meters
 from reasonbank.model import (
@@ -112,6 +113,7 @@ class Core:
         self.notes = notes
         self.used: list[tuple[Bank, JSON]] = []
         self.missed: list[Miss] = []
+        self.flags = Flags()
         self.meters = indexing.meters
         """What this process counted; never less from one look to the next."""
         self.model: Counted | None = None

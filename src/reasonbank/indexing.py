@@ -50,6 +50,10 @@ def without_attribution(memory: Memory) -> str:
     return memory.description
 
 
+def as_stored(vector: Vector) -> bytes:
+    return vector.astype("float16").tobytes()
+
+
 class Indexing:
     def __init__(
         self,
@@ -145,13 +149,11 @@ class Indexing:
                 return 0  # A full disk: what cannot be stored is found by its words.
 
     def _embed(self, memories: list[tuple[int, Memory]]) -> int:
-        import numpy as np
-
         if not memories:
             return 0
         vectors = self.embedder.embed([embedding_text(memory) for _, memory in memories])
         packed = [
-            (num, memory.revision, vector.astype(np.float16).tobytes())
+            (num, memory.revision, as_stored(vector))
             for (num, memory), vector in zip(memories, vectors, strict=True)
         ]
         self.ledger.write(lambda txn: txn.put_vectors(self.embedder.name, packed))

@@ -177,10 +177,10 @@ def model_of(
 
     meters = meters or Meters()
     replies = None if llm.cache == "off" else _replies(settings, url)
-    return _layered(_adapter(settings, meters, environment), settings, meters, replies)
+    return layered(_adapter(settings, meters, environment), settings, meters, replies)
 
 
-def _layered(model: Model, settings: Settings, meters: Meters, replies: Replies | None) -> Model:
+def layered(model: Model, settings: Settings, meters: Meters, replies: Replies | None) -> Model:
     from reasonbank.llm.budget import Budgeted
     from reasonbank.llm.limits import Deadline, Limited
     from reasonbank.llm.preset import Preset
@@ -226,7 +226,7 @@ def clients_model_for(core: Core) -> Model | None:
     from reasonbank.llm.sampling import SamplingModel
 
     core.model = meters = _meters_of(core)
-    return _layered(SamplingModel(meters), core.settings, meters, None)
+    return layered(SamplingModel(meters), core.settings, meters, None)
 
 
 def _meters_of(core: Core) -> Meters:

@@ -380,8 +380,9 @@ def _hits(
         hits += _linked(bank, reading, question, hits)
     hits = _side_by_side(bank, reading, question, hits)
     kept, tokens, cut = [], 0, []
-    for hit in hits:
-        cost = costs.get(hit.memory.id) or _with_cost(hit.memory)[1]
+    for hit in (_flagged(bank, hit) for hit in hits):
+        cost = None if hit.suspicious else costs.get(hit.memory.id)
+        cost = cost or ranking.tokens_in(hit.format_for_prompt())
         if question.max_tokens is not None and tokens + cost > question.max_tokens:
             cut.append((hit.memory.id, f"its {cost} tokens do not fit in max_tokens"))
             continue
@@ -393,6 +394,11 @@ def _hits(
 def _with_cost(memory: Memory) -> tuple[Memory, int]:
     """A memory, and how many tokens it is in a prompt."""
     return memory, ranking.tokens_in(memory.format_for_prompt())
+
+
+def _flagged(bank: Bank, hit: Hit) -> Hit:
+    suspicious = bank.core.flags.of(hit.memory)
+    return replace(hit, suspicious=suspicious) if suspicious else hit
 
 
 def _linked(bank: Bank, reading: Reading, question: Question, hits: list[Hit]) -> list[Hit]:
@@ -504,7 +510,9 @@ def recommend(bank: Bank, task: str) -> JSON:
     words = ranking.keywords(task)
     reply = bank.search(task, limit=10, min_confidence=bank.settings.belief.inject_above)
     domain = _domain(reply.hits)
-    strategies = [hit for hit in reply if hit.memory.outcome is not Outcome.FAILURE]
+    # Whoever asks for one does not look at others: nothing that poses as an instruction.
+    hits = [hit for hit in reply if not hit.suspicious]
+    strategies = [hit for hit in hits if hit.memory.outcome is not Outcome.FAILURE]
     best = max(strategies, key=lambda hit: hit.score, default=None)
     return {
         "keywords": words,
@@ -513,7 +521,7 @@ def recommend(bank: Bank, task: str) -> JSON:
         "confidence": best.memory.confidence if best else None,
         "successful_uses": _successes(bank, best.memory) if best else 0,
         "reasoning": _reasoning(bank, best, domain),
-        "warnings": [hit.memory.to_json() for hit in reply if hit.warning][:3],
+        "warnings": [hit.memory.to_json() for hit in hits if hit.warning][:3],
         "embedder": reply.embedder,
         "degraded": reply.degraded,
     }

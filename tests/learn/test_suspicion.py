@@ -72,7 +72,7 @@ ORDINARY = [
 ]
 
 
-@requirement("SEC-2", left="keeping it out of automatic injection")
+@requirement("SEC-2")
 @pytest.mark.parametrize(
     ("reason", "text"), [(reason, text) for reason, texts in SUSPECT.items() for text in texts]
 )
@@ -81,7 +81,7 @@ def test_what_poses_as_an_instruction_is_flagged_with_its_reason(reason, text):
     assert reason in suspicions_of(a_memory(content=f"A harmless beginning.\n{text}"))
 
 
-@requirement("SEC-2", left="keeping it out of automatic injection")
+@requirement("SEC-2")
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_lessons_are_not_flagged(text):
     assert suspicions(text) == ()

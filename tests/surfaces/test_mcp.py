@@ -189,7 +189,7 @@ async def test_an_agent_records_searches_reports_and_rates(bank, mode):
         assert hit["id"] == recorded["id"]
         assert set(hit) == {"id", "title", "description", "content", "outcome", "confidence",
                             "contradicts", "usage_count", "relevance", "scope", "warning",
-                            "prompt"}  # fmt: skip
+                            "suspicious", "prompt"}  # fmt: skip
         assert (found["total_found"], found["degraded"]) == (1, False)
         assert found["tokens_used"] > 0
         outcome = {"memory_id": hit["id"], "succeeded": True, "session_id": "task-1"}

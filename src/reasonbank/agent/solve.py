@@ -27,7 +27,6 @@ from reasonbank.errors import (
 )
 from reasonbank.learn import distil, lessons
 from reasonbank.learn.judge import Verdict, judge
-from reasonbank.learn.suspicion import suspicions_of
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.budget import Budgeted
 from reasonbank.llm.limits import Limited
@@ -188,7 +187,7 @@ class _Work:
             session=self._trace_id,
         )
         # Nobody reads this prompt before the model does.
-        return tuple(hit for hit in reply if not suspicions_of(hit.memory))
+        return tuple(hit for hit in reply if not hit.suspicious)
 
     async def _attempts(self) -> Attempt:
         """Whatever the model's side breaks, what was thought of before that counts."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reasonbank.bank import Bank
-from reasonbank.learn.suspicion import suspicions_of
 from reasonbank.model import JSON, Reply, whole
 
 HEADING = """\
@@ -58,8 +57,8 @@ def inject(
     )
     kept, withheld = [], []
     for hit in reply:
-        if reasons := suspicions_of(hit.memory):
-            withheld.append((hit.memory.id, ", ".join(reasons)))
+        if hit.suspicious:
+            withheld.append((hit.memory.id, ", ".join(hit.suspicious)))
         else:
             kept.append(hit.memory)
     if not kept:

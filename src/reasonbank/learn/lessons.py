@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from reasonbank.bank import Bank
 from reasonbank.errors import EmbeddingError
 from reasonbank.events import What
-from reasonbank.indexing import embedding_text
+from reasonbank.indexing import as_stored, embedding_text
 from reasonbank.learn.judge import Verdict
 from reasonbank.ledger.port import Writing
 from reasonbank.model import (
@@ -22,42 +23,53 @@ from reasonbank.model import (
     derived_id,
 )
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 NEIGHBOURS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """``twin`` is the stored memory that says the same already."""
+    """``twin`` is the stored memory that says the same already; ``vector`` is what it means."""
 
     memory: Memory
     twin: str | None = None
+    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
 
 def prepare(bank: Bank, memories: Sequence[Memory], trace: Trace) -> list[Lesson]:
     """Lessons fit to be stored, each with the id that it always has."""
-    lessons = []
-    for position, memory in enumerate(memories):
-        fit = bank._fit(
+    fit = [
+        bank._fit(
             replace(
                 memory,
                 id=derived_id("lesson", bank.view.workspace, trace.id, str(position)),
                 source_session=trace.id,
             )
         )
-        lessons.append(Lesson(memory=fit, twin=twin_of(bank, fit)))
-    return lessons
+        for position, memory in enumerate(memories)
+    ]
+    if not fit:
+        return []
+    indexing = bank.core.indexing
+    try:
+        indexing.catch_up()
+        vectors = indexing.embedder.embed([embedding_text(memory) for memory in fit])
+    except EmbeddingError:
+        return [Lesson(memory=memory) for memory in fit]
+    return [
+        Lesson(memory=memory, twin=_twin_of(bank, memory, vector), vector=vector)
+        for memory, vector in zip(fit, vectors, strict=True)
+    ]
 
 
-def twin_of(bank: Bank, memory: Memory) -> str | None:
+def _twin_of(bank: Bank, memory: Memory, vector: NDArray[np.float32]) -> str | None:
     """The active memory that says what this one says, if there is one."""
     import numpy as np
 
     indexing = bank.core.indexing
-    try:
-        indexing.catch_up()
-        vector = indexing.embedder.embed([embedding_text(memory)])[0]
-    except EmbeddingError:
-        return None
     reading = bank.core.ledger.read()
     realms = reading.realms(bank.view, tuple(Scope), (State.ACTIVE,))
     nums, cosines = indexing.index.nearest(vector, realms=realms, limit=NEIGHBOURS, among=None)
@@ -85,6 +97,8 @@ def store(
         elif not txn.taken(memory.id) and not txn.forgotten(memory.id):
             bank._record(txn, memory)
             learned.append(memory.id)
+            if lesson.vector is not None:
+                _keep(bank, txn, memory, lesson.vector)
     if verdict is not None and verdict.outcome is not Outcome.MIXED:
         succeeded = verdict.outcome is Outcome.SUCCESS
         for id in trace.memories_used:
@@ -96,3 +110,10 @@ def store(
                  "reason": verdict.reason}  # fmt: skip
     bank._append(txn, What.LEARNED, trace.id, told)
     return {"learned": learned, "confirmed": confirmed}
+
+
+def _keep(bank: Bank, txn: Writing, memory: Memory, vector: NDArray[np.float32]) -> None:
+    """It was embedded to look for its twin, and need not be again."""
+    row = txn.row(bank.view, memory.id)
+    assert row is not None
+    txn.put_vectors(bank.core.indexing.embedder.name, [(row.num, row.revision, as_stored(vector))])

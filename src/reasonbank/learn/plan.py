@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 from reasonbank.learn import clusters, links
 from reasonbank.learn.merges import Member
 from reasonbank.learn.sayings import differ_in_numbers, opposed
+from reasonbank.learn.suspicion import suspicions_of
 from reasonbank.model import JSON, Link, Memory, Outcome, Source, derived_id
 
 if TYPE_CHECKING:
@@ -134,9 +136,16 @@ def plan(
     reasons: dict[tuple[int, int], str] = {}
     never = [frozenset(ids) for ids in undone]
 
+    @cache
+    def flagged(row: int) -> bool:
+        # A merge would put its text into a prompt unasked, and its words into a clean memory.
+        return bool(suspicions_of(members[row].memory))
+
     def together(a: int, b: int) -> bool:
         one, other = members[a].memory, members[b].memory
         reason = apart(one, other)
+        if reason is None and (flagged(a) or flagged(b)):
+            reason = "one of them looks like an instruction"
         if reason is None and any(one.id in ids and other.id in ids for ids in never):
             reason = "their merge was undone"
         if reason is not None:

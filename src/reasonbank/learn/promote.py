@@ -16,6 +16,7 @@ from reasonbank.learn import merges, turns
 from reasonbank.learn.consolidate import member
 from reasonbank.learn.merges import Member
 from reasonbank.learn.plan import Nearness, apart, nearness_of
+from reasonbank.learn.suspicion import suspicions_of
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.model import JSON, Job, Memory, Scope, State, View, Workspace, derived_id
 
@@ -119,6 +120,8 @@ def _proposal(
     if reading.taken(found.id) or reading.forgotten(found.id):
         # It is not there any more: somebody did not want it.
         return replace(found, waiting="it was shared before, and that was taken back")
+    if reasons := suspicions_of(mine.memory):
+        return replace(found, waiting=f"its text {', '.join(reasons)}")
     floor = bank.settings.belief.promote_above
     if mine.lower_bound < floor:
         return replace(found, waiting=f"its lower bound {mine.lower_bound:.2f} is under {floor:g}")

@@ -59,6 +59,8 @@ SIGNS = (
     ("skips safeguards", r"(?i)\b(?:execute|run|apply|perform|approve|accept|delete|grant)\b[^.\n]{0,50}\bwithout (?:any )?(?:validation|confirmation|review|approval|asking|verification|question|checking|authentication)\b|\bskip (?:the |any |all )?(?:review|confirmation|approval|validation|verification|safety|authentication)\b[^.\n]{0,30}\b(?:step|check|prompt|for)"),
 )  # fmt: skip
 
+MOST_KNOWN = 20_000
+
 _INVISIBLE = re.compile(r"[\u200b\u2060\u2061-\u2064\ufeff\u00ad\u180e]")
 _BIDI = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 _TAGS = re.compile(r"(?<!\U0001f3f4)(?<![\U000e0020-\U000e007f])[\U000e0000-\U000e007f]")
@@ -81,6 +83,25 @@ def suspicions_of(memory: Memory) -> tuple[str, ...]:
         parts += [error.error_type, error.failure_pattern, error.corrective_guidance,
                   error.error_message or "", error.stack_trace or ""]  # fmt: skip
     return suspicions("\n\n".join(parts))
+
+
+class Flags:
+    """Remembers what was found, by memory and revision: a search asks for the same ones often.
+
+    Reasons only, never a text: what is forgotten is not in it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], tuple[str, ...]] = {}
+
+    def of(self, memory: Memory) -> tuple[str, ...]:
+        key = (memory.id, memory.revision)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            found = self._known[key] = suspicions_of(memory)
+        return found
 
 
 def _hidden(text: str) -> list[str]:

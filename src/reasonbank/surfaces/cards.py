@@ -60,6 +60,8 @@ def _card(place: int, hit: Hit) -> None:
         f"used {memory.usage_count} · {memory.scope}{' · linked' if hit.via else ''}"
     )
     _lines(facts, colour, dim=True)
+    if hit.suspicious:
+        _lines(f"Suspicious: {', '.join(hit.suspicious)}", colour, fg="red", bold=True)
     if hit.contradicts:
         _lines(f"Contradicts: {', '.join(hit.contradicts)}", colour, fg="yellow")
     click.echo(f"{_edge('╰─', colour)} {click.style(memory.id, dim=True)}")

@@ -171,7 +171,7 @@ def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
 async def _memory(id: str, context: Context[Any, Any]) -> str | InputRequiredResult:
     def text(bank: Bank) -> str:
         memory: Memory = bank.get(id)
-        return memory.format_for_prompt()
+        return memory.format_for_prompt(bank.core.flags.of(memory))
 
     return await _resource(f"memory://{id}", text, context)
 

@@ -123,6 +123,7 @@ class FoundMemory(TypedDict):
     scope: str
     warning: bool
     contradicts: list[str]
+    suspicious: list[str]
     prompt: str
 
 
@@ -133,6 +134,7 @@ class RetrievedMemory(StoredMemory):
     composite_score: float
     warning: bool
     contradicts: list[str]
+    suspicious: list[str]
     prompt: str
 
 
@@ -640,6 +642,9 @@ class RankedMemory(StoredMemory, total=False):
     relevance: Required[float]
     score: Required[float]
     warning: Required[bool]
+    contradicts: Required[list[str]]
+    suspicious: Required[list[str]]
+    expected: float
     via: str
     parts: dict[str, float]
 
