@@ -185,10 +185,16 @@ def layered(model: Model, settings: Settings, meters: Meters, replies: Replies |
     from reasonbank.llm.limits import Deadline, Limited
     from reasonbank.llm.preset import Preset
     from reasonbank.llm.repair import Repaired
+    from reasonbank.llm.tokens import counter
 
     llm = settings.llm
     model = Limited(model, concurrency=llm.concurrency, rate_per_minute=llm.rate_per_minute)
-    model = Budgeted(model, budget=llm.budget_tokens, input_tokens=llm.input_tokens)
+    model = Budgeted(
+        model,
+        budget=llm.budget_tokens,
+        input_tokens=llm.input_tokens,
+        count=counter(llm.tokenizer),
+    )
     model = Repaired(model, meters=meters)
     model = Deadline(model, seconds=llm.deadline_seconds)
     if replies is not None:

@@ -131,6 +131,9 @@ class LLM:
     """No reply is longer; a task may ask for less."""
     input_tokens: int = 100_000
     """A longer prompt loses its middle; 0 sends any."""
+    tokenizer: str = ""
+    """The model's own tokenizer.json, if you have it: tokens are then counted rather than
+    estimated at four characters each."""
     timeout_seconds: float = 60.0
     """For one attempt."""
     deadline_seconds: float = 180.0

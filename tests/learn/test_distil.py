@@ -8,7 +8,7 @@ from tests.requirement import requirement
 
 from reasonbank import InvalidReply, Settings
 from reasonbank.learn import distil, lessons
-from reasonbank.learn.account import account, cut
+from reasonbank.learn.account import account
 from reasonbank.learn.judge import Verdict, judge
 from reasonbank.llm.reply import conforming
 from reasonbank.llm.scripted import Scripted
@@ -145,7 +145,6 @@ def test_an_account_keeps_its_beginning_and_its_end_within_the_budget():
     told = account(Trace(task="long", trajectory=steps))
     assert len(told) < 70_000
     assert "step-0" in told and "step-99" in told and "left out" in told
-    assert cut("short", 10) == "short"
 
 
 # Storing

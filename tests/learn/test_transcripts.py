@@ -235,10 +235,13 @@ def test_no_fence_is_left_of_our_own_words(text):
     left = without_echo(text)
     assert "<memory id=" not in left
     assert without_echo(f"before {a_memory().format_for_prompt()} after") == "before  after"
+    flagged = a_memory().format_for_prompt(["overrides instructions"]).removesuffix("</memory>")
+    assert without_echo(f"before {flagged}after") == "before \nafter"
 
 
-@given(st.text(max_size=300), st.integers(20, 200))
+@given(st.text(max_size=900), st.integers(200, 400))
 def test_what_is_cut_keeps_its_ends(text, longest):
     cut = bounded(text, longest)
-    assert len(cut) <= max(longest, len(text[:longest]))
-    assert cut[: longest // 4] == text[: longest // 4]
+    assert len(cut) <= longest
+    assert cut[: longest // 6] == text[: longest // 6]
+    assert cut[-longest // 2 :] == text[-longest // 2 :]

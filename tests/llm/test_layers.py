@@ -9,13 +9,16 @@ import pytest
 from tests.llm.conftest import run
 from tests.requirement import requirement
 
-from reasonbank import BudgetExhausted, InvalidReply, ModelUnavailable
-from reasonbank.llm.budget import Budgeted, shortened, tokens_in
+from reasonbank import BudgetExhausted, InvalidReply, InvalidSetting, ModelUnavailable, Settings
+from reasonbank.llm.budget import Budgeted, shortened
 from reasonbank.llm.cache import Cached, DiskReplies, MemoryReplies
 from reasonbank.llm.limits import Deadline, Limited
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.port import Usage, system, user
 from reasonbank.llm.preset import Preset
+from reasonbank.llm.tokens import counter, tokens_in
+from reasonbank.opening import layered
+from reasonbank.settings import LLM
 from reasonbank.testing import Scripted
 
 HELLO = [user("hello")]
@@ -400,6 +403,40 @@ def test_a_prompt_that_is_too_long_loses_its_middle_and_tells(caplog):
     assert shortened(messages, 0) == shortened(messages, 20_000) == messages
     with pytest.raises(BudgetExhausted, match=r"llm\.input_tokens"):
         shortened(tuple(user("x" * 100) for _ in range(100)), 1000)
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    """One token for each word: no model's, but read as one's would be."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words.save(str(tmp_path / "tokenizer.json"))
+    return str(tmp_path / "tokenizer.json")
+
+
+@requirement("AGT-9")
+def test_where_the_models_tokenizer_is_known_tokens_are_counted_by_it(tokenizer):
+    count = counter(tokenizer)
+    assert (count("three long words"), counter("")("three long words")) == (3, 4)
+    messages = (system("the task"), user("word " * 5_000))
+    assert tokens_in(messages, count) == 5_001
+    cut = shortened(messages, 1_000, count)
+    assert 900 < tokens_in(cut, count) <= 1_000
+    assert shortened(messages, 6_000, count) == messages
+    inner = Scripted(["fine"])
+    llm = LLM(provider="ollama", model="m", tokenizer=tokenizer, budget_tokens=1_100)
+    model = layered(inner, Settings(llm=llm), Meters(), None)
+    run(model.complete([user("word " * 1_000)], max_tokens=400))
+    assert inner.calls[0].max_tokens == 100
+
+
+def test_a_tokenizer_that_cannot_be_read_is_refused_by_name(tmp_path):
+    (tmp_path / "broken.json").write_text("{}")
+    for name in ("broken.json", "missing.json"):
+        with pytest.raises(InvalidSetting, match=r"llm\.tokenizer.*" + name):
+            counter(str(tmp_path / name))
 
 
 def test_settings_bound_every_call():

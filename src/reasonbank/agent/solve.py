@@ -31,6 +31,7 @@ from reasonbank.ledger.port import Writing
 from reasonbank.llm.budget import Budgeted
 from reasonbank.llm.limits import Limited
 from reasonbank.llm.port import Effort, Model
+from reasonbank.llm.tokens import counter
 from reasonbank.model import (
     JSON,
     Hit,
@@ -135,6 +136,7 @@ class _Work:
                 budget=budget,
                 input_tokens=llm.input_tokens,
                 setting="agent.budget_tokens",
+                count=counter(llm.tokenizer),
             ),
             task=task,
             memories=(),

@@ -12,7 +12,7 @@ from reasonbank.agent.attempts import Attempt, declared, digest, parted
 from reasonbank.agent.prompts import prompt
 from reasonbank.agent.verify import Verdict, Verifier
 from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
-from reasonbank.learn.account import cut
+from reasonbank.excerpt import excerpt
 from reasonbank.llm.port import Effort, Message, Model, assistant, system, user
 from reasonbank.model import JSON
 
@@ -113,7 +113,7 @@ class Thinking:
         await self.report(f"attempt {number}: refining {last.number}", attempt)
         asked = prompt("refine").format(feedback=_feedback(last))
         return await self._attempt(
-            attempt, [*self._opening(1, 1), assistant(cut(last.text, SHOWN)), user(asked)]
+            attempt, [*self._opening(1, 1), assistant(excerpt(last.text, SHOWN)), user(asked)]
         )
 
     async def recheck(self, line: Sequence[Attempt], *, number: int) -> Attempt:
@@ -123,7 +123,7 @@ class Thinking:
         asked = self._opening(1, 1)
         for one in line:
             notes = f"<notes>{one.notes}</notes>\n" if one.notes else ""
-            asked += [assistant(cut(notes + one.text, SHOWN)),
+            asked += [assistant(excerpt(notes + one.text, SHOWN)),
                       user(prompt("recheck").format(feedback=_feedback(one)))]  # fmt: skip
         return await self._attempt(attempt, asked)
 
@@ -188,7 +188,7 @@ class Thinking:
         return attempt
 
     async def _opinion(self, text: str, verdict: Verdict | None) -> tuple[float | None, str]:
-        asked = f"<task>\n{self.task}\n</task>\n\n<solution>\n{cut(text, SHOWN)}\n</solution>"
+        asked = f"<task>\n{self.task}\n</task>\n\n<solution>\n{excerpt(text, SHOWN)}\n</solution>"
         if verdict is not None:
             said = "passed" if verdict.passed else "did not pass"
             asked += f"\n\nIt was run, and {said}:\n<report>\n{verdict.report}\n</report>"
@@ -209,8 +209,8 @@ class Thinking:
     async def better(self, one: Attempt, other: Attempt) -> Attempt:
         """Of two that rank the same. Without a usable answer, the later one."""
         asked = (
-            f"<task>\n{self.task}\n</task>\n\n<first>\n{cut(one.text, SHOWN)}\n</first>\n\n"
-            f"<second>\n{cut(other.text, SHOWN)}\n</second>"
+            f"<task>\n{self.task}\n</task>\n\n<first>\n{excerpt(one.text, SHOWN)}\n</first>\n\n"
+            f"<second>\n{excerpt(other.text, SHOWN)}\n</second>"
         )
         try:
             reply = await self.model.complete(

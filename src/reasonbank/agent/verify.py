@@ -27,7 +27,7 @@ from anyio.abc import Process
 from reasonbank.agent import sandbox
 from reasonbank.agent.files import UnusableFiles, files_of
 from reasonbank.errors import InvalidInput, InvalidSetting, Refused
-from reasonbank.learn.account import cut
+from reasonbank.excerpt import excerpt
 from reasonbank.settings import Sandbox, Settings
 
 SHOWN = 4_000
@@ -162,7 +162,7 @@ class _Ended:
     def report(self, folder: str) -> str:
         said = self.output.decode("utf-8", "replace").replace("\0", "�").replace(folder, "")
         head = f"Stopped: {self.stopped}." if self.stopped else f"Exit code {self.code}."
-        return f"{head}\n{cut(said.strip(), SHOWN)}".strip()
+        return f"{head}\n{excerpt(said.strip(), SHOWN)}".strip()
 
 
 async def _watched(process: Process, spec: bytes, limits: Sandbox) -> _Ended:

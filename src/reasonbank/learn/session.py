@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reasonbank.excerpt import excerpt
 from reasonbank.learn.scrub import clean
 from reasonbank.model import Outcome, Step, Trace
 
@@ -151,10 +152,7 @@ def _entry(step: Step) -> Entry:
 
 def bounded(text: str, longest: int = LONGEST_TEXT) -> str:
     """``text`` with its middle cut out if it is too long."""
-    if len(text) <= longest:
-        return text
-    head, mark = longest // 4, "\n[…]\n"
-    return text[:head] + mark + text[-(longest - head - len(mark)) :]
+    return excerpt(text, longest, head=0.25)
 
 
 def told(text: str) -> str:
@@ -185,7 +183,7 @@ def without_echo(text: str) -> str:
 def _end_of_fence(text: str, start: int) -> int:
     """Where a fence ends that was cut off: each of its lines is marked."""
     position = text.find("\n", start)
-    while position >= 0 and text.startswith(("|", "WARNING: "), position + 1):
+    while position >= 0 and text.startswith(("|", "WARNING: ", "SUSPICIOUS: "), position + 1):
         position = text.find("\n", position + 1)
     return len(text) if position < 0 else position
 

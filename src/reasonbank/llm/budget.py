@@ -4,19 +4,14 @@ import logging
 from dataclasses import replace
 
 from reasonbank.errors import BudgetExhausted, InvalidReply
+from reasonbank.excerpt import MARK, excerpt
 from reasonbank.llm.port import Call, Completion, Layer, Message, Model, Usage
+from reasonbank.llm.tokens import Count, by_characters, tokens_in
 
 log = logging.getLogger(__name__)
 
-CHARACTERS_A_TOKEN = 4
 LEAST_OUTPUT = 16
 """A reply of fewer tokens is of no use to anybody."""
-GAP = "\n[… {} characters left out …]\n"
-
-
-def tokens_in(messages: tuple[Message, ...]) -> int:
-    """An estimate, made before a call: four characters a token."""
-    return -(-sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN)
 
 
 class Budgeted(Layer):
@@ -33,8 +28,10 @@ class Budgeted(Layer):
         budget: int = 0,
         input_tokens: int = 0,
         setting: str = "llm.budget_tokens",
+        count: Count = by_characters,
     ) -> None:
         super().__init__(inner)
+        self._count = count
         self._setting = setting
         self._budget = budget
         self._input_tokens = input_tokens
@@ -46,8 +43,8 @@ class Budgeted(Layer):
         return max(0, self._budget - self.spent - self._reserved) if self._budget else None
 
     async def answer(self, call: Call) -> Completion:
-        call = replace(call, messages=shortened(call.messages, self._input_tokens))
-        estimate = tokens_in(call.messages)
+        call = replace(call, messages=shortened(call.messages, self._input_tokens, self._count))
+        estimate = tokens_in(call.messages, self._count)
         if self.left is not None:
             room = self.left - estimate
             if room < LEAST_OUTPUT:
@@ -61,18 +58,14 @@ class Budgeted(Layer):
         used = estimate
         try:
             completion = await super().answer(call)
-            used = _used(completion.usage, estimate + _tokens(completion.text))
+            used = _used(completion.usage, estimate + self._count(completion.text))
             return completion
         except InvalidReply as error:
-            used = _used(error.usage, estimate + _tokens(error.reply))
+            used = _used(error.usage, estimate + self._count(error.reply))
             raise
         finally:
             self._reserved -= reserved
             self.spent += used
-
-
-def _tokens(text: str) -> int:
-    return -(-len(text) // CHARACTERS_A_TOKEN)
 
 
 def _used(usage: object, estimate: int) -> int:
@@ -80,27 +73,30 @@ def _used(usage: object, estimate: int) -> int:
     return estimate if known is None else known
 
 
-def shortened(messages: tuple[Message, ...], most: int) -> tuple[Message, ...]:
+def shortened(
+    messages: tuple[Message, ...], most: int, count: Count = by_characters
+) -> tuple[Message, ...]:
     """The messages in at most about ``most`` tokens (0: any number)."""
-    excess = (tokens_in(messages) - most) * CHARACTERS_A_TOKEN
-    if not most or excess <= 0:
+    total = tokens_in(messages, count)
+    if not most or total <= most:
         return messages
     longest = max(range(len(messages)), key=lambda i: len(messages[i].content))
     content = messages[longest].content
-    keep = len(content) - excess - len(GAP) - len(str(len(content)))
-    if keep <= 0:
+    tokens = count(content)
+    room = most - (total - tokens)
+    if room <= count(MARK) + LEAST_OUTPUT:
         raise BudgetExhausted(
-            f"the call has about {tokens_in(messages)} tokens in {len(messages)} messages, more "
+            f"the call has about {total} tokens in {len(messages)} messages, more "
             f"than llm.input_tokens ({most}) allows, and cutting the longest is not enough"
         )
     log.warning(
         "a prompt of about %d tokens was cut in the middle to fit llm.input_tokens (%d)",
-        tokens_in(messages),
+        total,
         most,
     )
-    # What matters most stands at the ends: the task first, how it went last.
-    head = keep // 2
-    tail = content[len(content) - (keep - head) :]
-    cut = content[:head] + GAP.format(len(content) - keep) + tail
+    size = room * len(content) // tokens
+    # Where the ends are denser than the middle was, a little more goes.
+    while count(cut := excerpt(content, size)) > room:
+        size = size * 19 // 20
     changed = replace(messages[longest], content=cut)
     return (*messages[:longest], changed, *messages[longest + 1 :])

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from reasonbank.errors import ModelError
-from reasonbank.llm.budget import tokens_in
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.port import Call, Calling, Completion, Usage, assistant
 from reasonbank.llm.reply import checked
+from reasonbank.llm.tokens import tokens_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
