@@ -8,7 +8,10 @@ from pathlib import Path
 
 from bench import tables
 
-BENCHES = ("speed", "retrieval", "embedding", "rules", "agent", "consolidate", "server", "learning")
+BENCHES = (
+    "speed", "retrieval", "embedding", "rules", "distil", "agent", "consolidate", "server",
+    "learning",
+)  # fmt: skip
 
 
 def main() -> int:

@@ -183,7 +183,7 @@ def claiming(traces: list[Trace]) -> Table:
             table.add(f"claiming by {size}", _ms(_claims(bank, traces, size)))
     table.notes.append(
         "Claims alone, with nothing else going on, the median of three rounds. See "
-        "docs/decisions/0012-one-job-at-a-time.md."
+        "docs/decisions/0014-one-job-at-a-time.md."
     )
     return table
 
