@@ -32,14 +32,14 @@ class Door:
         await self.app(scope, receive, send)
 
 
-def stateless(tool, arguments):
+def stateless(tool, arguments, capabilities=None, more=None):
     """A call as revision 2026-07-28 has it: one request that says all, and its headers."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": capabilities or {},
     }
-    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    params = {"name": tool, "arguments": arguments, "_meta": meta, **(more or {})}
     headers = {
         "MCP-Protocol-Version": "2026-07-28",
         "Mcp-Method": "tools/call",
@@ -90,8 +90,8 @@ async def calling(server: MCPServer):
         httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as http,
     ):
 
-        async def call(tool, arguments):
-            answer = await http.post("/mcp", **stateless(tool, arguments))
+        async def call(tool, arguments, **said):
+            answer = await http.post("/mcp", **stateless(tool, arguments, **said))
             assert answer.status_code == 200, answer.text
             return answer.json()["result"]
 

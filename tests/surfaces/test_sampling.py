@@ -21,7 +21,7 @@ from tests.conftest import HASHED
 from tests.requirement import requirement
 from tests.surfaces.http_server import serving as server_process
 from tests.surfaces.mcp_agent import Agent, command, connected, offering
-from tests.surfaces.mcp_http import serving
+from tests.surfaces.mcp_http import calling, serving
 
 from reasonbank.access import LOCAL
 from reasonbank.settings import LLM, Learn
@@ -195,6 +195,19 @@ async def test_sampling_over_http(open_bank, mode, sessions, state):
     bank = open_bank(settings=AGENT)
     async with over_http(bank, mode, sessions, sampling_callback=Thinker(ANSWER)) as agent:
         assert (await agent("distil", **TASK))["state"] == state
+
+
+@requirement("DIS-9")
+async def test_the_second_round_may_reach_another_server_of_the_same_bank(open_bank):
+    bank = open_bank(settings=AGENT)
+    async with calling(make_server(bank)) as one, calling(make_server(bank)) as other:
+        first = await one("distil", TASK, capabilities={"sampling": {}})
+        [(key, _)] = first["inputRequests"].items()
+        answer = {"role": "assistant", "model": "m", "content": {"type": "text", "text": ANSWER}}
+        again = {"inputResponses": {key: answer}, "requestState": first["requestState"]}
+        told = await other("distil", TASK, capabilities={"sampling": {}}, more=again)
+    assert told["structuredContent"]["state"] == "done"
+    assert len(bank.traces()) == len(bank.memories()) == 1
 
 
 @requirement("DIS-9")

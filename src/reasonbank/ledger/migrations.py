@@ -265,4 +265,7 @@ create table misses (
     primary key (workspace, question)
 ) without rowid;
 create index misses_last on misses (workspace, last);
+
+-- For what servers of this bank hand out sealed and take back, whichever of them gets it.
+insert or ignore into meta values ('seal', lower(hex(randomblob(32))));
 """

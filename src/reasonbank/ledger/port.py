@@ -509,6 +509,10 @@ class Ledger(Protocol):
     @property
     def bank_id(self) -> str: ...
     @property
+    def seal(self) -> str:
+        """A secret that all who serve this bank share."""
+
+    @property
     def read_only(self) -> bool: ...
     def read(self) -> Reading: ...
     def glance(self) -> Reading:

@@ -81,6 +81,7 @@ class SQLiteLedger:
             if not read_only:
                 self._migrate()
             self.bank_id = self._meta("bank_id")
+            self.seal = self._meta("seal")
             self._writer = Writer(self._db, self.bank_id, clock, half_life_days)
         if not read_only and self._meta("half_life") != str(half_life_days):
             self.write(lambda txn: txn.refold_all())

@@ -33,6 +33,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
+from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import InputRequiredResult, ListRootsRequest, ListRootsResult
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, create_model
@@ -138,6 +139,8 @@ def make_server(
         version=version("reasonbank"),
         tools=[BankTool.of(offer) for offer in tools],
         lifespan=lifespan,
+        # Whichever process gets the second round of a call can read what the first one kept.
+        request_state_security=RequestStateSecurity(keys=[bank.core.ledger.seal]),
         middleware=[_in_words],
         subscriptions=False,  # Tools, resources and prompts never change while it runs.
         log_level="WARNING",
