@@ -7,12 +7,18 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 from fault_tools import a_memory, open_bank
+from tests.requirement import requirement
 
 from reasonbank.bank import Bank
 from reasonbank.errors import StorageFull
-from reasonbank.model import Memory
+from reasonbank.learn.learner import tasks
+from reasonbank.learn.worker import Effects, Work, Worker
+from reasonbank.ledger.port import LONGEST_PAUSE
+from reasonbank.model import Memory, Outcome, Trace
+from reasonbank.testing import Scripted
 
 BIG = "word " * 2000
 
@@ -184,3 +190,38 @@ def test_what_was_counted_on_a_full_disk_is_stored_once_there_is_room(small_disk
         assert bank.statistics()["searches"]["answered"] == 2
     with open_bank(path) as bank:
         assert bank.statistics()["searches"]["answered"] == 2
+
+
+@requirement("DIS-2")
+def test_a_disk_that_fills_while_a_session_is_learned_from_loses_and_doubles_nothing(
+    small_disk: Path,
+) -> None:
+    path, ballast = small_disk / "bank.db", small_disk / "ballast"
+    lessons = [{"title": f"Lesson {n}", "description": "When full", "content": chr(97 + n) * 1400,
+                "tags": [], "first_step": 1, "last_step": 1} for n in range(3)]  # fmt: skip
+    model = Scripted(lambda _: {"memories": lessons})
+    with open_bank(path) as bank:
+        job = bank.distil(Trace(task="fill the disk", outcome=Outcome.SUCCESS))
+        bank.core.ledger.scrub()
+
+        async def learn() -> int:
+            worker = Worker(bank, tasks(model), slots=1, max_attempts=100)
+            work = worker._tasks["distil"]
+
+            async def filling(task: Work) -> Effects:
+                effects = await work(task)
+                fill_up(ballast)
+                return effects
+
+            worker._tasks = {"distil": filling}
+            return await worker.run(until_empty=True)
+
+        assert anyio.run(learn) == 0
+        assert bank.memories() == [] and bank.trace(job.subject).memories_learned == ()
+        ballast.unlink()
+        later = bank.core.clock() + 2 * LONGEST_PAUSE
+        bank.core.clock = lambda: later
+        worker = Worker(bank, tasks(model), slots=1, max_attempts=100)
+        assert anyio.run(lambda: worker.run(until_empty=True)) == 1
+        assert len(bank.memories()) == len(bank.trace(job.subject).memories_learned) == 3
+    assert len(model.calls) == 1, "what was paid for is kept"

@@ -167,6 +167,20 @@ def test_a_lesson_that_is_known_becomes_evidence_for_the_known_one(bank):
 
 
 @requirement("DIS-6")
+def test_a_session_that_says_the_same_twice_gives_one_memory(bank):
+    trace = bank.store_trace(a_trace())
+    said = [a_memory(source=Source.DISTILLED), a_memory(source=Source.DISTILLED, tags=("other",))]
+    assert len(stored(bank, trace, said)["learned"]) == 1
+
+
+def test_a_lesson_is_embedded_once(bank):
+    trace = bank.store_trace(a_trace())
+    [id] = stored(bank, trace, [a_memory(source=Source.DISTILLED)])["learned"]
+    assert bank.embed_new() == 0
+    assert bank.search(a_memory().title)[0].memory.id == id
+
+
+@requirement("DIS-6")
 def test_what_only_sounds_alike_is_stored(bank):
     bank.record(a_memory())
     trace = bank.store_trace(a_trace())

@@ -59,10 +59,24 @@ def prepare(bank: Bank, memories: Sequence[Memory], trace: Trace) -> list[Lesson
         vectors = indexing.embedder.embed([embedding_text(memory) for memory in fit])
     except EmbeddingError:
         return [Lesson(memory=memory) for memory in fit]
-    return [
-        Lesson(memory=memory, twin=_twin_of(bank, memory, vector), vector=vector)
-        for memory, vector in zip(fit, vectors, strict=True)
-    ]
+    found: list[Lesson] = []
+    for memory, vector in zip(fit, vectors, strict=True):
+        if not _said(bank, found, memory, vector):
+            twin = _twin_of(bank, memory, vector)
+            found.append(Lesson(memory=memory, twin=twin, vector=vector))
+    return found
+
+
+def _said(
+    bank: Bank, lessons: Sequence[Lesson], memory: Memory, vector: NDArray[np.float32]
+) -> bool:
+    """Whether the same session says it already: small models like to repeat themselves."""
+    return any(
+        lesson.memory.outcome is memory.outcome
+        and lesson.vector is not None
+        and float(lesson.vector @ vector) >= bank.settings.learn.duplicate
+        for lesson in lessons
+    )
 
 
 def _twin_of(bank: Bank, memory: Memory, vector: NDArray[np.float32]) -> str | None:

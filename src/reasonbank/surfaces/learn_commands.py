@@ -44,6 +44,8 @@ def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: 
     def draw() -> None:
         if not now:
             click.echo(f"Queued session {job.subject} as job {job.id}")
+        elif job.state == "done" and not learned:
+            click.echo(f"Session {job.subject} teaches nothing that is not known already")
         elif job.state == "done":
             click.echo(f"Learned {len(learned)} memories from session {job.subject}")
             for memory in learned:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from reasonbank.excerpt import excerpt
 from reasonbank.model import (
     Change,
     Evidence,
@@ -31,6 +32,8 @@ from reasonbank.surfaces.cards import clean
 if TYPE_CHECKING:
     from reasonbank.surfaces.doctor import Check
 
+SHOWN = 600
+"""Characters of what came of one step."""
 _SIGNS = {"success": "✓", "failure": "✗", "mixed": "±"}
 _COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
 
@@ -211,8 +214,8 @@ def trace(found: Trace) -> None:
     table = _table("#:r", "action", "score:r", "what")
     for step in found.trajectory:
         score = "" if step.score is None else f"{step.score:.2f}"
-        table.add_row(str(step.iteration), _text(step.action), score,
-                      _text(step.content or step.feedback or ""))  # fmt: skip
+        told = "\n".join(filter(None, (step.content, excerpt(step.feedback or "", SHOWN))))
+        table.add_row(str(step.iteration), _text(step.action), score, _text(told))
     _print(table)
     facts("", {"outcome": found.outcome, "score": found.final_score, "used": found.memories_used,
                "learned": found.memories_learned, "metadata": found.metadata})  # fmt: skip
