@@ -72,9 +72,13 @@ CONTRAST = _schema(
 )
 
 
+# An agent that hands in an answer knows when to stop: only what a memory can hold bounds it.
 SESSION = _schema(
-    _LESSON | _SPAN | {"outcome": {"type": "string", "enum": ["success", "failure"]}},
-    _ERROR,
+    _LESSON
+    | {"description": _text(LIMITS.description), "content": _text(LIMITS.content)}
+    | _SPAN
+    | {"outcome": {"type": "string", "enum": ["success", "failure"]}},
+    _ERROR | dict.fromkeys(("failure_pattern", "corrective_guidance"), _text(LIMITS.error_text)),
     MOST,
 )
 """What an agent answers that does the thinking itself: how it went, and what to keep."""
