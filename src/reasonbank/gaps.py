@@ -53,16 +53,14 @@ def gaps(bank: Bank, limit: int) -> list[Gap]:
 
 
 def forget(bank: Bank, question: str | None) -> int:
-    if question is not None:
-        question = text(question, "question", bank.settings.limits.query)
-    gone = [
-        miss.question
-        for group in _groups(bank)
-        if question is None or question in {miss.question for miss in group}
-        for miss in group
-    ]
-    if question is not None and not gone:
-        raise NotFound("no gap here has this question; `reasonbank gaps` shows those that are")
+    if question is None:
+        gone = [miss.question for miss in _misses(bank)]
+    else:
+        asked = text(question, "question", bank.settings.limits.query)
+        groups = ([miss.question for miss in group] for group in _groups(bank))
+        gone = next((group for group in groups if asked in group), [])
+        if not gone:
+            raise NotFound("no gap here has this question; `reasonbank gaps` shows those that are")
 
     def work(txn: Writing) -> int:
         bank._on_record(txn, What.UNASKED)
@@ -80,9 +78,7 @@ def _groups(bank: Bank) -> list[list[Miss]]:
     from reasonbank.learn.clusters import grouped, pairs
     from reasonbank.learn.plan import nearness_of
 
-    with contextlib.suppress(StorageError):
-        bank.core.flush()
-    misses = bank.core.ledger.read().misses.of(bank.view.workspace)
+    misses = _misses(bank)
     if not misses:
         return []
     alike: list[list[int]] = []
@@ -98,6 +94,12 @@ def _groups(bank: Bank) -> list[list[Miss]]:
     return sorted(groups, key=lambda group: (-sum(m.asked for m in group), -group[0].last))
 
 
+def _misses(bank: Bank) -> list[Miss]:
+    with contextlib.suppress(StorageError):  # A full disk: what it holds is shown all the same.
+        bank.core.flush()
+    return bank.core.ledger.read().misses.of(bank.view.workspace)
+
+
 def _vectors(bank: Bank, misses: Sequence[Miss]) -> NDArray[np.float32]:
     """Unit vectors: what searches kept, and of the rest anew."""
     import numpy as np
@@ -106,8 +108,9 @@ def _vectors(bank: Bank, misses: Sequence[Miss]) -> NDArray[np.float32]:
     vectors = np.zeros((len(misses), embedder.dimensions), np.float32)
     missing = []
     for row, miss in enumerate(misses):
-        if miss.model == embedder.name and miss.vector is not None:
-            vectors[row] = np.frombuffer(miss.vector, np.int8)
+        known = miss.vector if miss.model == embedder.name else None
+        if known is not None and len(known) == embedder.dimensions:
+            vectors[row] = np.frombuffer(known, np.int8)
         else:
             missing.append(row)
     if missing:
