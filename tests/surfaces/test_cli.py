@@ -251,7 +251,7 @@ ELSEWHERE = {
     "delete_workspace": "workspace", "move_workspace": "workspace", "workspaces": "workspace",
     "name_workspace": "workspace", "jobs": "queue", "retry_job": "queue", "drop_job": "queue",
     "reset_statistics": "stats", "distil_prepare": "ticket", "distil_submit": "ticket",
-    "contradicting": "show", "undo_batch": "undo",
+    "contradicting": "show", "undo_batch": "undo", "forget_gaps": "gaps",
 }  # fmt: skip
 TRACES = {"store_trace", "trace", "traces", "purge_traces"}
 
