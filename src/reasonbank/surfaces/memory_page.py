@@ -33,7 +33,7 @@ def memory_page(bank: Bank, id: str, workspace: str | None) -> str:
         f"<h1>{_text(memory.title)}</h1>",
         f'<p class="soft lines">{_text(memory.description)}</p>',
         f'<pre class="said" tabindex="0" aria-label="Content">{_text(memory.content)}</pre>',
-        _facts(memory, address),
+        _facts(memory, bank.core.flags.of(memory), address),
         _against(memory, bank.contradicting(id), address),
         "<h2>Genealogy</h2>",
         _drawing(kin, address),
@@ -54,7 +54,7 @@ def _text(text: str) -> str:
     return escape(clean(text))
 
 
-def _facts(memory: Memory, address: _Address) -> str:
+def _facts(memory: Memory, suspicious: Sequence[str], address: _Address) -> str:
     facts = {
         "Outcome": escape(str(memory.outcome)),
         "Confidence": "unknown" if memory.confidence is None else f"{memory.confidence:.2f}",
@@ -70,6 +70,8 @@ def _facts(memory: Memory, address: _Address) -> str:
     if error := memory.error_context:
         facts["Warning"] = _text(f"{error.error_type}: {error.failure_pattern}")
         facts["Instead"] = _text(error.corrective_guidance)
+    if suspicious:
+        facts["Suspicious"] = _text(", ".join(suspicious))
     if memory.merged_into:
         facts["Merged into"] = f'<a href="{address.of(memory.merged_into)}">another memory</a>'
     rows = "\n".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
