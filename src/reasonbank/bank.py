@@ -123,6 +123,7 @@ class Core:
         self.started = clock()
         self._started = time.monotonic()
         self.lock = threading.Lock()
+        self.searching = threading.Lock()
         self.closed = False
         self.tidy: Callable[[], None] = lambda: None
         indexing.chores = self.flush

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ DAY = 86_400_000_000
 # Up to this many rows that pass a filter are scored one by one; more are found by
 # searching all and filtering what comes back.
 FEW = 50_000
+# Searches of so few rows hardly leave the interpreter: eight threads that take turns do a third
+# more than eight at once (measured). In larger banks they wait for SQLite, and can overlap.
+SMALL = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +92,10 @@ def recall(bank: Bank, question: Question) -> Reply:
     except StorageError as error:
         senses.without_meaning(error, "the index")
     reading = core.ledger.glance()
-    found = _gather(bank, reading, question, senses)
-    ranked = _ranked(bank, reading, question, found, senses)
-    hits, tokens, cut = _hits(bank, reading, question, found, ranked)
+    with core.searching if reading.word_rows() <= SMALL else nullcontext():
+        found = _gather(bank, reading, question, senses)
+        ranked = _ranked(bank, reading, question, found, senses)
+        hits, tokens, cut = _hits(bank, reading, question, found, ranked)
     embedder = indexing.embedder.name if senses.vector is not None else "none"
     return Reply(
         hits=hits,
@@ -165,6 +170,32 @@ def _candidates(
     also: Nums | None = None,
 ) -> _Found:
     """``among`` restricts the rows; of ``also`` the nearest join in any case."""
+    matches = _matches(bank, reading, question, senses, pool, among, also)
+    found = _weighed(bank, reading, question, senses, matches, pool)
+    if found is not None:
+        return found
+    return _candidates(bank, reading, question, senses, pool, among)
+
+
+@dataclass(slots=True)
+class _Matches:
+    """Rows by meaning and rows by words, each best first."""
+
+    nearest: Nums
+    cosines: NDArray[np.float32]
+    worded: Nums
+    scores: Floats
+
+
+def _matches(
+    bank: Bank,
+    reading: Reading,
+    question: Question,
+    senses: _Senses,
+    pool: int,
+    among: Nums | None,
+    also: Nums | None,
+) -> _Matches:
     import numpy as np
 
     indexing = bank.core.indexing
@@ -195,13 +226,29 @@ def _candidates(
             worded, scores = reading.words(bank.view, filter, terms, depth, among)
         except StorageError as error:
             senses.without_words(error)
+    return _Matches(nearest, cosines, worded, scores)
+
+
+def _weighed(
+    bank: Bank,
+    reading: Reading,
+    question: Question,
+    senses: _Senses,
+    matches: _Matches,
+    pool: int,
+) -> _Found | None:
+    """What is known of the matches; None when the index fails, so that they count no more."""
+    import numpy as np
+
+    indexing = bank.core.indexing
+    nearest, worded = matches.nearest, matches.worded
     only_words = worded[:pool][~_among(worded[:pool], nearest)]
     nums = np.concatenate([nearest, only_words])
-    rows = reading.candidates(bank.view, filter, nums)
+    rows = reading.candidates(bank.view, question.filter, nums)
 
     place = _place(rows.nums, nums)
     cosine = np.full(len(nums), np.nan)
-    cosine[: len(nearest)] = cosines
+    cosine[: len(nearest)] = matches.cosines
     vectors = None
     if senses.vector is not None:
         try:
@@ -209,13 +256,13 @@ def _candidates(
         except StorageError as error:
             indexing.lost()
             senses.without_meaning(error, "the index")
-            return _candidates(bank, reading, question, senses, pool, among)
+            return None
         by_words = vectors[len(nearest) :]
         cosine[len(nearest) :] = np.where(by_words.any(axis=1), by_words @ senses.vector, np.nan)
     bm25 = np.zeros(len(rows.nums))
     if len(worded):
         known = _among(rows.nums, worded)
-        bm25[known] = scores[_place(rows.nums[known], worded)]
+        bm25[known] = matches.scores[_place(rows.nums[known], worded)]
     confidence = _confidence(bank, reading, rows, cosine[place])
     trust = trust_in(bank, reading, rows, confidence, senses.vector)
     return _Found(
