@@ -92,7 +92,7 @@ def recall(bank: Bank, question: Question) -> Reply:
     except StorageError as error:
         senses.without_meaning(error, "the index")
     reading = core.ledger.glance()
-    with core.searching if reading.word_rows() <= SMALL else nullcontext():
+    with core.searching if _is_small(reading) else nullcontext():
         found = _gather(bank, reading, question, senses)
         ranked = _ranked(bank, reading, question, found, senses)
         hits, tokens, cut = _hits(bank, reading, question, found, ranked)
@@ -108,6 +108,13 @@ def recall(bank: Bank, question: Question) -> Reply:
         skipped=senses.skipped,
         dropped=_dropped(question, found, ranked) + cut if question.explain else (),
     )
+
+
+def _is_small(reading: Reading) -> bool:
+    try:
+        return reading.word_rows() <= SMALL
+    except StorageError:
+        return True
 
 
 def _gather(bank: Bank, reading: Reading, question: Question, senses: _Senses) -> _Found:

@@ -82,12 +82,13 @@ def test_meaning_answers_while_the_full_text_is_damaged(path: Path) -> None:
 
 
 @requirement("RET-12", left="a scope that lives in a backend of its own")
-def test_a_full_text_that_is_missing_is_skipped_as_well(path: Path) -> None:
+@pytest.mark.parametrize("gone", ["words_idx", "words"])
+def test_a_full_text_that_is_missing_is_skipped_as_well(path: Path, gone: str) -> None:
     with open_bank(path, embedder=Fragile()) as bank:
         bank.record(a_memory())
         bank.embed_new()
     db = apsw.Connection(str(path))
-    db.execute("drop table words_idx")
+    db.execute(f"drop table {gone}")
     db.close()
     with open_bank(path, embedder=Fragile()) as bank:
         reply = bank.search("wait for the port")

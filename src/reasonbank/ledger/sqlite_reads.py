@@ -258,9 +258,9 @@ class Reader(Rows):
 
     def word_rows(self) -> int:
         """How many rows BM25 is counted over: FTS5 keeps it in front of its averages."""
-        row = self._one("select block from words_data where id = 1")
+        found = self._full_text("select block from words_data where id = 1", ())
         rows = 0
-        for byte in (row[0] if row else b"")[:9]:
+        for byte in (found[0][0] if found else b"")[:9]:
             rows = rows << 7 | byte & 0x7F
             if byte < 0x80:
                 break
