@@ -3,8 +3,9 @@
     python -m bench.learning             ten seeds on shortened streams, under a quarter of an hour
     python -m bench.learning --full      the streams at full length: what docs/benchmarks.md shows
 
-Every run is kept in ``bench/.cache`` under the code it was made with, so that a run which was
-stopped goes on where it was. Writes ``bench/results/learning.json``, ``docs/figures`` and the
+Both go on one page: what was run at full length, and the shortened streams beside it. Every run
+is kept in ``bench/.cache`` under the code it was made with, so that a run which was stopped
+goes on where it was. Writes ``bench/results/learning.json``, ``docs/figures`` and the
 tables of ``docs/benchmarks.md``.
 """
 
@@ -31,7 +32,7 @@ from bench.retrieval_sets import folder
 HERE = Path(__file__).resolve().parent
 RUNS = HERE / ".cache" / "learning.jsonl"
 SEEDS = 10
-SHORT = {"repair": 400, "tools": 600, "telecom": 120}
+SHORT = {"repair": 300, "tools": 400, "telecom": 80}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,9 @@ def code(stream: str) -> str:
     """What decides a run; other modules may change without making it stale."""
     bench = (HERE / f"learning_{name}.py" for name in ("loop", "vectors", stream))
     source = HERE.parent / "src" / "reasonbank"
-    ours = (source / f"{name}.py" for name in ("belief", "ranking", "recall", "trust"))
+    ours = (
+        source / f"{name}.py" for name in ("belief", "experience", "ranking", "recall", "trust")
+    )
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in (*bench, *ours)))
     return digest.hexdigest()[:12]
 
@@ -160,8 +163,7 @@ def main() -> int:
             if job.stream in streams and job.key not in found
         ]
         carry_out(todo, found, chosen.processes)
-    mine = {key: value for key, value in found.items() if key.endswith(f"/{chosen.full}")}
-    report(mine, full=chosen.full)
+    report(found)
     tables.rewrite_document()
     return 0
 

@@ -31,29 +31,35 @@ T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 COLOURS = ("#999", "#b55", "#c90", "#7a5", "#5aa", "#85c", "#c5a", "#1f6feb")
 
 
-def report(found: Found, *, full: bool) -> None:
+def report(found: Found) -> None:
+    """The streams at full length as far as they were run, the shortened ones beside them."""
     if not found:
         print("nothing was run yet")
         return
+    whole = {key: run for key, run in found.items() if key.endswith("/True")}
+    short = {key: run for key, run in found.items() if key.endswith("/False")}
+    shown = whole or short
     made = [
         table
         for stream in NAMES
         for condition in (*CONDITIONS, "judge")
-        if (table := one(found, stream, condition)) is not None
+        if (table := one(shown, stream, condition)) is not None
     ]
-    made.append(targets(found))
+    made.append(targets(shown))
     for table in made:
-        table.machine = {"streams": "full" if full else "shortened"}
+        table.machine = {"streams": "full" if whole else "shortened"}
+    if whole and short:
+        made.append(beside(short))
+    for table in made:
         print(tables.markdown([table.__dict__]), end="\n\n")
     results = {
-        "full": full,
         "tables": [table.__dict__ for table in made],
-        "means": means(found),
+        "means": {"full": means(whole), "shortened": means(short)},
     }
     tables.RESULTS.joinpath("learning.json").write_text(
         json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8"
     )
-    draw(found)
+    draw(shown)
 
 
 def values(found: Found, stream: str, condition: str, system: str, name: str) -> list[float]:
@@ -183,18 +189,79 @@ def targets(found: Found) -> tables.Table:
     return table
 
 
+def by_seed(found: Found, stream: str, condition: str, system: str) -> dict[str, float]:
+    """The regret of every seed that was run."""
+    prefix = f"{stream}/{condition}/{system}/"
+    return {
+        key.removeprefix(prefix): run["regret"]
+        for key, run in found.items()
+        if key.startswith(prefix)
+    }
+
+
+def best_other(
+    found: Found, stream: str, condition: str
+) -> tuple[str, dict[str, float], list[float]] | None:
+    """Who has the least regret beside ours, its regret, and ours less theirs, seed by seed."""
+    ours = by_seed(found, stream, condition, OURS)
+    others = {
+        system.name: {seed: regret for seed, regret in theirs.items() if seed in ours}
+        for system in SYSTEMS
+        if system.name != OURS and (theirs := by_seed(found, stream, condition, system.name))
+    }
+    others = {name: theirs for name, theirs in others.items() if theirs}
+    if not others:
+        return None
+    name = min(others, key=lambda name: spread(list(others[name].values()))[0])
+    return name, others[name], [ours[seed] - theirs for seed, theirs in others[name].items()]
+
+
+def verdict(differences: Sequence[float]) -> str:
+    mean, half = spread(differences)
+    if mean <= 0:
+        return "yes" if mean + half < 0 else "yes, within the interval"
+    return "NO" if mean - half > 0 else "no, within the interval"
+
+
 def lowest(found: Found, stream: str, condition: str, table: tables.Table) -> None:
     """Ours has the least regret: beside the best of the others, over the same seeds."""
-    mean = {
-        system.name: spread(numbers)[0]
-        for system in SYSTEMS
-        if (numbers := values(found, stream, condition, system.name, "regret"))
-    }
-    if OURS in mean and len(mean) > 1:
-        other = min((name for name in mean if name != OURS), key=lambda name: mean[name])
-        what = f"{stream}, {CONDITIONS[condition]}, regret beside {other}"
-        table.add(what, f"{mean[OURS]:.0f}", f"≤ {mean[other]:.0f}",
-                  "yes" if mean[OURS] <= mean[other] else "NO")  # fmt: skip
+    if (best := best_other(found, stream, condition)) is None:
+        return
+    name, theirs, differences = best
+    mean = spread(list(theirs.values()))[0]
+    table.add(
+        f"{stream}, {CONDITIONS[condition]}, regret beside {name} ({len(theirs)} seeds)",
+        f"{mean + spread(differences)[0]:.0f}", f"≤ {mean:.0f}",
+        f"{verdict(differences)} ({cell(differences)})",
+    )  # fmt: skip
+
+
+def beside(found: Found) -> tables.Table:
+    """The shortened streams on one page."""
+    seeds = max(len(by_seed(found, key.split("/")[0], key.split("/")[1], OURS)) for key in found)
+    table = tables.Table(
+        "shortened",
+        f"All streams, shortened ({seeds} seeds)",
+        (
+            "",
+            "ours, success %",
+            "ours, regret",
+            "best other",
+            "its regret",
+            "ours less its, paired",
+        ),
+    )
+    for stream in NAMES:
+        for condition, said in CONDITIONS.items():
+            if (best := best_other(found, stream, condition)) is not None:
+                name, theirs, differences = best
+                table.add(
+                    f"{stream}, {said}",
+                    cell(values(found, stream, condition, OURS, "success"), 100, 1),
+                    cell(values(found, stream, condition, OURS, "regret")),
+                    name, cell(list(theirs.values())), cell(differences),
+                )  # fmt: skip
+    return table
 
 
 def means(found: Found) -> dict[str, Any]:

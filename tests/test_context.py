@@ -54,7 +54,7 @@ def test_under_the_bayesian_model_all_outcomes_count_alike(open_bank: Opener) ->
         told(bank, cache, BUILD, False, f"build {number}")
         told(bank, cache, LOGIN, True, f"login {number}")
     scores = {hit.memory.id: hit.parts for hit in bank.search(BUILD, explain=True)}
-    assert scores[cache]["fit"] == scores[pin]["fit"] == 1.0
+    assert scores[cache]["fit"] == scores[pin]["fit"] == 0.0
 
 
 def test_one_failure_on_this_very_question_lowers_a_memory_here(open_bank: Opener) -> None:

@@ -258,39 +258,9 @@ def _half_lives(day: int, half_life: float) -> float:
     return max(-_FURTHEST, min(_FURTHEST, (day - EPOCH_DAY) / half_life))
 
 
-# Belief here: evidence by what it was about. See docs/decisions/0010-belief-in-context.md.
+# Whom to believe. See docs/decisions/0010-belief-in-context.md.
 
-BROAD = 4.0
-SAME = 80.0
-SAME_WEIGHT = 24.0
-DOUBT = 1.0
-MOST_FIT = 1.5
-INERTIA = 12.0
 PATIENCE = 10.0
-
-
-def nearness(cosine: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much an outcome counts here, by how near its question was to this one.
-
-    The broad part gathers what went well or badly on related questions; the narrow part
-    makes one outcome of the very same question outweigh a crowd of related ones.
-    """
-    near = cosine.clip(0.0, 1.0)
-    counted: NDArray[np.float64] = near**BROAD + SAME_WEIGHT * near**SAME
-    return counted
-
-
-def fit(helped: NDArray[np.float64], failed: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What to multiply a score by, given nearby outcomes: 1 when nothing is known."""
-    # Bounded: success elsewhere must not carry a memory to questions it says nothing about.
-    return ((DOUBT + helped) / (DOUBT + failed)).clip(None, MOST_FIT)
-
-
-def expected(
-    confidence: NDArray[np.float64], helped: NDArray[np.float64], failed: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The chance to help here: nearby outcomes, and as much of ``confidence`` as is open."""
-    return (INERTIA * confidence + helped) / (INERTIA + helped + failed)
 
 
 def prior_of_author(

@@ -643,8 +643,8 @@ class Hit:
     """A memory that a search found.
 
     ``relevance`` says how well it fits the question (0..1); ``score`` is what it was
-    ranked by. ``expected`` is how likely it is to help here: as far as the memory was
-    tried on similar questions, how it went then, and else its confidence. ``via`` is the
+    ranked by. ``expected`` is how likely it is to help here: how well it matches, corrected
+    by how it went when it was tried on similar questions. ``via`` is the
     hit whose link led here, if one did. ``contradicts`` are active memories that say the
     opposite. ``suspicious`` says why its text looks like an instruction rather than a lesson;
     such a memory is never put into a prompt unasked. ``parts`` is filled in when an explanation

@@ -14,6 +14,8 @@ from functools import lru_cache
 from math import exp, isnan, log
 from typing import TYPE_CHECKING, Any
 
+from reasonbank.experience import adjusted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -336,7 +338,7 @@ class Columns:
     consolidated: NDArray[np.bool_]
     vectors: NDArray[np.float32] | None = None
     fit: Floats | None = None
-    """How each fared on similar questions (``belief.fit``); None when nobody knows."""
+    """What experience adds to the similarity (``experience.lifts``); None when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -445,11 +447,13 @@ def rank(
     relevant = np.flatnonzero((fusion.relevance >= cut) & (similarity >= 0.0))
     boost = _boosts(columns.consolidated, similarity, relevant, consolidated)
     total = weights.similarity + weights.recency + weights.error_match
+    fit = np.zeros(len(similarity)) if columns.fit is None else columns.fit
     composite = (
-        weights.similarity * similarity + weights.recency * recency + weights.error_match * error
+        weights.similarity * adjusted(similarity, fit)
+        + weights.recency * recency
+        + weights.error_match * error
     ) / total
-    fit = np.ones(len(similarity)) if columns.fit is None else columns.fit
-    score = composite * confidence * fit * scope * boost
+    score = composite * confidence * scope * boost
 
     by_score = relevant[np.argsort(-score[relevant], kind="stable")]
     order, penalty, rival = _diverse(by_score, score, columns.vectors, fusion, limit, diversity)

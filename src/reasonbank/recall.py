@@ -131,7 +131,7 @@ def _gather(bank: Bank, reading: Reading, question: Question, senses: _Senses) -
     if flooded or int(found.allowed.sum()) < question.limit:
         among = _passing(bank, reading, question, senses.vector)
         return _candidates(bank, reading, question, senses, pool, among)
-    likely = float(found.trust.expected[found.allowed].max())
+    likely = float(found.trust.likely[found.allowed].max())
     if likely >= bank.settings.belief.prune_below or not crowded_out(reading, found.rows):
         return found
     # Memories that read well and help little must not hide those of others.
@@ -156,7 +156,7 @@ def _passing(
         rows = reading.candidates(bank.view, question.filter, nums[start : start + FEW])
         confidence = _confidence(bank, reading, rows)
         trust = trust_in(bank, reading, rows, confidence, vector)
-        passed = _trusted(confidence, trust, question) & (trust.expected >= likely)
+        passed = _trusted(confidence, trust, question) & (trust.likely >= likely)
         trusted.append(rows.nums[passed])
     return np.sort(np.concatenate([np.empty(0, np.int64), *trusted]))
 
@@ -411,6 +411,7 @@ def _hits(
     nums = found.rows.nums[ranked.order].tolist()
     rows = {row.num: row for row in reading.rows(bank.view, nums)}
     parts = {p.candidate: _parts(p) for p in ranked.explain()} if question.explain else {}
+    expected = found.trust.expected(ranked._columns["similarity"])
     costs: dict[str, int] = {}
 
     def memory(row: Row, confidence: float) -> Memory:
@@ -424,7 +425,7 @@ def _hits(
             memory=memory(rows[num], round(float(found.confidence[i]), 6)),
             relevance=round(float(ranked._columns["relevance"][i]), 6),
             score=round(score, 6),
-            expected=round(float(found.trust.expected[i]), 6),
+            expected=round(float(expected[i]), 6),
             parts=parts.get(i, {}),
         )
         for i, num, score in zip(order, nums, ranked.scores.tolist(), strict=True)

@@ -1,14 +1,15 @@
-"""How far to trust memories with the question at hand: docs/decisions/0010-belief-in-context.md."""
+"""How far to trust memories with the question at hand: docs/decisions/0016-experience.md."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from reasonbank import belief
+from reasonbank import belief, experience
+from reasonbank.errors import StorageError
 from reasonbank.events import day_of
-from reasonbank.ledger.port import Candidates, Reading
+from reasonbank.ledger.port import Candidates, Occasions, Reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,16 +18,33 @@ if TYPE_CHECKING:
     from reasonbank.bank import Bank
 
     Floats = NDArray[np.float64]
+    Reals = NDArray[np.floating[Any]]
 
 
 @dataclass(slots=True)
 class Trust:
-    """How far to trust each candidate with this question; ``heard``: how far its author."""
+    """How far to trust each candidate with this question; ``heard``: how far its author.
+
+    ``fit`` is what experience adds to its resemblance (``experience.lifts``); ``standing`` what
+    ratings and its author make of that, 1 where they say nothing. Models other than
+    ``contextual`` know neither.
+    """
 
     confidence: Floats
     heard: Floats
-    fit: Floats
-    expected: Floats
+    fit: Reals
+    standing: Floats | None
+
+    def expected(self, similarity: Reals) -> Reals:
+        """The chance to help with this question."""
+        if self.standing is None:
+            return self.confidence
+        return ((similarity + self.fit).clip(0.0, 1.0) * self.standing).clip(0.0, 1.0)
+
+    @property
+    def likely(self) -> Reals:
+        """How far to expect help, whatever the memory resembles."""
+        return (self.confidence + self.fit).clip(0.0, 1.0)
 
 
 def trust_in(
@@ -46,7 +64,7 @@ def trust_in(
     settings = bank.settings.belief
     count = len(rows.nums)
     if settings.model != "contextual" or not count:
-        return Trust(confidence, np.ones(count), np.ones(count), confidence)
+        return Trust(confidence, np.ones(count), np.zeros(count), None)
     today = day_of(bank.core.clock())
     embedder = bank.core.indexing.embedder
     found = None
@@ -68,23 +86,41 @@ def trust_in(
 
     trust, initial, heard = rows.derived(("trust", today), anywhere).T
     if vector is None or found is None or not len(found.nums):
-        return Trust(trust * heard, heard, np.ones(count), trust * heard)
-    masses = _rated(rows)
-    helped, failed = np.zeros(count), np.zeros(count)
+        return Trust(trust * heard, heard, np.zeros(count), trust / initial * heard)
     by_num = np.argsort(rows.nums)
     place = by_num[np.searchsorted(rows.nums, found.nums, sorter=by_num)]
     weight = belief.strength_then(found.days, settings.half_life_days)
+    masses = _rated(rows)
     np.subtract.at(masses, (place, found.slots), weight)
-    asked = found.vectors.astype(np.float32)
-    length = np.linalg.norm(asked, axis=1) * float(np.linalg.norm(vector)) + 1e-9
-    near = belief.nearness((asked @ vector / length).astype(np.float64))
-    near *= weight / belief.strength_then(np.array([today]), settings.half_life_days)
-    good = found.slots % 2 == 0
-    np.add.at(helped, place[good], near[good])
-    np.add.at(failed, place[~good], near[~good])
     trust = fold(rows, masses.clip(0.0), initial)
-    likely = belief.expected(trust, helped, failed)
-    return Trust(trust * heard, heard, belief.fit(helped, failed), likely * heard)
+    now = belief.strength_then(np.array([today]), settings.half_life_days)
+    fit = _fit(bank, found, rows, place, vector, weight / now)
+    return Trust(trust * heard, heard, fit, trust / initial * heard)
+
+
+def _fit(
+    bank: Bank,
+    found: Occasions,
+    rows: Candidates,
+    place: NDArray[np.intp],
+    vector: NDArray[np.float32],
+    strength: Floats,
+) -> Reals:
+    import numpy as np
+
+    count = len(rows.nums)
+    tried, mine = np.unique(place, return_inverse=True)
+    try:
+        memories = bank.core.indexing.index.vectors(rows.nums[tried])
+    except StorageError:
+        return np.zeros(count)
+    asked = found.vectors.astype(np.float32)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True) + 1e-9
+    resembled = np.tanh(np.einsum("ij,ij->i", asked, memories[mine]).clip(0.0))
+    cosine = asked @ (vector / (np.linalg.norm(vector) + 1e-9))
+    return experience.lifts(
+        count, place, cosine.astype(np.float64), asked, found.slots % 2 == 0, resembled, strength
+    )
 
 
 def _rated(rows: Candidates) -> Floats:

@@ -1,0 +1,113 @@
+"""What outcomes of similar questions say about this one: docs/decisions/0016-experience.md. Pure.
+
+That a memory resembles a question is a first guess at whether it helps. Each outcome corrects
+that guess, most where the questions are alike: a Gaussian process for each memory, whose mean
+is the resemblance and whose observations are the outcomes.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.floating[Any]]
+
+SAME = 1.0
+"""What is known of the very same question only, beside what related ones share."""
+DOUBT = 1.0
+"""How far one outcome may be chance: as much as related questions have in common."""
+MARGIN = 0.1
+"""An outcome is taken for so much more than 1 or less than 0: it only says on which side."""
+NEAREST = 64
+"""So many outcomes of each memory are heard, those of the most similar questions."""
+MOST = 2_048
+"""And so many of all memories together."""
+# Memories are solved together with others that have about as many outcomes.
+_SIZES = (0, 2, 4, 8, 16, 32, NEAREST)
+
+
+def nearness(cosine: Floats) -> Floats:
+    """How far two questions share what is right: cosine² + the same question, cosine¹²⁸."""
+    near = cosine.clip(0.0, None)
+    related = near * near
+    same = related
+    for _ in range(6):
+        same = same * same
+    total: Floats = related + SAME * same
+    return total
+
+
+def lifts(
+    count: int,
+    place: NDArray[np.intp],
+    cosine: Floats,
+    asked: NDArray[np.float32],
+    succeeded: NDArray[np.bool_],
+    resembled: Floats,
+    strength: Floats,
+) -> Floats:
+    """What experience adds to the resemblance of each of ``count`` memories, or takes from it.
+
+    One entry for each outcome: ``place`` says whose it is, ``cosine`` how near its question
+    was to the one at hand, ``asked`` is that question's direction (unit length), ``resembled``
+    how the memory resembles it (0..1), and ``strength`` (0..1) what time has left of the
+    outcome. A memory without outcomes gets 0.
+    """
+    import numpy as np
+
+    kept = _nearest(place, cosine)
+    place, near = place[kept], nearness(cosine[kept])
+    surprise = np.where(succeeded[kept], 1.0 + MARGIN, -MARGIN) - resembled[kept]
+    noise = DOUBT / strength[kept].clip(1e-6, 1.0)
+    each = np.bincount(place, minlength=count)
+    seat = np.arange(len(kept)) - (np.cumsum(each) - each)[place]
+    lift = np.zeros(count)
+    table = np.zeros(count, np.intp)
+    for least, most in pairwise(_SIZES):
+        memories = np.flatnonzero((each > least) & (each <= most))
+        if not len(memories):
+            continue
+        table[memories] = np.arange(len(memories))
+        mine = np.flatnonzero((each[place] > least) & (each[place] <= most))
+        at = table[place[mine]], seat[mine]
+        shape = (len(memories), most)
+        # An empty seat is a question that resembles none: it changes nothing.
+        vectors = np.zeros((*shape, asked.shape[1]), np.float32)
+        vectors[at] = asked[kept[mine]]
+        alike = nearness(vectors @ vectors.transpose(0, 2, 1)).astype(np.float64)
+        doubt, told, here = np.full(shape, DOUBT), np.zeros(shape), np.zeros(shape)
+        doubt[at], told[at], here[at] = noise[mine], surprise[mine], near[mine]
+        alike[:, range(most), range(most)] += doubt
+        learnt = np.linalg.solve(alike, told[..., None])[..., 0]
+        lift[memories] = (here * learnt).sum(-1)
+    return lift
+
+
+def _nearest(place: NDArray[np.intp], cosine: Floats) -> NDArray[np.intp]:
+    """Which outcomes are heard, memory by memory."""
+    import numpy as np
+
+    order = np.lexsort((-cosine, place))
+    each = np.bincount(place)
+    rank = np.arange(len(order)) - (np.cumsum(each) - each)[place[order]]
+    order = order[rank < NEAREST]
+    if len(order) > MOST:
+        least = np.partition(cosine[order], len(order) - MOST)[len(order) - MOST]
+        order = order[cosine[order] >= least]
+    return order
+
+
+def adjusted(similarity: Floats, lift: Floats) -> Floats:
+    """Resemblance and experience together; never below 0, and never two alike that differ:
+    what failed here ranks by how clearly it failed."""
+    import numpy as np
+
+    total = similarity + lift
+    floor = np.minimum(0.1, similarity).clip(1e-9)
+    low = floor * np.exp(np.minimum(0.0, (total - floor) / floor).clip(-30.0))
+    result: Floats = np.where(total < floor, low, total)
+    return result
