@@ -30,6 +30,14 @@ def lifts(
     resembled: float = 0.5,
     strength: float = 1.0,
 ) -> np.ndarray:
+    return knowledge(memories, resembled, strength)[0]
+
+
+def knowledge(
+    memories: Sequence[Sequence[tuple[np.ndarray, bool]]],
+    resembled: float = 0.5,
+    strength: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
     told = [(place, *each) for place, outcomes in enumerate(memories) for each in outcomes]
     asked = np.array([question for _, question, _ in told], np.float32).reshape(-1, 8)
     return experience.lifts(
@@ -61,6 +69,12 @@ def test_a_second_outcome_of_the_same_kind_adds_to_the_first() -> None:
 
 def test_an_outcome_that_was_foreseen_teaches_less() -> None:
     assert lift((HERE, True), resembled=0.9) < lift((HERE, True), resembled=0.2)
+
+
+def test_what_is_known_grows_with_outcomes_and_falls_with_distance() -> None:
+    here = [(HERE, True)]
+    once, often, far, never = knowledge([here, here * 20, [(at(70), True)] * 20, []])[1]
+    assert 0 == never < far < once < often < 1
 
 
 def test_what_is_old_counts_less() -> None:

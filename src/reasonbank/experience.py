@@ -49,13 +49,14 @@ def lifts(
     succeeded: NDArray[np.bool_],
     resembled: Floats,
     strength: Floats,
-) -> Floats:
-    """What experience adds to the resemblance of each of ``count`` memories, or takes from it.
+) -> tuple[Floats, Floats]:
+    """What experience adds to the resemblance of each of ``count`` memories, or takes from it;
+    and how much of what there is to know here it knows (0..1).
 
     One entry for each outcome: ``place`` says whose it is, ``cosine`` how near its question
     was to the one at hand, ``asked`` is that question's direction (unit length), ``resembled``
     how the memory resembles it (0..1), and ``strength`` (0..1) what time has left of the
-    outcome. A memory without outcomes gets 0.
+    outcome. A memory without outcomes gets 0 for both.
     """
     import numpy as np
 
@@ -65,7 +66,7 @@ def lifts(
     noise = DOUBT / strength[kept].clip(1e-6, 1.0)
     each = np.bincount(place, minlength=count)
     seat = np.arange(len(kept)) - (np.cumsum(each) - each)[place]
-    lift = np.zeros(count)
+    lift, known = np.zeros(count), np.zeros(count)
     table = np.zeros(count, np.intp)
     for least, most in pairwise(_SIZES):
         memories = np.flatnonzero((each > least) & (each <= most))
@@ -82,9 +83,9 @@ def lifts(
         doubt, told, here = np.full(shape, DOUBT), np.zeros(shape), np.zeros(shape)
         doubt[at], told[at], here[at] = noise[mine], surprise[mine], near[mine]
         alike[:, range(most), range(most)] += doubt
-        learnt = np.linalg.solve(alike, told[..., None])[..., 0]
-        lift[memories] = (here * learnt).sum(-1)
-    return lift
+        learnt = np.linalg.solve(alike, np.stack([told, here], axis=-1))
+        lift[memories], known[memories] = (here[..., None] * learnt).sum(-2).T
+    return lift, known / (1.0 + SAME)
 
 
 def _nearest(place: NDArray[np.intp], cosine: Floats) -> NDArray[np.intp]:

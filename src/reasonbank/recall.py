@@ -411,7 +411,7 @@ def _hits(
     nums = found.rows.nums[ranked.order].tolist()
     rows = {row.num: row for row in reading.rows(bank.view, nums)}
     parts = {p.candidate: _parts(p) for p in ranked.explain()} if question.explain else {}
-    expected = found.trust.expected(ranked._columns["similarity"])
+    expected = found.trust.expected(ranked._columns["similarity"], found.cosine)
     costs: dict[str, int] = {}
 
     def memory(row: Row, confidence: float) -> Memory:

@@ -25,21 +25,28 @@ if TYPE_CHECKING:
 class Trust:
     """How far to trust each candidate with this question; ``heard``: how far its author.
 
-    ``fit`` is what experience adds to its resemblance (``experience.lifts``); ``standing`` what
-    ratings and its author make of that, 1 where they say nothing. Models other than
-    ``contextual`` know neither.
+    ``fit`` is what experience adds to its resemblance, ``known`` how much it knows here
+    (``experience.lifts``); ``standing`` what ratings and its author make of that, 1 where they
+    say nothing. Models other than ``contextual`` know none of these.
     """
 
     confidence: Floats
     heard: Floats
     fit: Reals
+    known: Reals
     standing: Floats | None
 
-    def expected(self, similarity: Reals) -> Reals:
+    def expected(self, similarity: Reals, cosine: Reals) -> Reals:
         """The chance to help with this question."""
+        import numpy as np
+
         if self.standing is None:
             return self.confidence
-        return ((similarity + self.fit).clip(0.0, 1.0) * self.standing).clip(0.0, 1.0)
+        # Experience corrects resemblance by meaning. That words match as well is a reason to
+        # expect more only as long as nobody knows better.
+        resembled = np.where(np.isnan(cosine), similarity, resemblance(cosine))
+        first = similarity + self.known * (resembled - similarity)
+        return ((first + self.fit).clip(0.0, 1.0) * self.standing).clip(0.0, 1.0)
 
     @property
     def likely(self) -> Reals:
@@ -64,7 +71,7 @@ def trust_in(
     settings = bank.settings.belief
     count = len(rows.nums)
     if settings.model != "contextual" or not count:
-        return Trust(confidence, np.ones(count), np.zeros(count), None)
+        return Trust(confidence, np.ones(count), np.zeros(count), np.zeros(count), None)
     today = day_of(bank.core.clock())
     embedder = bank.core.indexing.embedder
     found = None
@@ -86,7 +93,8 @@ def trust_in(
 
     trust, initial, heard = rows.derived(("trust", today), anywhere).T
     if vector is None or found is None or not len(found.nums):
-        return Trust(trust * heard, heard, np.zeros(count), trust / initial * heard)
+        nothing = np.zeros(count)
+        return Trust(trust * heard, heard, nothing, nothing, trust / initial * heard)
     by_num = np.argsort(rows.nums)
     place = by_num[np.searchsorted(rows.nums, found.nums, sorter=by_num)]
     weight = belief.strength_then(found.days, settings.half_life_days)
@@ -94,8 +102,16 @@ def trust_in(
     np.subtract.at(masses, (place, found.slots), weight)
     trust = fold(rows, masses.clip(0.0), initial)
     now = belief.strength_then(np.array([today]), settings.half_life_days)
-    fit = _fit(bank, found, rows, place, vector, weight / now)
-    return Trust(trust * heard, heard, fit, trust / initial * heard)
+    fit, known = _fit(bank, found, rows, place, vector, weight / now)
+    return Trust(trust * heard, heard, fit, known, trust / initial * heard)
+
+
+def resemblance(cosine: Reals) -> Reals:
+    """The first guess at the chance to help, by meaning alone."""
+    import numpy as np
+
+    guess: Reals = np.tanh(cosine.clip(0.0))
+    return guess
 
 
 def _fit(
@@ -105,7 +121,7 @@ def _fit(
     place: NDArray[np.intp],
     vector: NDArray[np.float32],
     strength: Floats,
-) -> Reals:
+) -> tuple[Reals, Reals]:
     import numpy as np
 
     count = len(rows.nums)
@@ -113,10 +129,10 @@ def _fit(
     try:
         memories = bank.core.indexing.index.vectors(rows.nums[tried])
     except StorageError:
-        return np.zeros(count)
+        return np.zeros(count), np.zeros(count)
     asked = found.vectors.astype(np.float32)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True) + 1e-9
-    resembled = np.tanh(np.einsum("ij,ij->i", asked, memories[mine]).clip(0.0))
+    resembled = resemblance(np.einsum("ij,ij->i", asked, memories[mine]))
     cosine = asked @ (vector / (np.linalg.norm(vector) + 1e-9))
     return experience.lifts(
         count, place, cosine.astype(np.float64), asked, found.slots % 2 == 0, resembled, strength
