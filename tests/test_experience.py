@@ -30,14 +30,6 @@ def lifts(
     resembled: float = 0.5,
     strength: float = 1.0,
 ) -> np.ndarray:
-    return knowledge(memories, resembled, strength)[0]
-
-
-def knowledge(
-    memories: Sequence[Sequence[tuple[np.ndarray, bool]]],
-    resembled: float = 0.5,
-    strength: float = 1.0,
-) -> tuple[np.ndarray, np.ndarray]:
     told = [(place, *each) for place, outcomes in enumerate(memories) for each in outcomes]
     asked = np.array([question for _, question, _ in told], np.float32).reshape(-1, 8)
     return experience.lifts(
@@ -69,12 +61,6 @@ def test_a_second_outcome_of_the_same_kind_adds_to_the_first() -> None:
 
 def test_an_outcome_that_was_foreseen_teaches_less() -> None:
     assert lift((HERE, True), resembled=0.9) < lift((HERE, True), resembled=0.2)
-
-
-def test_what_is_known_grows_with_outcomes_and_falls_with_distance() -> None:
-    here = [(HERE, True)]
-    once, often, far, never = knowledge([here, here * 20, [(at(70), True)] * 20, []])[1]
-    assert 0 == never < far < once < often < 1
 
 
 def test_what_is_old_counts_less() -> None:
@@ -110,3 +96,13 @@ def test_failures_never_make_a_score_negative_and_still_tell_memories_apart() ->
     total = experience.adjusted(similarity, np.array([0.0, -0.5, -0.8, 0.0]))
     assert total[0] == 0.5 and total[3] == 0.05
     assert total[0] > total[1] > total[2] > 0
+
+
+def test_a_question_is_known_by_its_own_outcomes_and_not_by_those_of_others() -> None:
+    def known(times: int, degrees: float) -> float:
+        cosine = np.full(times, np.cos(np.radians(degrees)))
+        place = np.zeros(times, np.intp)
+        return float(experience.familiar(1, place, cosine, np.ones(times))[0])
+
+    assert 0.5 < known(1, 0) < known(10, 0) < 1
+    assert known(10, 30) < 0.01

@@ -34,11 +34,26 @@ def nearness(cosine: Floats) -> Floats:
     """How far two questions share what is right: cosine² + the same question, cosine¹²⁸."""
     near = cosine.clip(0.0, None)
     related = near * near
-    same = related
-    for _ in range(6):
-        same = same * same
-    total: Floats = related + SAME * same
+    total: Floats = related + SAME * _sameness(related)
     return total
+
+
+def _sameness(related: Floats) -> Floats:
+    """Of cosine²: 1 for the very same question, and next to nothing for any other."""
+    for _ in range(6):
+        related = related * related
+    return related
+
+
+def familiar(count: int, place: NDArray[np.intp], cosine: Floats, strength: Floats) -> Floats:
+    """How far outcomes of this very question say all there is to say of it, 0..1; the arguments
+    are those of ``lifts``."""
+    import numpy as np
+
+    near = cosine.clip(0.0, None)
+    times = np.bincount(place, strength * _sameness(near * near), minlength=count) * (1.0 + SAME)
+    share: Floats = times / (times + DOUBT)
+    return share
 
 
 def lifts(
@@ -49,14 +64,13 @@ def lifts(
     succeeded: NDArray[np.bool_],
     resembled: Floats,
     strength: Floats,
-) -> tuple[Floats, Floats]:
-    """What experience adds to the resemblance of each of ``count`` memories, or takes from it;
-    and how much of what there is to know here it knows (0..1).
+) -> Floats:
+    """What experience adds to the resemblance of each of ``count`` memories, or takes from it.
 
     One entry for each outcome: ``place`` says whose it is, ``cosine`` how near its question
     was to the one at hand, ``asked`` is that question's direction (unit length), ``resembled``
     how the memory resembles it (0..1), and ``strength`` (0..1) what time has left of the
-    outcome. A memory without outcomes gets 0 for both.
+    outcome. A memory without outcomes gets 0.
     """
     import numpy as np
 
@@ -66,7 +80,7 @@ def lifts(
     noise = DOUBT / strength[kept].clip(1e-6, 1.0)
     each = np.bincount(place, minlength=count)
     seat = np.arange(len(kept)) - (np.cumsum(each) - each)[place]
-    lift, known = np.zeros(count), np.zeros(count)
+    lift = np.zeros(count)
     table = np.zeros(count, np.intp)
     for least, most in pairwise(_SIZES):
         memories = np.flatnonzero((each > least) & (each <= most))
@@ -83,9 +97,9 @@ def lifts(
         doubt, told, here = np.full(shape, DOUBT), np.zeros(shape), np.zeros(shape)
         doubt[at], told[at], here[at] = noise[mine], surprise[mine], near[mine]
         alike[:, range(most), range(most)] += doubt
-        learnt = np.linalg.solve(alike, np.stack([told, here], axis=-1))
-        lift[memories], known[memories] = (here[..., None] * learnt).sum(-2).T
-    return lift, known / (1.0 + SAME)
+        learnt = np.linalg.solve(alike, told[..., None])[..., 0]
+        lift[memories] = (here * learnt).sum(-1)
+    return lift
 
 
 def _nearest(place: NDArray[np.intp], cosine: Floats) -> NDArray[np.intp]:

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 class Trust:
     """How far to trust each candidate with this question; ``heard``: how far its author.
 
-    ``fit`` is what experience adds to its resemblance, ``known`` how much it knows here
-    (``experience.lifts``); ``standing`` what ratings and its author make of that, 1 where they
-    say nothing. Models other than ``contextual`` know none of these.
+    ``fit`` is what experience adds to its resemblance (``experience.lifts``), ``known`` how far
+    this very question is known (``experience.familiar``); ``standing`` what ratings and its
+    author make of that, 1 where they say nothing. Models other than ``contextual`` know none of
+    these.
     """
 
     confidence: Floats
@@ -43,7 +44,7 @@ class Trust:
         if self.standing is None:
             return self.confidence
         # Experience corrects resemblance by meaning. That words match as well is a reason to
-        # expect more only as long as nobody knows better.
+        # expect more only as long as nobody knows how it goes with this question.
         resembled = np.where(np.isnan(cosine), similarity, resemblance(cosine))
         first = similarity + self.known * (resembled - similarity)
         return ((first + self.fit).clip(0.0, 1.0) * self.standing).clip(0.0, 1.0)
@@ -133,9 +134,10 @@ def _fit(
     asked = found.vectors.astype(np.float32)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True) + 1e-9
     resembled = resemblance(np.einsum("ij,ij->i", asked, memories[mine]))
-    cosine = asked @ (vector / (np.linalg.norm(vector) + 1e-9))
-    return experience.lifts(
-        count, place, cosine.astype(np.float64), asked, found.slots % 2 == 0, resembled, strength
+    cosine = (asked @ (vector / (np.linalg.norm(vector) + 1e-9))).astype(np.float64)
+    return (
+        experience.lifts(count, place, cosine, asked, found.slots % 2 == 0, resembled, strength),
+        experience.familiar(count, place, cosine, strength),
     )
 
 
