@@ -24,7 +24,9 @@ NOBODY = "01a1dd00-0000-7000-8000-000000000000"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("http")) as server:
+    # Nobody but the tests takes a job from the queue.
+    folder = tmp_path_factory.mktemp("http")
+    with serving(folder, REASONBANK_LEARN_REASONER="agent") as server:
         yield server
 
 
