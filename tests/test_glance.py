@@ -91,6 +91,26 @@ def test_what_one_workspace_has_read_is_not_seen_by_another(open_bank):
         assert [hit.memory.id for hit in there_too.search("retry")] == [theirs.id]
 
 
+def test_an_author_is_compared_with_those_in_view_whatever_was_asked_before(open_bank):
+    here, there = (open_bank(workspace=open_bank.project(name)) for name in ("here", "there"))
+    mine = here.record(a_memory(title="retry the upload here"))
+    theirs = there.record(a_memory(title="retry the upload there", scope=Scope.TEAM))
+    for number in range(12):
+        here.outcome(mine.id, succeeded=number == 0, session=f"task {number}")
+        there.outcome(theirs.id, succeeded=True, session=f"task {number}")
+    here.core.flush()
+
+    def own(bank):
+        """What a search says that looks at nothing but this project."""
+        found = bank.search("retry the upload", filter=Filter(scopes=(Scope.PROJECT,)))
+        bank.core.used.clear()
+        return found.to_json()
+
+    here.search("retry the upload")
+    here.core.used.clear()
+    assert own(here) == own(open_bank(workspace=open_bank.project("here")))
+
+
 @requirement("RET-2")
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "beside others"])
 def test_full_text_that_is_remembered_scores_as_sqlite_does(open_bank, shared):

@@ -174,16 +174,17 @@ class Core:
         with self.lock:
             used, self.used = self.used, []
             missed, self.missed = self.missed, []
-        misses = self._fit_to_keep(missed)
-
-        def all_of_it(txn: Writing) -> T:
-            for bank, payload in _together(used):
-                bank._append(txn, What.USED, "", payload)
-            if misses:
-                txn.misses.put(misses, keep=self.settings.gaps.keep)
-            return work(txn)
 
         try:
+            misses = self._fit_to_keep(missed)
+
+            def all_of_it(txn: Writing) -> T:
+                for bank, payload in _together(used):
+                    bank._append(txn, What.USED, "", payload)
+                if misses:
+                    txn.misses.put(misses, keep=self.settings.gaps.keep)
+                return work(txn)
+
             return self.ledger.write(all_of_it)
         except BaseException:
             with self.lock:

@@ -11,7 +11,7 @@ from reasonbank.errors import EmbeddingError, StorageError
 from reasonbank.events import day_of
 from reasonbank.ledger.port import Candidates, Filter, Reading, Row
 from reasonbank.model import JSON, Hit, Memory, Outcome, Reply, State
-from reasonbank.trust import Trust, by_workspace, crowded_out, trust_in
+from reasonbank.trust import Trust, by_workspace, crowded_out, places, trust_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -253,7 +253,7 @@ def _weighed(
     nums = np.concatenate([nearest, only_words])
     rows = reading.candidates(bank.view, question.filter, nums)
 
-    place = _place(rows.nums, nums)
+    place = places(rows.nums, nums)
     cosine = np.full(len(nums), np.nan)
     cosine[: len(nearest)] = matches.cosines
     vectors = None
@@ -269,7 +269,7 @@ def _weighed(
     bm25 = np.zeros(len(rows.nums))
     if len(worded):
         known = _among(rows.nums, worded)
-        bm25[known] = matches.scores[_place(rows.nums[known], worded)]
+        bm25[known] = matches.scores[places(rows.nums[known], worded)]
     confidence = _confidence(bank, reading, rows, cosine[place])
     trust = trust_in(bank, reading, rows, confidence, senses.vector)
     return _Found(
@@ -282,14 +282,6 @@ def _weighed(
         allowed=rows.allowed & _trusted(confidence, trust, question),
         complete=len(nearest) < pool and len(worded) < pool,
     )
-
-
-def _place(nums: Nums, among: Nums) -> NDArray[np.intp]:
-    """Where each of these is in ``among``, which has them all."""
-    import numpy as np
-
-    order = np.argsort(among)
-    return order[np.searchsorted(among, nums, sorter=order)]
 
 
 def _among(nums: Nums, others: Nums) -> NDArray[np.bool_]:

@@ -92,12 +92,13 @@ def trust_in(
         initial, heard = _by_author(reading, rows)
         return np.column_stack([fold(rows, _rated(rows), initial), initial, heard])
 
-    trust, initial, heard = rows.derived(("trust", today), anywhere).T
+    # An author is compared with those of all workspaces that are in view here.
+    key = ("trust", today, frozenset(rows.workspaces))
+    trust, initial, heard = rows.derived(key, anywhere).T
     if vector is None or found is None or not len(found.nums):
         nothing = np.zeros(count)
         return Trust(trust * heard, heard, nothing, nothing, trust / initial * heard)
-    by_num = np.argsort(rows.nums)
-    place = by_num[np.searchsorted(rows.nums, found.nums, sorter=by_num)]
+    place = places(found.nums, rows.nums)
     weight = belief.strength_then(found.days, settings.half_life_days)
     masses = _rated(rows)
     np.subtract.at(masses, (place, found.slots), weight)
@@ -149,6 +150,14 @@ def _rated(rows: Candidates) -> Floats:
     masses = np.array(rows.masses)
     masses[:, 2:4] = 0.0
     return masses
+
+
+def places(nums: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where each of these is in ``among``, which has them all."""
+    import numpy as np
+
+    order = np.argsort(among)
+    return order[np.searchsorted(among, nums, sorter=order)]
 
 
 def by_workspace(

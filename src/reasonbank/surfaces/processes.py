@@ -35,7 +35,8 @@ class Members:
         self._members: list[subprocess.Popen[bytes]] = []
         try:
             self._members = [self._begun() for _ in range(count)]
-            self.told = next(iter([_first_line(member) for member in self._members]))
+            for member in self._members:
+                self.told = _first_line(member)
         except BaseException:
             self.end()
             raise
