@@ -25,7 +25,7 @@ from typing import Any
 
 from bench import learning_repair, learning_telecom, learning_tools, learning_webarena, tables
 from bench.learning_loop import OURS, SYSTEMS, Stream, System, play
-from bench.learning_tables import report
+from bench.learning_tables import FULL, report
 from bench.learning_vectors import Embedded
 from bench.retrieval_sets import folder
 
@@ -45,7 +45,8 @@ class Job:
 
     @property
     def key(self) -> str:
-        return f"{self.stream}/{self.condition}/{self.system}/{self.seed}/{self.full}"
+        length = FULL if self.full else SHORT.get(self.stream, "all")
+        return f"{self.stream}/{self.condition}/{self.system}/{self.seed}/{length}"
 
 
 def jobs(seeds: int, full: bool) -> Iterator[Job]:
@@ -115,27 +116,29 @@ def run(job: Job) -> tuple[Job, dict[str, Any]]:
     return job, found
 
 
-def code(stream: str) -> str:
+@cache
+def code(stream: str, system: str) -> str:
     """What decides a run; other modules may change without making it stale."""
     bench = (HERE / f"learning_{name}.py" for name in ("loop", "vectors", stream))
-    source = HERE.parent / "src" / "reasonbank"
-    ours = (
-        source / f"{name}.py" for name in ("belief", "experience", "ranking", "recall", "trust")
-    )
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (*bench, *ours)))
+    modules = ["belief", "ranking", "recall"]
+    if system == OURS:
+        # The other models know nothing of experience in context.
+        modules += ["experience", "trust"]
+    source = (HERE.parent / "src" / "reasonbank" / f"{name}.py" for name in modules)
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (*bench, *source)))
     return digest.hexdigest()[:12]
 
 
 def kept() -> dict[str, dict[str, Any]]:
     if not RUNS.is_file():
         return {}
-    versions = {stream: code(stream) for stream in CONDITIONS}
     lines = (json.loads(line) for line in RUNS.read_text("utf-8").splitlines())
-    return {
-        line["key"]: line["found"]
-        for line in lines
-        if line["code"] == versions[line["key"].partition("/")[0]]
-    }
+    found = {}
+    for line in lines:
+        stream, _, system, *_ = line["key"].split("/")
+        if line["code"] == code(stream, system):
+            found[line["key"]] = line["found"]
+    return found
 
 
 def main() -> int:
@@ -144,6 +147,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", help="a stream, or several: repair,tools")
+    parser.add_argument("--systems", choices=("all", OURS, "others"), default="all")
     parser.add_argument("--report", action="store_true", help="run nothing, write what is there")
     chosen = parser.parse_args()
     data = folder()
@@ -160,7 +164,9 @@ def main() -> int:
         todo = [
             job
             for job in jobs(chosen.seeds, chosen.full)
-            if job.stream in streams and job.key not in found
+            if job.stream in streams
+            and job.key not in found
+            and (chosen.systems == "all" or (job.system == OURS) == (chosen.systems == OURS))
         ]
         carry_out(todo, found, chosen.processes)
     report(found)
@@ -169,7 +175,6 @@ def main() -> int:
 
 
 def carry_out(todo: list[Job], found: dict[str, dict[str, Any]], processes: int) -> None:
-    versions = {stream: code(stream) for stream in CONDITIONS}
     RUNS.parent.mkdir(exist_ok=True)
     started = time.monotonic()
     with (
@@ -178,7 +183,7 @@ def carry_out(todo: list[Job], found: dict[str, dict[str, Any]], processes: int)
     ):
         for done, (job, result) in enumerate(pool.imap_unordered(run, todo), 1):
             found[job.key] = result
-            line = {"code": versions[job.stream], "key": job.key, "found": result}
+            line = {"code": code(job.stream, job.system), "key": job.key, "found": result}
             file.write(json.dumps(line) + "\n")
             file.flush()
             spent = time.monotonic() - started

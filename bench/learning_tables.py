@@ -26,6 +26,8 @@ CONDITIONS = {
     "drift": "drift half-way",
     "poison": "poisoned",
 }
+FULL = "full"
+"""What ends the key of a run at full length."""
 Found = Mapping[str, Mapping[str, Any]]
 T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 COLOURS = ("#999", "#b55", "#c90", "#7a5", "#5aa", "#85c", "#c5a", "#1f6feb")
@@ -36,8 +38,8 @@ def report(found: Found) -> None:
     if not found:
         print("nothing was run yet")
         return
-    whole = {key: run for key, run in found.items() if key.endswith("/True")}
-    short = {key: run for key, run in found.items() if key.endswith("/False")}
+    whole = {key: run for key, run in found.items() if key.endswith(f"/{FULL}")}
+    short = {key: run for key, run in found.items() if key not in whole}
     shown = whole or short
     made = [
         table
