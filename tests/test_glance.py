@@ -3,6 +3,7 @@
 import random
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from reasonbank.ledger.sqlite_glance import QUIET
 from reasonbank.model import new_id
 from reasonbank.ranking import terms
 from reasonbank.testing import a_memory, a_warning
+from tests.conftest import HASHED
 from tests.requirement import requirement
 
 QUESTIONS = ("retry the upload", "E11000 duplicate key", "parse_config_v2 fails", "timeout")
@@ -40,11 +42,16 @@ def some_memory(rng):
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_what_others_write_is_seen_by_the_very_next_search(open_bank, seed):
+@pytest.mark.parametrize(
+    ("seed", "model"),
+    [*((seed, "contextual") for seed in range(4)), (4, "safla"), (5, "additive")],
+)
+def test_what_others_write_is_seen_by_the_very_next_search(open_bank, seed, model):
     """Whatever is done through another connection, a bank that has searched a hundred times
     answers as one that was opened a moment ago."""
     rng = random.Random(seed)
+    settings = replace(HASHED, belief=replace(HASHED.belief, model=model))
+    open_bank = partial(open_bank, settings=settings)
     other, searcher = open_bank(), open_bank()
     memories = [other.record(some_memory(rng)) for _ in range(12)]
     warm(searcher)

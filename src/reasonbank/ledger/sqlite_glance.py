@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 import numpy as np
 
+from reasonbank.belief import Tally
 from reasonbank.ledger.port import Candidates, Filter, Occasions, Row
 from reasonbank.ledger.sqlite_reads import COLUMNS, Reader, expression, standing_of
 from reasonbank.model import LinkType, Scope, State, View
@@ -45,6 +46,7 @@ class Shelf:
         self.postings = postings
         self.columns = Columns()
         self.rows: dict[int, Row] = {}
+        self.tallies: dict[int, Tally] = {}
         self.others: dict[Hashable, Any] = {}
 
 
@@ -77,6 +79,17 @@ class Glance(Reader):
             kept.update((row.num, row) for row in super().rows(view, missing))
         within = self.realms(view, tuple(Scope), tuple(State))
         return [row for num in nums if (row := kept.get(num)) and row.realm in within]
+
+    def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
+        kept = self.shelf.tallies
+        if len(kept) > MOST_TEXTS:
+            kept = self.shelf.tallies = {}
+        if missing := [num for num in nums if num not in kept]:
+            kept.update(super().tallies(missing))
+        return {num: kept[num] for num in nums}
+
+    def uses(self, workspace: str) -> int:
+        return self.remembered(("uses", workspace), lambda: Reader.uses(self, workspace))
 
     def lessons(self, workspace: str) -> tuple[int, ...]:
         return self.remembered(("lessons", workspace), lambda: Reader.lessons(self, workspace))
