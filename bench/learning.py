@@ -23,7 +23,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench import learning_repair, learning_telecom, learning_tools, learning_webarena, tables
+from bench import (
+    learning_bounds,
+    learning_repair,
+    learning_telecom,
+    learning_tools,
+    learning_webarena,
+    tables,
+)
 from bench.learning_loop import OURS, SYSTEMS, Stream, System, play
 from bench.learning_tables import FULL, report
 from bench.learning_vectors import Embedded
@@ -63,6 +70,11 @@ def jobs(seeds: int, full: bool) -> Iterator[Job]:
                         stream=stream, condition=condition, system=system.name, seed=seed,
                         full=full,
                     )  # fmt: skip
+                if stream in ("repair", "tools") and condition in learning_bounds.CONDITIONS:
+                    for bound in learning_bounds.BOUNDS:
+                        yield Job(
+                            stream=stream, condition=condition, system=bound, seed=seed, full=full
+                        )
 
 
 CONDITIONS = {
@@ -98,8 +110,11 @@ def embedder() -> Embedded:
 def run(job: Job) -> tuple[Job, dict[str, Any]]:
     data = folder()
     assert data is not None
-    system: System = next(each for each in SYSTEMS if each.name == job.system)
     started = time.process_time()
+    if job.system in learning_bounds.BOUNDS:
+        bound = learning_bounds.play(stream_of(data, job), job.system, embedder()).numbers()
+        return job, {name: bound[name] for name in learning_bounds.NUMBERS}
+    system: System = next(each for each in SYSTEMS if each.name == job.system)
     if job.stream == "webarena":
         found: dict[str, Any] = learning_webarena.play(data, system, job.seed, embedder()).numbers()
     elif job.stream == "telecom":
@@ -119,13 +134,16 @@ def run(job: Job) -> tuple[Job, dict[str, Any]]:
 @cache
 def code(stream: str, system: str) -> str:
     """What decides a run; other modules may change without making it stale."""
-    bench = (HERE / f"learning_{name}.py" for name in ("loop", "vectors", stream))
-    modules = ["belief", "ranking", "recall"]
+    benches, modules = ["loop", "vectors", stream], ["belief", "ranking", "recall"]
     if system == OURS:
         # The other models know nothing of experience in context.
         modules += ["experience", "trust"]
-    source = (HERE.parent / "src" / "reasonbank" / f"{name}.py" for name in modules)
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (*bench, *source)))
+    if system in learning_bounds.BOUNDS:
+        benches, modules = [*benches, "bounds"], ["experience", "trust"]
+    source = HERE.parent / "src" / "reasonbank"
+    paths = [HERE / f"learning_{name}.py" for name in benches]
+    paths += [source / f"{name}.py" for name in modules]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths))
     return digest.hexdigest()[:12]
 
 

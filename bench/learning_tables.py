@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import tables
+from bench.learning_bounds import BOUNDS
 from bench.learning_loop import APPEND_ONLY, OURS, SYSTEMS
 from reasonbank.proof.calibration import calibrated
 from reasonbank.proof.report import figure
@@ -114,16 +115,18 @@ def one(found: Found, stream: str, condition: str) -> tables.Table | None:
     columns = {"webarena": WEBARENA, "telecom": TELECOM}.get(stream, COLUMNS)
     rows = []
     seeds = 0
-    for system in SYSTEMS:
+    alike = "drift" if condition == "drift" else "clean"
+    contestants = [(condition, system.name) for system in SYSTEMS]
+    for condition_of, name_of in (*contestants, *((alike, bound) for bound in BOUNDS)):
         per = {
-            title: values(found, stream, condition, system.name, name)
+            title: values(found, stream, condition_of, name_of, name)
             for title, (name, _, _) in columns.items()
         }
         if not any(per.values()):
             continue
         seeds = max(seeds, *(len(numbers) for numbers in per.values()))
         rows.append(
-            [system.name, *(cell(per[title], scale, digits)
+            [name_of, *(cell(per[title], scale, digits)
                             for title, (_, scale, digits) in columns.items())]
         )  # fmt: skip
     if not rows:
