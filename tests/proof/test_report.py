@@ -15,7 +15,7 @@ from tests.requirement import requirement
 from reasonbank import Bank, Settings
 from reasonbank.bank import held_out
 from reasonbank.proof.calibration import calibrated
-from reasonbank.proof.holdout import compare
+from reasonbank.proof.holdout import compare, harmful
 from reasonbank.proof.report import html, report, sentences
 from reasonbank.settings import Embed, ProofSettings
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
@@ -136,6 +136,40 @@ def test_few_tasks_give_a_wide_interval() -> None:
     many = compare([True] * 300, [False] * 300)
     assert few.high - few.low > many.high - many.low  # type: ignore[operator]
     assert not compare([True], [False]).helps and many.helps
+
+
+def test_the_chance_of_harm_is_that_of_two_betas() -> None:
+    rng = random.Random(0)
+    for given, without in (
+        ((3, 7), (6, 4)),
+        ((0, 5), (5, 0)),
+        ((40, 60), (41, 59)),
+        ((1, 1), (0, 9)),
+    ):
+        sides = [[True] * won + [False] * lost for won, lost in (given, without)]
+        drawn = [
+            [rng.betavariate(1 + w, 1 + f) for w, f in (given, without)] for _ in range(20_000)
+        ]
+        seen = sum(one < two for one, two in drawn) / len(drawn)
+        assert compare(*sides).harm == pytest.approx(seen, abs=0.015)
+
+
+@requirement("PRV-1")
+def test_among_many_harmless_memories_hardly_one_is_named() -> None:
+    """Two hundred memories that make no difference: at 95 % each, some would look bad."""
+    rng = random.Random(0)
+
+    def tasks(count: int, rate: float) -> list[bool]:
+        return [rng.random() < rate for _ in range(count)]
+
+    named = 0
+    for _ in range(10):
+        found = {str(n): compare(tasks(60, 0.6), tasks(30, 0.6)) for n in range(200)}
+        assert sum(d.harm > 0.975 for d in found.values()) > 0  # type: ignore[operator]
+        named += len(harmful(found))
+        found["bad"] = compare(tasks(60, 0.1), tasks(30, 0.8))
+        assert harmful(found)[0] == "bad"
+    assert named <= 2
 
 
 @requirement("PRV-2")

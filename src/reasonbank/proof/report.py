@@ -10,7 +10,7 @@ from reasonbank.bank import Bank
 from reasonbank.ledger.port import Filter
 from reasonbank.model import JSON, State
 from reasonbank.proof.calibration import Calibration, calibrated
-from reasonbank.proof.holdout import Difference, by_memory, overall
+from reasonbank.proof.holdout import Difference, by_memory, harmful, overall
 from reasonbank.proof.mistakes import Repeated, repeated
 
 EVERY = 100_000
@@ -19,7 +19,7 @@ EVERY = 100_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """``by_memory`` holds those whose worth can be told, best first; ``harmful`` those of
-    them that hurt. ``titles`` names the memories that occur."""
+    them that surely hurt. ``titles`` names the memories that occur."""
 
     workspace: str
     tasks: int
@@ -73,7 +73,7 @@ def report(bank: Bank) -> Report:
         share=bank.settings.proof.hold_out,
         overall=overall(tasks),
         by_memory=tuple(ranked),
-        harmful=tuple(id for id, d in reversed(ranked) if d.hurts),
+        harmful=tuple(harmful(found)),
         calibration=calibrated(reading.forecasts(bank.view)),
         mistakes=mistakes,
         titles=dict(reading.titles(bank.view, named)),
