@@ -22,14 +22,14 @@ def lift(
     *outcomes: tuple[np.ndarray, bool], resembled: float = 0.5, strength: float = 1.0
 ) -> float:
     """Of one memory with these outcomes."""
-    return float(lifts([outcomes], resembled=resembled, strength=strength)[0])
+    return float(lifts([outcomes], resembled=resembled, strength=strength)[0][0])
 
 
 def lifts(
     memories: Sequence[Sequence[tuple[np.ndarray, bool]]],
     resembled: float = 0.5,
     strength: float = 1.0,
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     told = [(place, *each) for place, outcomes in enumerate(memories) for each in outcomes]
     asked = np.array([question for _, question, _ in told], np.float32).reshape(-1, 8)
     return experience.lifts(
@@ -75,7 +75,7 @@ def test_many_related_failures_do_not_hide_success_with_this_very_question() -> 
 def test_each_memory_is_judged_by_its_own_outcomes_however_many_others_have() -> None:
     few = [(at(10), True)]
     many = [(at(5 + angle), angle % 3 > 0) for angle in range(40)]
-    together = lifts([few, [], many])
+    together, _ = lifts([few, [], many])
     assert together[0] == pytest.approx(lift(*few))
     assert together[1] == 0.0
     assert together[2] == pytest.approx(lift(*many))
@@ -89,6 +89,19 @@ def test_the_order_of_outcomes_does_not_matter() -> None:
 def test_of_thousands_of_outcomes_the_nearest_are_heard() -> None:
     near = [(at(5), True)] * experience.NEAREST
     assert lift(*near, *[(at(60), False)] * 500) == pytest.approx(lift(*near))
+
+
+def test_of_outcomes_of_the_same_question_the_first_named_are_heard() -> None:
+    """The ledger names the newest first."""
+    newest = [(HERE, True)] * experience.NEAREST
+    assert lift(*newest, *[(HERE, False)] * 500) == pytest.approx(lift(*newest))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_a_forecast_settles_at_the_rate_that_was_seen(rate: float) -> None:
+    outcomes = [(HERE, number < rate * 60) for number in range(60)]
+    _, forecast = lifts([outcomes], resembled=0.5)
+    assert 0.5 + forecast[0] == pytest.approx(rate, abs=0.03)
 
 
 def test_failures_never_make_a_score_negative_and_still_tell_memories_apart() -> None:

@@ -21,7 +21,8 @@ SAME = 1.0
 DOUBT = 1.0
 """How far one outcome may be chance: as much as related questions have in common."""
 MARGIN = 0.1
-"""An outcome is taken for so much more than 1 or less than 0: it only says on which side."""
+"""An outcome is taken for so much more than 1 or less than 0: it only says on which side. In a
+forecast this fades with what is known, or what helps nine times of ten would be said to always."""
 NEAREST = 64
 """So many outcomes of each memory are heard, those of the most similar questions."""
 MOST = 2_048
@@ -64,8 +65,9 @@ def lifts(
     succeeded: NDArray[np.bool_],
     resembled: Floats,
     strength: Floats,
-) -> Floats:
-    """What experience adds to the resemblance of each of ``count`` memories, or takes from it.
+) -> tuple[Floats, Floats]:
+    """What experience adds to the resemblance of each of ``count`` memories, or takes from it:
+    where it ranks, and in the forecast whether it helps.
 
     One entry for each outcome: ``place`` says whose it is, ``cosine`` how near its question
     was to the one at hand, ``asked`` is that question's direction (unit length), ``resembled``
@@ -76,11 +78,13 @@ def lifts(
 
     kept = _nearest(place, cosine)
     place, near = place[kept], nearness(cosine[kept])
-    surprise = np.where(succeeded[kept], 1.0 + MARGIN, -MARGIN) - resembled[kept]
+    won = succeeded[kept]
+    # What was seen beyond what was expected, the margin, and what turns weights into a sum.
+    said = np.stack([won - resembled[kept], np.where(won, MARGIN, -MARGIN), np.ones(len(won))], 1)
     noise = DOUBT / strength[kept].clip(1e-6, 1.0)
     each = np.bincount(place, minlength=count)
     seat = np.arange(len(kept)) - (np.cumsum(each) - each)[place]
-    lift = np.zeros(count)
+    rank, forecast = np.zeros(count), np.zeros(count)
     table = np.zeros(count, np.intp)
     for least, most in pairwise(_SIZES):
         memories = np.flatnonzero((each > least) & (each <= most))
@@ -94,12 +98,14 @@ def lifts(
         vectors = np.zeros((*shape, asked.shape[1]), np.float32)
         vectors[at] = asked[kept[mine]]
         alike = nearness(vectors @ vectors.transpose(0, 2, 1)).astype(np.float64)
-        doubt, told, here = np.full(shape, DOUBT), np.zeros(shape), np.zeros(shape)
-        doubt[at], told[at], here[at] = noise[mine], surprise[mine], near[mine]
+        doubt, told, here = np.full(shape, DOUBT), np.zeros((*shape, 3)), np.zeros(shape)
+        doubt[at], told[at], here[at] = noise[mine], said[mine], near[mine]
         alike[:, range(most), range(most)] += doubt
-        learnt = np.linalg.solve(alike, told[..., None])[..., 0]
-        lift[memories] = (here * learnt).sum(-1)
-    return lift
+        learnt = (here[:, None] @ np.linalg.solve(alike, told))[:, 0]
+        surprise, margin, weight = learnt.T
+        rank[memories] = surprise + margin
+        forecast[memories] = surprise + margin * (1.0 - weight.clip(0.0, 1.0) ** 2)
+    return rank, forecast
 
 
 def _nearest(place: NDArray[np.intp], cosine: Floats) -> NDArray[np.intp]:

@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 class Trust:
     """How far to trust each candidate with this question; ``heard``: how far its author.
 
-    ``fit`` is what experience adds to its resemblance (``experience.lifts``), ``known`` how far
-    this very question is known (``experience.familiar``); ``standing`` what ratings and its
-    author make of that, 1 where they say nothing. Models other than ``contextual`` know none of
-    these.
+    ``fit`` is what experience adds to its resemblance, ``foreseen`` the same for forecasts
+    (``experience.lifts``), ``known`` how far this very question is known
+    (``experience.familiar``); ``standing`` what ratings and its author make of that, 1 where
+    they say nothing. Models other than ``contextual`` know none of these.
     """
 
     confidence: Floats
     heard: Floats
     fit: Reals
+    foreseen: Reals
     known: Reals
     standing: Floats | None
 
@@ -47,7 +48,7 @@ class Trust:
         # expect more only as long as nobody knows how it goes with this question.
         resembled = np.where(np.isnan(cosine), similarity, resemblance(cosine))
         first = similarity + self.known * (resembled - similarity)
-        return ((first + self.fit).clip(0.0, 1.0) * self.standing).clip(0.0, 1.0)
+        return ((first + self.foreseen).clip(0.0, 1.0) * self.standing).clip(0.0, 1.0)
 
     @property
     def likely(self) -> Reals:
@@ -72,7 +73,8 @@ def trust_in(
     settings = bank.settings.belief
     count = len(rows.nums)
     if settings.model != "contextual" or not count:
-        return Trust(confidence, np.ones(count), np.zeros(count), np.zeros(count), None)
+        nothing = np.zeros(count)
+        return Trust(confidence, np.ones(count), nothing, nothing, nothing, None)
     today = day_of(bank.core.clock())
     embedder = bank.core.indexing.embedder
     found = None
@@ -97,15 +99,15 @@ def trust_in(
     trust, initial, heard = rows.derived(key, anywhere).T
     if vector is None or found is None or not len(found.nums):
         nothing = np.zeros(count)
-        return Trust(trust * heard, heard, nothing, nothing, trust / initial * heard)
+        return Trust(trust * heard, heard, nothing, nothing, nothing, trust / initial * heard)
     place = places(found.nums, rows.nums)
     weight = belief.strength_then(found.days, settings.half_life_days)
     masses = _rated(rows)
     np.subtract.at(masses, (place, found.slots), weight)
     trust = fold(rows, masses.clip(0.0), initial)
     now = belief.strength_then(np.array([today]), settings.half_life_days)
-    fit, known = _fit(bank, found, rows, place, vector, weight / now)
-    return Trust(trust * heard, heard, fit, known, trust / initial * heard)
+    learnt = _learnt(bank, found, rows, place, vector, weight / now)
+    return Trust(trust * heard, heard, *learnt, trust / initial * heard)
 
 
 def resemblance(cosine: Reals) -> Reals:
@@ -116,14 +118,15 @@ def resemblance(cosine: Reals) -> Reals:
     return guess
 
 
-def _fit(
+def _learnt(
     bank: Bank,
     found: Occasions,
     rows: Candidates,
     place: NDArray[np.intp],
     vector: NDArray[np.float32],
     strength: Floats,
-) -> tuple[Reals, Reals]:
+) -> tuple[Reals, Reals, Reals]:
+    """``fit``, ``foreseen`` and ``known``."""
     import numpy as np
 
     count = len(rows.nums)
@@ -131,15 +134,15 @@ def _fit(
     try:
         memories = bank.core.indexing.index.vectors(rows.nums[tried])
     except StorageError:
-        return np.zeros(count), np.zeros(count)
+        return np.zeros(count), np.zeros(count), np.zeros(count)
     asked = found.vectors.astype(np.float32)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True) + 1e-9
     resembled = resemblance(np.einsum("ij,ij->i", asked, memories[mine]))
     cosine = (asked @ (vector / (np.linalg.norm(vector) + 1e-9))).astype(np.float64)
-    return (
-        experience.lifts(count, place, cosine, asked, found.slots % 2 == 0, resembled, strength),
-        experience.familiar(count, place, cosine, strength),
+    fit, foreseen = experience.lifts(
+        count, place, cosine, asked, found.slots % 2 == 0, resembled, strength
     )
+    return fit, foreseen, experience.familiar(count, place, cosine, strength)
 
 
 def _rated(rows: Candidates) -> Floats:
