@@ -15,6 +15,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     ROOT / "docs" / "how-to" / "run-a-server.md",
     ROOT / "docs" / "how-to" / "learn-from-sessions.md",
+    ROOT / "docs" / "how-to" / "prove-it-helps.md",
 ]
 FILE = re.compile(r"^```json (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

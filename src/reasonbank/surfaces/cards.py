@@ -16,7 +16,7 @@ _COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
 def reply(found: Reply, *, explain: bool) -> None:
     for note in found.notes:
         click.secho(f"Note: {note}", fg="yellow")
-    if not found.hits:
+    if not found.hits and not found.held_out:
         click.echo("Nothing relevant enough is known here.")
     for place, hit in enumerate(found.hits, 1):
         _card(place, hit)
