@@ -3,9 +3,9 @@
 import pytest
 
 from reasonbank.access import LOCAL, Caller, Right
-from reasonbank.bank import digest_of
 from reasonbank.errors import Forbidden, InvalidInput
 from reasonbank.testing.builders import a_memory
+from reasonbank.workspaces import digest_of
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from reasonbank import (
     Settings,
     State,
 )
-from reasonbank.bank import workspace_path
 from reasonbank.settings import Embed
 from reasonbank.testing import a_memory, a_trace
+from reasonbank.workspaces import path_of
 from tests.requirement import requirement
 
 QUESTION = "retry uploads"
@@ -41,7 +41,7 @@ def test_a_workspace_is_16_digits_of_the_sha256_of_its_absolute_path(open_bank, 
     monkeypatch.setenv("HOME", str(open_bank.folder))
     ways = [project, str(project), f"{project}/", ".", "../here", "../here/sub/..", "~/here"]
     assert {open_bank(workspace=way).view.workspace for way in ways} == {digest}
-    assert workspace_path(None) == os.getcwd()
+    assert path_of(None) == os.getcwd()
 
 
 @requirement("WSP-1")

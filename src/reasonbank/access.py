@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reasonbank.bank import Bank, digest_of, workspace_path
+from reasonbank import workspaces
+from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput
 from reasonbank.model import text
 
@@ -75,8 +76,8 @@ def _named(bank: Bank, workspace: str, *, among: tuple[str, ...] | None) -> tupl
     reading = bank.core.ledger.read()
     workspace = text(workspace, "workspace", 4096)
     if os.path.isabs(os.path.expanduser(workspace)):
-        path = workspace_path(workspace)
-        return reading.workspace_at(digest_of(path)) or digest_of(path), path
+        path = workspaces.path_of(workspace)
+        return workspaces.at(reading, path), path
     if _ID(workspace):
         return workspace, None
     # Names that exist elsewhere are as unknown to a bound caller as names that do not exist.

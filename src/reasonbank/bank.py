@@ -6,17 +6,16 @@ import base64
 import contextlib
 import hashlib
 import os
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
-from reasonbank import belief
+from reasonbank import belief, workspaces
+from reasonbank.core import Core
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import (
-    ConfirmationNeeded,
     Forgotten,
     InvalidInput,
     NotFound,
@@ -35,10 +34,7 @@ from reasonbank.events import (
     revisions,
 )
 from reasonbank.index.port import Index
-from reasonbank.indexing import Indexing
-from reasonbank.learn.suspicion import Flags
-from reasonbank.ledger.port import Filter, Ledger, Miss, Reading, Row, Wanted, Writing
-from reasonbank.meters import Meters
+from reasonbank.ledger.port import Filter, Miss, Reading, Row, Wanted, Writing
 from reasonbank.model import (
     JSON,
     Change,
@@ -69,7 +65,7 @@ from reasonbank.model import (
     to_micros,
     whole,
 )
-from reasonbank.settings import ORG, TEAM, ProofSettings, Settings
+from reasonbank.settings import ProofSettings, Settings
 from reasonbank.spans import span
 
 if TYPE_CHECKING:
@@ -85,135 +81,7 @@ DAY = 86_400_000_000
 Progress = Callable[[int, int], None]
 
 
-class Counted(Protocol):
-    """Counters by name; None is one that nobody has counted yet."""
-
-    def to_json(self) -> JSON: ...
-    def reset(self) -> None: ...
-
-
 _ANYTHING = Filter()
-
-
-class Core:
-    """What all banks of one store share, whichever workspace they look at."""
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        indexing: Indexing,
-        settings: Settings,
-        clock: Callable[[], int],
-        notes: tuple[str, ...] = (),
-    ) -> None:
-        self.ledger = ledger
-        self.indexing = indexing
-        self.settings = settings
-        self.clock = clock
-        self.notes = notes
-        self.used: list[tuple[Bank, JSON]] = []
-        self.missed: list[Miss] = []
-        self.flags = Flags()
-        self.meters = indexing.meters
-        """What this process counted; never less from one look to the next."""
-        self.model: Counted | None = None
-        """What the language models of this process did for this bank."""
-        self._stored = Meters()
-        self._flushing = threading.Lock()
-        self.started = clock()
-        self._started = time.monotonic()
-        self.lock = threading.Lock()
-        self.searching = threading.Lock()
-        self.closed = False
-        self.tidy: Callable[[], None] = lambda: None
-        indexing.chores = self.flush
-
-    @property
-    def uptime(self) -> float:
-        return time.monotonic() - self._started
-
-    def flush(self) -> None:
-        """Store what searches returned and meters counted, if that has not happened yet."""
-        if self.ledger.read_only:
-            return
-        with self._flushing:
-            counted = self._counted()
-            if self.used or self.missed or counted:
-                self.write(lambda txn: txn.add_meters(counted))
-                self._stored.add(counted)
-
-    def all_meters(self) -> Meters:
-        """What all processes counted."""
-        with self._flushing:
-            return Meters([*self.ledger.read().meters(), *self._counted()])
-
-    def _counted(self) -> list[tuple[str, int, int]]:
-        """What this process counted and has not stored yet."""
-        if self.model is not None:
-            for name, amount in self.model.to_json().items():
-                if amount is not None:
-                    # Whole numbers can be added up without loss: of a cost, millionths.
-                    parts = round(amount * 1e6) if name == "cost" else amount
-                    self.meters.stands_at(f"model.{name}", parts)
-        return self.meters.beyond(self._stored)
-
-    def reset_meters(self, note: Callable[[Writing], None]) -> None:
-        def work(txn: Writing) -> None:
-            txn.reset_meters()
-            note(txn)
-
-        with self._flushing:
-            self.write(work)
-            self.meters.clear()
-            self._stored.clear()
-            if self.model is not None:
-                self.model.reset()
-
-    def write(self, work: Callable[[Writing], T]) -> T:
-        """Run ``work`` in one transaction, and store with it what searches returned."""
-        with self.lock:
-            used, self.used = self.used, []
-            missed, self.missed = self.missed, []
-
-        try:
-            misses = self._fit_to_keep(missed)
-
-            def all_of_it(txn: Writing) -> T:
-                for bank, payload in _together(used):
-                    bank._append(txn, What.USED, "", payload)
-                if misses:
-                    txn.misses.put(misses, keep=self.settings.gaps.keep)
-                return work(txn)
-
-            return self.ledger.write(all_of_it)
-        except BaseException:
-            with self.lock:
-                self.used[:0] = used
-                self.missed[:0] = missed
-            raise
-
-    def _fit_to_keep(self, missed: list[Miss]) -> list[Miss]:
-        if not missed:
-            return []
-        from reasonbank.gaps import fit_to_keep
-
-        return [fit_to_keep(miss, scrub=self.settings.scrub) for miss in missed]
-
-
-def _together(used: Iterable[tuple[Bank, JSON]]) -> Iterator[tuple[Bank, JSON]]:
-    """What searches returned, with one entry for all of a caller's that name no task."""
-    nameless: dict[tuple[View, str, str], tuple[Bank, dict[str, int]]] = {}
-    for bank, payload in used:
-        if payload["session"] is not None:
-            yield bank, payload
-            continue
-        _, times = nameless.setdefault((bank.view, bank._author, bank._surface), (bank, {}))
-        for id in payload["ids"]:
-            times[id] = times.get(id, 0) + 1
-    for bank, times in nameless.values():
-        often = {id: count for id, count in times.items() if count > 1}
-        together: JSON = {"ids": list(times), "session": None}
-        yield bank, together | ({"times": often} if often else {})
 
 
 class Bank:
@@ -267,18 +135,16 @@ class Bank:
 
     @classmethod
     def _seen_from(cls, core: Core, workspace: str | os.PathLike[str] | None, surface: str) -> Self:
-        path = workspace_path(workspace)
-        id = core.ledger.read().workspace_at(digest_of(path)) or digest_of(path)
-        view = _view(core, id)
+        path = workspaces.path_of(workspace)
+        view = workspaces.view_of(core, workspaces.at(core.ledger.read(), path))
         settings = core.settings
         author = settings.author or os.environ.get("USER") or os.environ.get("USERNAME") or "local"
         return cls(core, view, path=path, author=author, surface=surface)
 
     def within(self, workspace: str | os.PathLike[str]) -> Bank:
         """The same bank seen from another workspace; neither affects the other."""
-        path = workspace_path(workspace)
-        id = self.core.ledger.read().workspace_at(digest_of(path)) or digest_of(path)
-        return self.seen_by(workspace=id, path=path)
+        path = workspaces.path_of(workspace)
+        return self.seen_by(workspace=workspaces.at(self.core.ledger.read(), path), path=path)
 
     def seen_by(
         self,
@@ -289,7 +155,7 @@ class Bank:
         surface: str | None = None,
     ) -> Bank:
         """The same bank for another caller: the id of a workspace, who writes, through what."""
-        view = self.view if workspace is None else _view(self.core, workspace)
+        view = self.view if workspace is None else workspaces.view_of(self.core, workspace)
         return Bank(
             self.core,
             view,
@@ -990,66 +856,15 @@ class Bank:
         return self.core.ledger.read().workspaces()
 
     def name_workspace(self, id: str, name: str) -> Workspace:
-        name = text(name, "name", self.settings.limits.label, strip=True)
-
-        def work(txn: Writing) -> Workspace:
-            place = self._workspace(txn, id)
-            if any(w.name == name and w.id != place.id for w in txn.workspaces()):
-                raise InvalidInput("name", f"another workspace is called {name!r}")
-            self._append(txn, What.NAMED, place.id, {"name": name}, workspace=place.id)
-            return replace(place, name=name)
-
-        return self._write(work)
+        return workspaces.name(self, id, name)
 
     def move_workspace(self, id: str, path: str | os.PathLike[str]) -> Workspace:
         """The project's directory has moved: its memories are found from the new path."""
-        new = workspace_path(path)
-
-        def work(txn: Writing) -> Workspace:
-            place = self._workspace(txn, id)
-            taken = txn.workspace_at(digest_of(new)) or digest_of(new)
-            if taken == place.id:
-                return place
-            if txn.place(taken) is not None:
-                raise Refused(f"{new} has a workspace of its own ({taken}); delete it first")
-            payload = {
-                "path": new,
-                "digest": digest_of(new),
-                "old_digest": digest_of(place.path) if place.path else None,
-                "heir": new_id().replace("-", "")[-16:],
-            }
-            self._append(txn, What.MOVED, place.id, payload, workspace=place.id)
-            return replace(place, path=new)
-
-        return self._write(work)
+        return workspaces.move(self, id, path)
 
     def delete_workspace(self, id: str, *, confirm: bool = False) -> int:
         """Remove a workspace with all that belongs to it; how many memories went."""
-        place = self._workspace(self.core.ledger.read(), id)
-        if not confirm:
-            raise ConfirmationNeeded(
-                f"this removes workspace {place.name or place.id} ({place.path}) with "
-                f"{place.memories} memories for good, which nobody has confirmed"
-            )
-        self.core.flush()
-
-        def work(txn: Writing) -> list[tuple[int, str]]:
-            rows = txn.nums_of(place.id)
-            payload = {"ids": [id for _, id in rows]}
-            self._append(txn, What.DELETED, place.id, payload, workspace=place.id)
-            return rows
-
-        rows = self._write(work)
-        self._erase([num for num, _ in rows])
-        return len(rows)
-
-    def _workspace(self, reading: Reading, id_or_name: str) -> Workspace:
-        for place in reading.workspaces():
-            if id_or_name in (place.id, place.name):
-                return place
-        raise NotFound(
-            f"there is no workspace {id_or_name!r}; `reasonbank workspace list` shows all"
-        )
+        return workspaces.delete(self, id, confirm=confirm)
 
     def _join(self, txn: Writing) -> None:
         """A workspace comes into being, or changes its team, with what is stored in it."""
@@ -1213,25 +1028,6 @@ class Bank:
         return self.core.write(work)
 
 
-def _view(core: Core, workspace: str) -> View:
-    settings = core.settings
-    team, org = core.ledger.read().place(workspace) or (settings.team, settings.org)
-    # A setting that somebody made outranks what the workspace was first stored with.
-    if settings.team != TEAM:
-        team = settings.team
-    if settings.org != ORG:
-        org = settings.org
-    return View(workspace=workspace, team=team, org=org)
-
-
-def workspace_path(workspace: str | os.PathLike[str] | None) -> str:
-    """The absolute path that names a workspace; ``..`` and ``~`` are resolved."""
-    if workspace is None:
-        return os.getcwd()
-    path = os.path.abspath(os.path.expanduser(os.fspath(workspace)))
-    return text(path, "workspace", 4096)
-
-
 def held_out(session: str, settings: ProofSettings) -> bool:
     """Whether this task goes without memory: by its name alone, so that asking again agrees."""
     drawn = hashlib.sha256(f"{settings.seed}\0{session}".encode()).digest()[:8]
@@ -1244,7 +1040,3 @@ def packed(vector: NDArray[np.float32]) -> bytes:
 
     largest = float(np.abs(vector).max()) or 1.0
     return bytes(np.rint(vector * (127 / largest)).astype(np.int8).tobytes())
-
-
-def digest_of(path: str) -> str:
-    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from reasonbank.bank import Core
+from reasonbank.core import Core
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import InvalidSetting
 from reasonbank.index.port import Index

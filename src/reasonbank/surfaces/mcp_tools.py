@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal, cast
 from mcp.types import ToolAnnotations
 from pydantic import BeforeValidator, Field
 
+from reasonbank import workspaces
 from reasonbank.access import Right
-from reasonbank.bank import Bank, workspace_path
+from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound
 from reasonbank.ledger.port import Filter
 from reasonbank.model import (
@@ -475,7 +476,7 @@ def _switched(errand: Errand, target: str) -> Places:
     stored = next((place for place in _reached(errand) if place.id == there), None)
     if stored is None and not os.path.isabs(os.path.expanduser(target)):
         _place(errand, target)
-    argument = (stored.path if stored else workspace_path(target)) or there
+    argument = (stored.path if stored else workspaces.path_of(target)) or there
     known = f"{stored.memories} memories" if stored else "nothing is stored there yet"
     return _places(
         errand,
