@@ -143,3 +143,26 @@ def test_the_start_page_leads_to_the_newest_memories(tmp_path):
     with serving(tmp_path) as server, server.client(workspace=tmp_path) as client:
         id = client.post("/memories", json=LESSON).json()["id"]
         assert f'<a href="/memory/{id}">Retry uploads</a>' in server.get("/").text
+
+
+def test_the_report_is_a_page_and_json_of_the_workspace(server, record, tmp_path):
+    record("Retry <uploads>")
+    for number, succeeded in enumerate((True, False)):
+        session = f"report {number}"
+        record.client.post("/search", json={"query": LESSON["description"], "session": session})
+        record.client.post(f"/sessions/{session}/outcome", json={"succeeded": succeeded})
+    found = record.client.get("/report").json()
+    assert found["tasks"] == 2 and found["calibration"]["count"] == 2
+    assert found["memory"]["difference"] is None
+    page = server.get("/report", params={"workspace": str(tmp_path)})
+    assert page.headers["content-type"].startswith("text/html")
+    assert "2 tasks ended" in page.text and "<circle" in page.text
+    assert "0 tasks ended" in server.get("/report").text
+
+
+def test_the_report_page_is_for_those_who_may_read(tmp_path):
+    token = a_token(tmp_path, "read")
+    with serving(tmp_path) as server:
+        assert server.get("/report").status_code == 401
+        allowed = {"Authorization": f"Bearer {token}"}
+        assert server.get("/report", headers=allowed).status_code == 200

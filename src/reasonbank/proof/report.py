@@ -116,6 +116,16 @@ def sentences(found: Report) -> list[str]:
 
 def html(found: Report) -> str:
     """The report as one page that needs nothing else."""
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Learning report</title>'
+        "<style>:root{color-scheme:light dark}body{font:16px system-ui;max-width:44rem;"
+        "margin:2rem auto;padding:0 1rem}td,th{padding:.2rem .8rem .2rem 0;text-align:left}"
+        f"svg{{max-width:24rem}}</style>{body(found)}</html>\n"
+    )
+
+
+def body(found: Report) -> str:
+    """What is on that page."""
     lines = "".join(f"<p>{escape(line)}</p>" for line in sentences(found))
     rows = "".join(
         f"<tr><td>{escape(found.titles.get(id, id))}</td><td>{d.with_memory}</td>"
@@ -129,13 +139,7 @@ def html(found: Report) -> str:
         if rows
         else ""
     )
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Learning report</title>'
-        "<style>:root{color-scheme:light dark}body{font:16px system-ui;max-width:44rem;"
-        "margin:2rem auto;padding:0 1rem}td,th{padding:.2rem .8rem .2rem 0;text-align:left}"
-        "svg{max-width:24rem}</style>"
-        f"<h1>Learning report</h1>{lines}{figure(found.calibration)}{table}</html>\n"
-    )
+    return f"<h1>Learning report</h1>{lines}{figure(found.calibration)}{table}"
 
 
 def figure(calibration: Calibration) -> str:

@@ -49,7 +49,7 @@ from reasonbank.surfaces.mcp import CALLER, make_server
 from reasonbank.surfaces.memory_page import memory_page
 from reasonbank.surfaces.metrics import render
 from reasonbank.surfaces.openapi import document
-from reasonbank.surfaces.page import POLICY, page
+from reasonbank.surfaces.page import POLICY, page, report_page
 from reasonbank.surfaces.routes import Route, Visit
 from reasonbank.tokens import Tokens
 
@@ -174,7 +174,11 @@ class Application:
             await self._say(exchange, path)
         elif path.startswith("/memory/"):
             _only(method, "GET")
-            await self._show(exchange, path.removeprefix("/memory/"))
+            id = path.removeprefix("/memory/")
+            await self._show(exchange, lambda bank, workspace: memory_page(bank, id, workspace))
+        elif path == "/report":
+            _only(method, "GET")
+            await self._show(exchange, lambda bank, _: report_page(bank))
         else:
             raise NotFound(f"there is nothing at {path[:80]!r}; the API is at {API}, MCP at /mcp")
 
@@ -335,13 +339,14 @@ class Application:
     def _page(self) -> Answer:
         return _as_page(page(self._bank, self._address, locked=self._door.locked))
 
-    async def _show(self, exchange: Exchange, id: str) -> None:
+    async def _show(self, exchange: Exchange, make: Callable[[Bank, str | None], str]) -> None:
+        """A page about a workspace, for whoever may read it."""
         caller, workspace = self._caller(exchange), exchange.workspace()
         caller.must(Right.READ)
 
         def work() -> Answer:
             bank = caller.bank(self._bank, workspace, surface="http")
-            return _as_page(memory_page(bank, id, workspace))
+            return _as_page(make(bank, workspace))
 
         async with self._door.place():
             await exchange.answer(await self._run(work))

@@ -40,13 +40,15 @@ ul { margin: 0; padding-left: 1.2rem; }
 .lines { white-space: pre-line; }
 .said { white-space: pre-wrap; overflow-wrap: anywhere; margin: .8rem 0; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1rem; }
-.drawing { overflow-x: auto; } svg { display: block; max-width: none; }
+td, th { padding: .2rem 1rem .2rem 0; text-align: left; }
+svg { display: block; max-width: 24rem; }
+.drawing { overflow-x: auto; } .drawing svg { max-width: none; }
 .drawing:focus-visible { outline: 3px solid var(--accent); border-radius: 10px; }
-path { fill: none; stroke: var(--soft); stroke-width: 1.5; }
-rect { fill: var(--card); stroke: var(--line); stroke-width: 1.5; }
-.self { stroke: var(--accent); stroke-width: 3; }
-svg text { fill: var(--ink); font-size: 13px; text-anchor: middle; }
-a:hover rect, a:focus-visible rect { stroke: var(--accent); stroke-width: 3; }
+.drawing path { fill: none; stroke: var(--soft); stroke-width: 1.5; }
+.drawing rect { fill: var(--card); stroke: var(--line); stroke-width: 1.5; }
+.drawing .self { stroke: var(--accent); stroke-width: 3; }
+.drawing text { fill: var(--ink); font-size: 13px; text-anchor: middle; }
+.drawing a:hover rect, .drawing a:focus-visible rect { stroke: var(--accent); stroke-width: 3; }
 """
 _DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 POLICY = (
@@ -99,6 +101,7 @@ def page(bank: Bank, address: str, *, locked: bool) -> str:
 <li><code>/api/v1</code> the JSON API, described in <a href="/openapi.json">/openapi.json</a></li>
 <li><a href="/livez">/livez</a> and <a href="/readyz">/readyz</a>, for probes</li>
 <li><code>/memory/ID</code> a memory, what it was made from and led to</li>
+<li><a href="/report">/report</a> what memory is worth here</li>
 <li><code>/metrics</code> for Prometheus</li>
 </ul>""",
     )
@@ -111,6 +114,13 @@ def _newest(bank: Bank) -> str:
         for memory in bank.memories(limit=NEWEST)
     )
     return f"<h2>Newest memories</h2>\n<ul>\n{found}\n</ul>\n" if found else ""
+
+
+def report_page(bank: Bank) -> str:
+    from reasonbank.proof.report import body, report
+
+    back = '<p><a href="/">ReasonBank</a></p>'
+    return document("Learning report", f"{back}\n{body(report(bank))}")
 
 
 def document(title: str, body: str) -> str:

@@ -412,6 +412,17 @@ def health(visit: Visit) -> object:
     return report(visit.bank)
 
 
+@_route("GET", "/report", READ, alone=True, answers=shapes.LearningReport)
+def learning_report(visit: Visit) -> object:
+    """Show what memory is worth, whether forecasts can be believed, and repeated mistakes.
+
+    What memory is worth can be told once tasks are held out (setting `proof.hold_out`).
+    """
+    from reasonbank.proof.report import report
+
+    return report(visit.bank)
+
+
 @_route("GET", "/audit", READ, answers=list[shapes.AuditEntry])
 def audit(visit: Visit, given: shapes.AuditQuery) -> object:
     """Who changed what, when and through which surface, newest first; never the text."""

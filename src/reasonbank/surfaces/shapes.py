@@ -350,6 +350,67 @@ class Health(TypedDict):
     checks: list[HealthCheck]
 
 
+class Difference(TypedDict):
+    """Tasks with memory beside tasks without; what cannot be told yet is null."""
+
+    with_memory: int
+    with_succeeded: int
+    without: int
+    without_succeeded: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    harm: float | None
+
+
+class NamedDifference(Difference):
+    id: str
+    title: str | None
+
+
+class NamedMemory(TypedDict):
+    id: str
+    title: str | None
+
+
+class CalibrationBin(TypedDict):
+    low: float
+    high: float
+    count: int
+    predicted: float
+    observed: float
+
+
+class Calibration(TypedDict):
+    count: int
+    brier: float | None
+    expected_error: float | None
+    bins: list[CalibrationBin]
+
+
+class UnheededWarning(NamedMemory):
+    count: int
+
+
+class RepeatedMistakes(TypedDict):
+    failures: int
+    warned: int
+    rate: float | None
+    by_warning: list[UnheededWarning]
+
+
+class LearningReport(TypedDict):
+    workspace: str
+    tasks: int
+    held_out: int
+    hold_out_share: float
+    memory: Difference
+    by_memory: list[NamedDifference]
+    harmful: list[NamedMemory]
+    calibration: Calibration
+    repeated_mistakes: RepeatedMistakes
+
+
 class Place(TypedDict):
     id: str
     path: str | None
