@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import json
 import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ from bench.retrieval_sets import folder
 HERE = Path(__file__).resolve().parent
 RUNS = HERE / ".cache" / "learning.jsonl"
 SEEDS = 10
-SHORT = {"repair": 300, "tools": 400, "telecom": 80}
+SHORT = {"repair": 200, "tools": 300, "telecom": 60}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +164,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--only", help="a stream, or several: repair,tools")
     parser.add_argument("--systems", choices=("all", OURS, "others"), default="all")
     parser.add_argument("--report", action="store_true", help="run nothing, write what is there")
