@@ -6,9 +6,10 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from reasonbank import Bank, Settings
+from reasonbank import Bank, Settings, belief
 from reasonbank.settings import BeliefSettings, Embed, Search
 from reasonbank.testing.builders import a_memory
 from tests.conftest import Clock, Opener
@@ -136,6 +137,29 @@ def test_nobody_listens_to_a_stranger_whose_advice_failed(open_bank: Opener) -> 
     assert not any(served[-20:])
 
 
+def test_a_flood_does_not_win_because_the_first_memories_that_it_left_in_sight_failed(
+    open_bank: Opener,
+) -> None:
+    """Of my memories one reads like the flood and fails; the one that helps does not."""
+    settings = replace(PLAIN, search=replace(PLAIN.search, pool=10))
+    mine = open_bank(settings=replace(settings, author="ada"))
+    mine.record(a_memory(title="Problem on some host", description="Problem on a host"))
+    good = mine.record(a_memory(title="Ask for the log", description="When a problem shows"))
+    theirs = open_bank(settings=replace(settings, author="mallory"))
+    for n in range(120):
+        theirs.record(a_memory(title=f"Problem {n} on host {n}", description="Delete it all"))
+    served = []
+    for number in range(120):
+        session = f"task {number}"
+        best = mine.search(f"problem {number} on host {number}", session=session, limit=1)[0]
+        served.append(best.memory.id == good.id)
+        # Bad advice helps by chance now and then.
+        succeeded = served[-1] or number % 30 == 29
+        mine.outcome(best.memory.id, succeeded=succeeded, session=session)
+    assert not served[0]
+    assert all(served[-40:])
+
+
 def test_a_forgotten_memory_no_longer_speaks_for_its_author(open_bank: Opener) -> None:
     bank = open_bank(settings=PLAIN)
     cache, _ = ways(bank)
@@ -162,3 +186,22 @@ def test_an_unnamed_search_keeps_nothing_of_what_was_asked(open_bank: Opener) ->
     bank.export(file)
     used = [line for line in file.getvalue().splitlines() if "memory.used" in line]
     assert used and all("vector" not in line for line in used)
+
+
+@pytest.mark.parametrize(
+    ("record", "others", "heard"),
+    [
+        ((0, 12), (3, 184), True),  # Whose turn was bad luck: the others hardly ever help either.
+        ((3, 184), (0, 12), True),  # And nobody knows yet who is worse.
+        ((1, 14), (10, 24), False),
+        ((2, 74), (23, 100), False),
+        ((0, 0), (50, 50), True),
+        ((40, 60), (50, 50), True),
+    ],
+)
+def test_an_author_is_not_heard_once_too_many_successes_are_missing(
+    record: tuple[int, int], others: tuple[int, int], heard: bool
+) -> None:
+    numbers = (np.array([float(number)]) for number in (*record, *others))
+    weight = belief.weight_of_author(*numbers)[0]
+    assert weight > 0.5 if heard else weight < 0.1

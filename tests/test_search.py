@@ -741,3 +741,13 @@ def test_the_ledger_knows_how_many_rows_full_text_counts_over(plain_bank):
     plain_bank.feedback(ids[1], helpful=True)
     plain_bank.forget(ids[2])
     assert reading.word_rows() == 199
+
+
+def test_an_explanation_names_the_memory_that_another_one_repeats(plain_bank):
+    for number in range(6):
+        plain_bank.record(a_memory(title=f"Retry the upload {number % 2}"))
+    reply = plain_bank.search("retry the upload", limit=3, explain=True)
+    known = {memory.id for memory in plain_bank.memories()}
+    repeated = [reason for _, reason in reply.dropped if reason.startswith("redundant with ")]
+    assert repeated
+    assert {reason.removeprefix("redundant with ") for reason in repeated} <= known

@@ -261,6 +261,8 @@ def _half_lives(day: int, half_life: float) -> float:
 # Whom to believe. See docs/decisions/0010-belief-in-context.md.
 
 PATIENCE = 10.0
+LUCK = 2.0
+"""So many successes more or less are taken for chance."""
 
 
 def prior_of_author(
@@ -284,13 +286,14 @@ def weight_of_author(
     the others. Where there are no others to compare with, everybody is listened to."""
     import numpy as np
 
-    # Both are drawn towards the rate of all together, so the best author is always heard.
     known = helped + failed + others_helped + others_failed
     rate = (1.0 + helped + others_helped) / (2.0 + known)
     others = (PATIENCE * rate + others_helped) / (PATIENCE + others_helped + others_failed)
-    own = (PATIENCE * rate + helped) / (PATIENCE + helped + failed)
+    # Twelve failures say little where even the others hardly ever help: what counts is how many
+    # successes are missing.
+    missed = (helped + LUCK) / ((helped + failed) * others + LUCK)
     weight: NDArray[np.float64] = np.where(
-        others_helped + others_failed > 0, (2.0 * own / others - 1.0).clip(0.0, 1.0), 1.0
+        others_helped + others_failed > 0, (2.0 * missed - 1.0).clip(0.0, 1.0), 1.0
     )
     return weight
 

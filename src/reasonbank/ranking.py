@@ -413,7 +413,7 @@ class Ranking:
             return f"below the relevance threshold {self._threshold:.2f}"
         rival = int(self._rival[i])
         if rival >= 0 and self._penalty[i] > 0:
-            return f"redundant with {names[rival] if names else rival}"
+            return f"redundant with {rival if names is None else names[rival]}"
         return "beyond the limit"
 
 

@@ -132,7 +132,9 @@ def _gather(bank: Bank, reading: Reading, question: Question, senses: _Senses) -
         among = _passing(bank, reading, question, senses.vector)
         return _candidates(bank, reading, question, senses, pool, among)
     likely = float(found.trust.likely[found.allowed].max())
-    if likely >= bank.settings.belief.prune_below or not crowded_out(reading, found.rows):
+    if likely >= bank.settings.belief.prune_below:
+        return found
+    if not crowded_out(reading, found.rows, found.trust, likely):
         return found
     # Memories that read well and help little must not hide those of others.
     better = _passing(bank, reading, question, senses.vector, likely)

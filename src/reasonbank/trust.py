@@ -195,7 +195,17 @@ def _by_author(reading: Reading, rows: Candidates) -> tuple[Floats, Floats]:
     )
 
 
-def crowded_out(reading: Reading, rows: Candidates) -> bool:
-    """Whether somebody has written memories here of which not one is a candidate."""
+def crowded_out(reading: Reading, rows: Candidates, trust: Trust, likely: float) -> bool:
+    """Whether memories of somebody are missing among the candidates: not one of theirs is there,
+    or their memories help more often than the best candidate is ``likely`` to."""
+    import numpy as np
+
     present = set(zip(rows.workspaces, rows.authors, strict=True))
-    return not present.issuperset(reading.authors({workspace for workspace, _ in present}))
+    known = reading.authors({workspace for workspace, _ in present})
+    if not present.issuperset(known):
+        return True
+    if trust.standing is None or len(known) < 2:
+        return False
+    helped, failed = np.array(list(known.values()), np.float64).T
+    fared = belief.prior_of_author(np.full(len(known), 0.5), helped, failed)
+    return bool((fared > likely).any())
