@@ -188,6 +188,10 @@ def targets(found: Found) -> tables.Table:
             mean = 100 * spread(ours)[0]
             table.add(f"{stream}, clean, repeated mistakes % beside half of append-only's",
                       f"{mean:.1f}", f"≤ {half:.1f}", "yes" if mean <= half else "NO")  # fmt: skip
+    if (errs := judges(found)) is not None and errs.rows[-1][0] == "70 %":
+        kept = errs.rows[-1][-1]
+        table.add("tool choice, gain kept with a judge that is right 70 % of the time, %", kept,
+                  "≥ 90", "yes" if float(kept) >= 90 else "NO")  # fmt: skip
     for stream in NAMES:
         for condition in CONDITIONS:
             lowest(found, stream, condition, table)
