@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reasonbank import Bank, Settings, belief
+from reasonbank import Bank, Filter, Settings, belief
 from reasonbank.settings import BeliefSettings, Embed, Search
 from reasonbank.testing.builders import a_memory
+from reasonbank.trust import crowded_out, trust_in
 from tests.conftest import Clock, Opener
 
 PLAIN = Settings(embed=Embed(model="hashed"), search=Search(threshold=0.0))
@@ -137,27 +138,22 @@ def test_nobody_listens_to_a_stranger_whose_advice_failed(open_bank: Opener) -> 
     assert not any(served[-20:])
 
 
-def test_a_flood_does_not_win_because_the_first_memories_that_it_left_in_sight_failed(
+def test_where_all_in_sight_is_unlikely_somebody_who_fared_better_is_looked_for(
     open_bank: Opener,
 ) -> None:
-    """Of my memories one reads like the flood and fails; the one that helps does not."""
-    settings = replace(PLAIN, search=replace(PLAIN.search, pool=10))
-    mine = open_bank(settings=replace(settings, author="ada"))
-    mine.record(a_memory(title="Problem on some host", description="Problem on a host"))
-    good = mine.record(a_memory(title="Ask for the log", description="When a problem shows"))
-    theirs = open_bank(settings=replace(settings, author="mallory"))
-    for n in range(120):
-        theirs.record(a_memory(title=f"Problem {n} on host {n}", description="Delete it all"))
-    served = []
-    for number in range(120):
-        session = f"task {number}"
-        best = mine.search(f"problem {number} on host {number}", session=session, limit=1)[0]
-        served.append(best.memory.id == good.id)
-        # Bad advice helps by chance now and then.
-        succeeded = served[-1] or number % 30 == 29
-        mine.outcome(best.memory.id, succeeded=succeeded, session=session)
-    assert not served[0]
-    assert all(served[-40:])
+    mine = open_bank(settings=replace(PLAIN, author="ada"))
+    theirs = open_bank(settings=replace(PLAIN, author="mallory"))
+    good = mine.record(a_memory(title="Ask for the log"))
+    bad = theirs.record(a_memory(title="Delete it all"))
+    mine.outcome(good.id, succeeded=True, session="one")
+    mine.outcome(bad.id, succeeded=False, session="two")
+    reading = mine.core.ledger.glance()
+    nums = reading.matching(mine.view, Filter(), None)
+    assert nums is not None
+    rows = reading.candidates(mine.view, Filter(), nums)
+    trust = trust_in(mine, reading, rows, np.full(2, 0.5), None)
+    assert crowded_out(reading, rows, trust, 0.1)
+    assert not crowded_out(reading, rows, trust, 0.6)
 
 
 def test_a_forgotten_memory_no_longer_speaks_for_its_author(open_bank: Opener) -> None:

@@ -152,11 +152,16 @@ def test_interrupted_it_ends_and_the_bank_is_whole(place):
     with served(player) as model:
         process = subprocess.Popen(
             [COMMAND, "solve", TASK, "--mode", "off"],
-            env=place | model, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=place | model | {"PYTHONFAULTHANDLER": "1"},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         assert waiting.wait(60)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        try:
+            process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)  # It says where it hangs.
+            pytest.fail(process.communicate()[1].decode())
         go.set()
     assert process.returncode == 1
     [trace] = stored(place)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -57,6 +58,8 @@ def solve(
         )  # fmt: skip
         try:
             solution = asyncio.run(_watched(shell, bank, work))
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
         except BudgetExhausted as error:
             _so_far(shell, error)
             raise
@@ -64,6 +67,8 @@ def solve(
 
 
 async def _watched(shell: Shell, bank: Bank, work: Callable[..., Awaitable[Solution]]) -> Solution:
+    import asyncio
+
     from reasonbank.opening import model_for
 
     model = model_for(bank.core)
@@ -73,6 +78,11 @@ async def _watched(shell: Shell, bank: Bank, work: Callable[..., Awaitable[Solut
             "is none, and solving needs a language model; set llm.provider and llm.model, e.g. "
             "REASONBANK_LLM_PROVIDER=ollama REASONBANK_LLM_MODEL=qwen3",
         )
+    task = asyncio.current_task()
+    assert task is not None
+    # Through the loop, so that it wakes whichever thread the signal is given to.
+    with suppress(NotImplementedError, ValueError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
     try:
         async with _view(shell) as on_progress:
             return await work(model=model, on_progress=on_progress)
