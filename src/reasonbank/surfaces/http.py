@@ -121,7 +121,7 @@ class Application:
             "/metrics": self._metrics,
             "/": self._page,
         }
-        self._stopping = False
+        self.stopping = False
         server = make_server(bank, tools=tools)
         # Stateless: a call says all there is to say, so that clients survive a restart.
         self._mcp = server.streamable_http_app(
@@ -133,7 +133,7 @@ class Application:
 
     def stop(self) -> None:
         """End long work that can be resumed; everything else goes on."""
-        self._stopping = True
+        self.stopping = True
 
     def close(self) -> None:
         """Wait for the calls that are still running."""
@@ -218,7 +218,7 @@ class Application:
                 await exchange.answer(await self._run(work, alone=route.alone))
 
     def _progress(self, done: int, total: int) -> None:
-        if self._stopping:
+        if self.stopping:
             raise Stopping(f"the server stops, {done:,} of {total:,} done; call again later")
 
     def _caller(self, exchange: Exchange) -> Caller:

@@ -56,7 +56,7 @@ def serve(
     )
     config = uvicorn.Config(
         application,
-        http=_patient(bank.settings.server.patience),
+        http=_patient(bank.settings.server.patience, application),
         loop="asyncio",
         ws="none",
         lifespan="on",
@@ -142,7 +142,7 @@ class _Server(uvicorn.Server):
         self._stop()
 
 
-def _patient(seconds: float) -> type[asyncio.Protocol]:
+def _patient(seconds: float, application: Application) -> type[asyncio.Protocol]:
     class Patient(H11Protocol):
         """Waits so long for the head of a request, and for a body that nobody wants."""
 
@@ -150,7 +150,11 @@ def _patient(seconds: float) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._wait()
+            if application.stopping:
+                # Accepted, but not yet known when the others were told to end.
+                transport.close()
+            else:
+                self._wait()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()

@@ -96,7 +96,9 @@ def end_with_parent() -> None:
     """Of a member: end as after a signal once standard input ends."""
 
     def wait() -> None:
-        sys.stdin.buffer.read()
+        # Past `sys.stdin`, whose lock a thread that reads would hold when the interpreter ends.
+        while os.read(0, 1024):
+            pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, name="parent", daemon=True).start()
