@@ -4,7 +4,8 @@ The agent reads the phone's and the line's settings, asks the memory about each 
 what it is told, best first, until the customer's problem is gone. After each step it looks at
 the setting it had asked about and at what a customer can see (signal, data, speed, picture
 messages): no change of the setting, or a change for the worse, counts against the memory that it
-followed; better counts for it; what nobody can see is judged by how the task ended.
+followed; better counts for it, and so does what nobody can see in a task that is solved. Of
+what nobody can see in one that is not, nothing is told.
 Nothing else is learnt from: no recorded solution is ever read, and no step is taken back.
 """
 
@@ -215,9 +216,9 @@ def call(
                 unjudged.append((id, session))
         if solved or steps == BUDGET:
             break
-    # One of them may have spoilt it, and nobody knows which: they share the blame.
-    for id, session in unjudged if solved else rng.sample(unjudged, min(1, len(unjudged))):
-        bank.outcome(id, succeeded=solved, session=session)
+    # If it is not solved, nobody knows whether these had a part in it: nothing is told of them.
+    for id, session in unjudged if solved else []:
+        bank.outcome(id, succeeded=True, session=session)
     calls.solved.append(solved)
     calls.steps.append(steps)
 

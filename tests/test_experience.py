@@ -119,3 +119,11 @@ def test_a_question_is_known_by_its_own_outcomes_and_not_by_those_of_others() ->
 
     assert 0.5 < known(1, 0) < known(10, 0) < 1
     assert known(10, 30) < 0.01
+
+
+def test_a_forecast_is_bolder_where_the_question_is_new_and_plain_where_it_is_known() -> None:
+    chance = np.array([0.0, 0.2, 0.5, 0.8, 1.0])
+    new = experience.decided(chance, np.zeros(5))
+    assert new.tolist() == pytest.approx([0.0, 1 - new[3], 0.5, new[3], 1.0])
+    assert 0.8 < new[3] < 0.9
+    assert experience.decided(chance, np.ones(5)) == pytest.approx(chance)

@@ -23,6 +23,11 @@ DOUBT = 1.0
 MARGIN = 0.1
 """An outcome is taken for so much more than 1 or less than 0: it only says on which side. In a
 forecast this fades with what is known, or what helps nine times of ten would be said to always."""
+AGEING = 0.5
+"""Outcomes of known questions fade half as fast as ratings do: newer ones correct them anyway."""
+BOLD = 0.2
+"""Resemblance plus surprise stays too near the middle: its log odds are stretched by so much, as
+far as the question is new."""
 NEAREST = 64
 """So many outcomes of each memory are heard, those of the most similar questions."""
 MOST = 2_048
@@ -120,6 +125,14 @@ def _nearest(place: NDArray[np.intp], cosine: Floats) -> NDArray[np.intp]:
         least = np.partition(cosine[order], len(order) - MOST)[len(order) - MOST]
         order = order[cosine[order] >= least]
     return order
+
+
+def decided(chance: Floats, known: Floats) -> Floats:
+    """A forecast of ``chance``, where this very question is ``known`` so far."""
+    power = 1.0 + BOLD * (1.0 - known)
+    yes, no = chance**power, (1.0 - chance) ** power
+    share: Floats = yes / (yes + no)
+    return share
 
 
 def adjusted(similarity: Floats, lift: Floats) -> Floats:

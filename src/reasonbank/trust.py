@@ -48,7 +48,8 @@ class Trust:
         # expect more only as long as nobody knows how it goes with this question.
         resembled = np.where(np.isnan(cosine), similarity, resemblance(cosine))
         first = similarity + self.known * (resembled - similarity)
-        return ((first + self.foreseen).clip(0.0, 1.0) * self.standing).clip(0.0, 1.0)
+        chance = experience.decided((first + self.foreseen).clip(0.0, 1.0), self.known)
+        return (chance * self.standing).clip(0.0, 1.0)
 
     @property
     def likely(self) -> Reals:
@@ -106,7 +107,8 @@ def trust_in(
     np.subtract.at(masses, (place, found.slots), weight)
     trust = fold(rows, masses.clip(0.0), initial)
     now = belief.strength_then(np.array([today]), settings.half_life_days)
-    learnt = _learnt(bank, found, rows, place, vector, weight / now)
+    strength = (weight / now) ** experience.AGEING
+    learnt = _learnt(bank, found, rows, place, vector, strength)
     return Trust(trust * heard, heard, *learnt, trust / initial * heard)
 
 
