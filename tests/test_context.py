@@ -71,6 +71,21 @@ def test_one_failure_on_this_very_question_lowers_a_memory_here(open_bank: Opene
     assert {cache, pin} == set(after)
 
 
+def test_an_outcome_fades_half_as_fast_as_a_rating(open_bank: Opener, clock: Clock) -> None:
+    bank = open_bank(settings=PLAIN)
+    cache, _ = ways(bank)
+    told(bank, cache, BUILD, True, "one")
+
+    def fit() -> float:
+        hits = bank.search(BUILD, min_confidence=0.0, explain=True)
+        return next(hit.parts["fit"] for hit in hits if hit.memory.id == cache)
+
+    fresh = fit()
+    clock.advance(days=2 * PLAIN.belief.half_life_days)
+    # Half of its strength is left, so its doubt is twice as large: 2 / (2 + 2) for 2 / (2 + 1).
+    assert fit() / fresh == pytest.approx(0.75, rel=0.01)
+
+
 def test_the_order_of_arrival_does_not_matter(open_bank: Opener, clock: Clock) -> None:
     """The outcome of a task may come in before the search that led to it."""
     bank = open_bank(settings=PLAIN)
