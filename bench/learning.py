@@ -33,7 +33,7 @@ from bench import (
     tables,
 )
 from bench.learning_loop import OURS, SYSTEMS, Stream, System, play
-from bench.learning_tables import FULL, report
+from bench.learning_tables import FULL, TASK, report
 from bench.learning_vectors import Embedded
 from bench.retrieval_sets import folder
 
@@ -41,6 +41,8 @@ HERE = Path(__file__).resolve().parent
 RUNS = HERE / ".cache" / "learning.jsonl"
 SEEDS = 10
 SHORT = {"repair": 200, "tools": 300, "telecom": 60}
+GIVEN = 3
+"""So many memories are given where only the task's outcome is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ def jobs(seeds: int, full: bool) -> Iterator[Job]:
         for stream, conditions in CONDITIONS.items():
             for condition in conditions:
                 for system in SYSTEMS:
-                    if condition.startswith("judge") and system.name != OURS:
+                    if condition not in EVERYBODY and system.name != OURS:
                         continue
                     if stream == "webarena" and not system.remembers:
                         continue
@@ -81,14 +83,21 @@ def jobs(seeds: int, full: bool) -> Iterator[Job]:
 CONDITIONS = {
     "telecom": ("clean",),
     "webarena": ("clean",),
-    "repair": learning_repair.CONDITIONS,
-    "tools": (*learning_tools.CONDITIONS, *(f"judge {right}" for right in learning_tools.JUDGES)),
-}
+    "repair": (*learning_repair.CONDITIONS, TASK),
+    "tools": (
+        *learning_tools.CONDITIONS, *(f"judge {right}" for right in learning_tools.JUDGES), TASK,
+    ),
+}  # fmt: skip
+EVERYBODY = {"clean", *learning_repair.CONDITIONS, *learning_tools.CONDITIONS}
+"""The conditions under which all systems are compared."""
 
 
 def stream_of(data: Path, job: Job) -> Stream:
     make = {"repair": learning_repair.stream, "tools": learning_tools.stream}[job.stream]
-    stream = make(data, job.seed, job.condition)
+    if job.condition == TASK:
+        stream = replace(make(data, job.seed, "clean"), condition=TASK, given=GIVEN)
+    else:
+        stream = make(data, job.seed, job.condition)
     return stream if job.full else shortened(stream, SHORT[job.stream])
 
 

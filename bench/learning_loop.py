@@ -42,6 +42,8 @@ class Stream:
 
     ``poison``: (text, action) pairs that a stranger stored before, each one wrong.
     ``wrong_feedback``: how often the agent is told the opposite of what happened.
+    ``given``: so many memories the agent hears. It follows the first; if there are others, it
+    does not say so, but only how the task went.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Stream:
     tasks: Sequence[Task]
     poison: Sequence[tuple[str, str]] = ()
     wrong_feedback: float = 0.0
+    given: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +152,7 @@ class Memories:
     def __init__(self, system: System, stream: Stream, folder: Path, embedder: Embedded) -> None:
         self.system = system
         self.embedder = embedder
+        self.given = stream.given
         self.now = START
         self._fixed: dict[str, Hit | None] = {}
         url = f"sqlite:///{folder / 'bank.db'}"
@@ -180,14 +184,16 @@ class Memories:
         # A bank that never changes gives the same answer again.
         if text in self._fixed:
             return self._fixed[text]
-        reply = self.bank.search(text, limit=1, min_confidence=0.0, session=session)
+        reply = self.bank.search(text, limit=self.given, min_confidence=0.0, session=session)
         hit = reply[0] if reply else None
         if not self.system.appends and not self.system.reports:
             self._fixed[text] = hit
         return hit
 
     def learn(self, task: Task, action: str, hit: Hit | None, session: str, told: bool) -> None:
-        if self.system.reports and hit is not None and self.actions[hit.memory.id] == action:
+        if self.system.reports and self.given > 1:
+            self.bank.credit(session, succeeded=told)
+        elif self.system.reports and hit is not None and self.actions[hit.memory.id] == action:
             self.bank.outcome(hit.memory.id, succeeded=told, session=session)
         if self.system.appends:
             stored = self.bank.record(self.lesson(task.text, action, succeeded=told))

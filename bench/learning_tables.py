@@ -27,6 +27,8 @@ CONDITIONS = {
     "drift": "drift half-way",
     "poison": "poisoned",
 }
+TASK = "task"
+"""The condition under which only the task's outcome is told."""
 FULL = "full"
 """What ends the key of a run at full length."""
 Found = Mapping[str, Mapping[str, Any]]
@@ -48,6 +50,8 @@ def report(found: Found) -> None:
         for condition in (*CONDITIONS, "judge")
         if (table := one(shown, stream, condition)) is not None
     ]
+    if (told := of_the_task(shown)) is not None:
+        made.append(told)
     made.append(targets(shown))
     for table in made:
         table.machine = {"streams": "full" if whole else "shortened"}
@@ -156,6 +160,21 @@ def judges(found: Found) -> tables.Table | None:
             kept = (spread(numbers)[0] - still) / gain if gain else float("nan")
             table.add(f"{right} %", cell(numbers, 100, 1), f"{100 * kept:.0f}")
     return table
+
+
+def of_the_task(found: Found) -> tables.Table | None:
+    """What is left where nobody says which of three memories was followed."""
+    table = tables.Table(
+        "task", "Three memories are given, and only how the task went is told",
+        ("stream", "without learning %", "told of the task %", "told of the memory followed %"),
+    )  # fmt: skip
+    for stream in ("repair", "tools"):
+        if numbers := values(found, stream, TASK, OURS, "success"):
+            exact = values(found, stream, "clean", OURS, "success")
+            still = values(found, stream, "clean", "cosine only", "success")
+            table.add(NAMES[stream].partition(":")[0],
+                      *(cell(each, 100, 1) for each in (still, numbers, exact)))  # fmt: skip
+    return table if table.rows else None
 
 
 def targets(found: Found) -> tables.Table:

@@ -94,6 +94,10 @@ def test_the_order_of_arrival_does_not_matter(open_bank: Opener, clock: Clock) -
         told(bank, cache, BUILD, number != 1, f"build {number}")
         told(bank, pin, BUILD, False, f"build {number}")
         clock.advance(days=1)
+    bank.search(BUILD, session="whole", limit=10)
+    bank.credit("whole", succeeded=True)
+    told(bank, cache, BUILD, False, "both")
+    bank.credit("both", succeeded=True)
     file = io.StringIO()
     bank.export(file)
     lines = file.getvalue().splitlines()
@@ -216,3 +220,45 @@ def test_an_author_is_not_heard_once_too_many_successes_are_missing(
     numbers = (np.array([float(number)]) for number in (*record, *others))
     weight = belief.weight_of_author(*numbers)[0]
     assert weight > 0.5 if heard else weight < 0.1
+
+
+def fits(bank: Bank, question: str) -> dict[str, float]:
+    hits = bank.search(question, limit=10, min_confidence=0.0, explain=True)
+    return {hit.memory.id: hit.parts["fit"] for hit in hits}
+
+
+def test_of_a_tasks_outcome_most_falls_to_the_memory_that_came_first(open_bank: Opener) -> None:
+    bank = open_bank(settings=PLAIN)
+    ways(bank)
+    first, second = [hit.memory.id for hit in bank.search(BUILD, session="one")]
+    assert bank.credit("one", succeeded=False) == 2
+    shared = fits(bank, BUILD)
+    assert shared[first] < shared[second] < 0
+
+    told(bank, first, BUILD, False, "two")
+    told(bank, second, BUILD, False, "two")
+    alone = fits(bank, BUILD)
+    assert alone[first] < shared[first]
+    assert alone[second] < shared[second]
+
+
+@pytest.mark.parametrize("first_told", ["of one", "of all"])
+def test_what_is_told_of_one_memory_stands_against_what_is_told_of_the_task(
+    open_bank: Opener, first_told: str
+) -> None:
+    bank = open_bank(settings=PLAIN)
+    cache, pin = ways(bank)
+    bank.search(BUILD, session="one", limit=10)
+    if first_told == "of one":
+        bank.outcome(cache, succeeded=True, session="one")
+    bank.credit("one", succeeded=False)
+    if first_told == "of all":
+        bank.outcome(cache, succeeded=True, session="one")
+    bank.credit("one", succeeded=False)
+    here = fits(bank, BUILD)
+    assert here[cache] > 0 > here[pin]
+
+    # The same outcome, told of this memory alone, says more than a share of the task's.
+    before = here[pin]
+    bank.outcome(pin, succeeded=False, session="one")
+    assert fits(bank, BUILD)[pin] < before

@@ -381,26 +381,27 @@ class Bank:
         return self._observe(id, Kind.STABILITY, kept, session, "", None)
 
     def credit(self, session: str, *, succeeded: bool) -> int:
-        """Credit or blame every memory that searches of this session returned; how many.
+        """Credit or blame the memories that searches of this session returned; how many.
 
-        The task's outcome counts even if it was given no memory: the report compares the
-        two. Reporting the same outcome twice changes nothing.
+        Those that came first are credited most, and what ``outcome`` says of a single one
+        stands. The task's outcome counts even if it was given no memory: the report compares
+        the two. Reporting the same outcome twice changes nothing.
         """
         session = text(session, "session", self.settings.limits.label)
         if not isinstance(succeeded, bool):
             raise InvalidInput("succeeded", f"must be true or false, got {succeeded!r}")
         self.core.flush()
-        ids = self.core.ledger.read().session_uses(self.view, session)
 
-        def work(txn: Writing) -> None:
+        def work(txn: Writing) -> int:
             if txn.ended(self.view, session) is not succeeded:
                 self._join(txn)
                 self._append(txn, What.ENDED, session, {"succeeded": succeeded})
+            ids = txn.session_uses(self.view, session)
+            for id in ids:
+                self._note(txn, id, Kind.OUTCOME, succeeded, session, shared=len(ids) > 1)
+            return len(ids)
 
-        self._write(work)
-        for id in ids:
-            self.outcome(id, succeeded=succeeded, session=session)
-        return len(ids)
+        return self._write(work)
 
     def _observe(
         self, id: str, kind: Kind, positive: bool, session: str | None, rater: str,
@@ -423,17 +424,22 @@ class Bank:
 
     def _note(
         self, txn: Writing, id: str, kind: Kind, positive: bool, session: str | None,
-        rater: str = "", comment: str | None = None,
+        rater: str = "", comment: str | None = None, *, shared: bool = False,
     ) -> None:  # fmt: skip
-        """Write an observation down, unless it is known already."""
+        """Write an observation down, unless it is known already.
+
+        ``shared``: it is the outcome of a task that was given other memories as well.
+        """
         self._row(txn, id)
         key = evidence_key(id, kind, rater, session or new_id())
-        if txn.observed(key) is not positive:
-            payload = {
-                "kind": str(kind), "positive": positive, "session": session,
-                "rater": self._author, "comment": comment, "key": key.hex(),
-            }  # fmt: skip
-            self._append(txn, What.OBSERVED, id, payload)
+        known = txn.observed(key)
+        if known == (positive, shared) or (shared and known and not known[1]):
+            return
+        payload: JSON = {
+            "kind": str(kind), "positive": positive, "session": session,
+            "rater": self._author, "comment": comment, "key": key.hex(),
+        }  # fmt: skip
+        self._append(txn, What.OBSERVED, id, payload | ({"shared": True} if shared else {}))
 
     # Reading
 

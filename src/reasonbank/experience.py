@@ -62,6 +62,12 @@ def familiar(count: int, place: NDArray[np.intp], cosine: Floats, strength: Floa
     return share
 
 
+def share(place: int, count: int) -> float:
+    """Of the outcome of a task that was given ``count`` memories: what falls to the one at this
+    place, from 0. Each gets twice as much as the next, for whoever reads them starts at the top."""
+    return float(0.5**place / (2.0 - 0.5 ** (count - 1)))
+
+
 def lifts(
     count: int,
     place: NDArray[np.intp],
@@ -77,7 +83,7 @@ def lifts(
     One entry for each outcome: ``place`` says whose it is, ``cosine`` how near its question
     was to the one at hand, ``asked`` is that question's direction (unit length), ``resembled``
     how the memory resembles it (0..1), and ``strength`` (0..1) what time has left of the
-    outcome. A memory without outcomes gets 0.
+    memory's share in the outcome. A memory without outcomes gets 0.
     """
     import numpy as np
 

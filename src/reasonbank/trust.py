@@ -107,7 +107,7 @@ def trust_in(
     np.subtract.at(masses, (place, found.slots), weight)
     trust = fold(rows, masses.clip(0.0), initial)
     now = belief.strength_then(np.array([today]), settings.half_life_days)
-    strength = (weight / now) ** experience.AGEING
+    strength = (weight / now) ** experience.AGEING * found.shares
     learnt = _learnt(bank, found, rows, place, vector, strength)
     return Trust(trust * heard, heard, *learnt, trust / initial * heard)
 

@@ -57,6 +57,10 @@ def misses(db: apsw.Connection) -> None:
     db.execute(_MISSES)
 
 
+def shares(db: apsw.Connection) -> None:
+    db.execute(_SHARES)
+
+
 STEPS: list[Callable[[apsw.Connection], None]] = [
     first,
     jobs,
@@ -65,6 +69,7 @@ STEPS: list[Callable[[apsw.Connection], None]] = [
     batches,
     occasions,
     misses,
+    shares,
 ]
 
 _FIRST = """
@@ -256,6 +261,10 @@ create table tasks (
     primary key (workspace, session)
 ) without rowid;
 """
+
+# Of a use: what would fall to the memory if only the task's outcome were told. Of an outcome:
+# what did, and nothing where it was told of this memory alone.
+_SHARES = "alter table evidence add column share real;"
 
 # No part of the log: what people here asked in vain is theirs, and never leaves this bank.
 _MISSES = """

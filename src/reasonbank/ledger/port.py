@@ -329,12 +329,14 @@ class MissesWriting(MissesReading, Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occasions:
     """Evidence whose question is known, as columns: ``vectors`` says what was asked (int8,
-    a direction without a length), ``slots`` which kind of evidence (see ``belief.SLOTS``)."""
+    a direction without a length), ``slots`` which kind of evidence (see ``belief.SLOTS``),
+    ``shares`` how much of a task's outcome each one is."""
 
     nums: NDArray[np.int64]
     slots: NDArray[np.intp]
     days: NDArray[np.int64]
     vectors: NDArray[np.int8]
+    shares: NDArray[np.float64]
 
 
 class Reading(Protocol):
@@ -386,7 +388,9 @@ class Reading(Protocol):
     def lessons(self, workspace: str) -> tuple[int, ...]: ...
     def uses(self, workspace: str) -> int: ...
     def evidence(self, view: View, id: str) -> list[Evidence]: ...
-    def observed(self, key: bytes) -> bool | None: ...
+    def observed(self, key: bytes) -> tuple[bool, bool] | None:
+        """What was said under this key, if anything was, and whether of the whole task only."""
+
     def occasions(self, nums: NDArray[np.int64], model: str, dimensions: int) -> Occasions:
         """The newest evidence about these rows that belongs to a question of this model."""
 

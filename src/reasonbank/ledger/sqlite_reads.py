@@ -341,10 +341,9 @@ class Reader(Rows):
             for kind, positive, at, session, rater, comment in found
         ]  # fmt: skip
 
-    def observed(self, key: bytes) -> bool | None:
-        """What was said under this key, if anything was."""
-        row = self._one("select positive from evidence where key = ?", (key,))
-        return bool(row[0]) if row else None
+    def observed(self, key: bytes) -> tuple[bool, bool] | None:
+        row = self._one("select positive, share is not null from evidence where key = ?", (key,))
+        return (bool(row[0]), bool(row[1])) if row else None
 
     def occasions(self, nums: NDArray[np.int64], model: str, dimensions: int) -> Occasions:
         import numpy as np
@@ -353,7 +352,8 @@ class Reader(Rows):
             []
             if not len(nums)
             else self._all(
-                "select e.num, e.kind, e.positive, e.at, vector from carray(?) wanted"
+                "select e.num, e.kind, e.positive, e.at, vector, coalesce(e.share, 1.0)"
+                " from carray(?) wanted"
                 " cross join evidence e on e.num = wanted.value"
                 " join questions on questions.id = e.question"
                 " where e.question is not null and e.kind != 'usage' and model = ?"
@@ -361,7 +361,7 @@ class Reader(Rows):
                 (apsw.carray(np.ascontiguousarray(nums)), model, dimensions, MOST_OCCASIONS),
             )
         )
-        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 5
+        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 6
         vectors = np.frombuffer(b"".join(columns[4]), np.int8).reshape(-1, dimensions)
         return Occasions(
             nums=np.array(columns[0], np.int64),
@@ -371,6 +371,7 @@ class Reader(Rows):
             ),
             days=np.array(columns[3], np.int64) // 86_400_000_000,
             vectors=vectors,
+            shares=np.array(columns[5], np.float64),
         )
 
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:

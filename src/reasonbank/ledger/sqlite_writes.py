@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from reasonbank import belief
+from reasonbank import belief, experience
 from reasonbank.events import (
     CHANGES,
     Event,
@@ -337,6 +337,8 @@ class Writer(Reader):
         self._observe(
             event.subject, p["kind"], p["positive"], event.at, p.get("session"),
             p.get("rater", event.author), p.get("comment"), bytes.fromhex(p["key"]),
+            # Until it is known among how many.
+            share=1.0 if p.get("shared") else None,
         )  # fmt: skip
 
     def _task(self, event: Event, change: str, withheld: str | None, succeeded: object) -> None:
@@ -366,7 +368,8 @@ class Writer(Reader):
         question = self._asked(event)
         expected = event.payload.get("expected", {})
         times = event.payload.get("times", {})
-        for id in event.payload["ids"]:
+        ids = event.payload["ids"]
+        for place, id in enumerate(ids):
             self._db.execute(
                 "update memories set usage_count = usage_count + ?,"
                 " last_used = max(coalesce(last_used, 0), ?) where id = ?",
@@ -376,38 +379,38 @@ class Writer(Reader):
                 key = evidence_key(id, "usage", "", session or f"day {day_of(event.at)}")
                 self._observe(
                     id, "usage", True, event.at, session, None, None, key, question,
-                    expected.get(id),
+                    expected.get(id), experience.share(place, len(ids)) if session else None,
                 )  # fmt: skip
 
     def _observe(
         self, id: str, kind: str, positive: bool, at: int, session: str | None,
         rater: str | None, comment: str | None, key: bytes, question: int | None = None,
-        expected: float | None = None,
+        expected: float | None = None, share: float | None = None,
     ) -> None:  # fmt: skip
         """Count an observation once, in whatever order it comes in.
 
         Of two reports the later stands, since it corrects the other; of two uses the earlier.
+        What is told of one memory stands against what is told of the whole task.
         """
         found = self._one("select num from memories where id = ?", (id,))
         if found is None:
             return
         num = found[0]
-        old = self._one("select positive, at, rolled from evidence where key = ?", (key,))
+        old = self._one("select positive, at, rolled, share from evidence where key = ?", (key,))
         if old is None:
             self._db.execute(
                 "insert into evidence (key, num, kind, positive, at, session, rater, comment,"
-                " question, expected) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (key, num, kind, positive, at, session, rater, comment, question, expected),
+                " question, expected, share) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (key, num, kind, positive, at, session, rater, comment, question, expected, share),
             )
-            if session is not None:
-                self._connect(num, session)
             self._speak(num, kind, positive, 1)
-        elif old[1] == at or (old[1] < at) is (kind == "usage"):
+        elif _stands(kind, at=(old[1], at), share=(old[3], share)):
             return
         else:
             self._db.execute(
-                "update evidence set positive = ?, at = ?, comment = ?, rolled = 0 where key = ?",
-                (positive, at, comment, key),
+                "update evidence set positive = ?, at = ?, comment = ?, rolled = 0, share = ?"
+                " where key = ?",
+                (positive, at, comment, share, key),
             )
             self._speak(num, kind, bool(old[0]), -1)
             self._speak(num, kind, positive, 1)
@@ -417,6 +420,8 @@ class Writer(Reader):
                     " where num = ? and kind = ? and positive = ? and day = ?",
                     (num, kind, old[0], day_of(old[1])),
                 )
+        if session is not None:
+            self._connect(num, session)
         self._refold(num)
 
     def _speak(self, num: int, kind: str, positive: bool, count: int) -> None:
@@ -437,11 +442,15 @@ class Writer(Reader):
             self._db.execute(f"delete from {table} where num = ?", (num,))
 
     def _connect(self, num: int, session: str) -> None:
-        """Say of each observation which question it belongs to, whichever came in first."""
+        """Say of each observation which question it belongs to and what share of the task's
+        outcome it is, whichever came in first."""
         self._db.execute(
-            "update evidence set question = asked.question from (select question from evidence"
+            "update evidence set question = asked.question,"
+            " share = case when evidence.share is not null then coalesce(asked.share, 1.0) end"
+            " from (select question, share from evidence"
             " where session = ?1 and num = ?2 and kind = 'usage' and question is not null) asked"
-            " where session = ?1 and num = ?2 and kind != 'usage' and evidence.question is null",
+            " where session = ?1 and num = ?2 and kind != 'usage'"
+            " and (evidence.question is null or evidence.share = 1.0)",
             (session, num),
         )
 
@@ -749,3 +758,10 @@ def _without(quotes: Sequence[str], value: Any) -> Any:
 def _error(memory: Memory) -> tuple[str | None, str | None]:
     error = memory.error_context
     return (error.error_type, error.failure_pattern) if error else (None, None)
+
+
+def _stands(kind: str, *, at: tuple[int, int], share: tuple[float | None, float | None]) -> bool:
+    """Whether the first of two observations under one key stands against the second."""
+    if kind != "usage" and (share[0] is None) is not (share[1] is None):
+        return share[0] is None
+    return at[0] == at[1] or (at[0] < at[1]) is (kind == "usage")
