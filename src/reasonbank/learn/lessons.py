@@ -115,9 +115,10 @@ def store(
                 _keep(bank, txn, memory, lesson.vector)
     if verdict is not None and verdict.outcome is not Outcome.MIXED:
         succeeded = verdict.outcome is Outcome.SUCCESS
+        shared = len(trace.memories_used) > 1
         for id in trace.memories_used:
             if txn.row(bank.view, id) is not None:
-                bank._note(txn, id, Kind.OUTCOME, succeeded, trace.id)
+                bank._note(txn, id, Kind.OUTCOME, succeeded, trace.id, shared=shared)
     told: JSON = {"ids": learned}
     if verdict is not None:
         told |= {"outcome": str(verdict.outcome), "by": verdict.by, "score": verdict.score,

@@ -265,7 +265,7 @@ def unlink(visit: Visit, given: shapes.Unlinking) -> object:
 
 @_route("POST", "/sessions/{session}/outcome", WRITE, answers=shapes.Credited)
 def credit(visit: Visit, session: str, given: shapes.SessionOutcome) -> object:
-    """Credit or blame every memory that searches of this session returned."""
+    """Credit or blame the memories that searches of this session returned, the first most."""
     return {"credited": visit.bank.credit(session, succeeded=given["succeeded"])}
 
 
