@@ -262,3 +262,13 @@ def test_what_is_told_of_one_memory_stands_against_what_is_told_of_the_task(
     before = here[pin]
     bank.outcome(pin, succeeded=False, session="one")
     assert fits(bank, BUILD)[pin] < before
+
+
+def test_a_tasks_outcome_can_be_corrected_after_further_searches(open_bank: Opener) -> None:
+    bank = open_bank(settings=PLAIN)
+    ways(bank)
+    bank.search(BUILD, session="one", limit=1)
+    bank.credit("one", succeeded=True)
+    bank.search(LOGIN, session="one", limit=10)
+    assert bank.credit("one", succeeded=False) == 2
+    assert all(fit < 0 for fit in fits(bank, BUILD).values())

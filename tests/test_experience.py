@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -127,3 +128,10 @@ def test_a_forecast_is_bolder_where_the_question_is_new_and_plain_where_it_is_kn
     assert new.tolist() == pytest.approx([0.0, 1 - new[3], 0.5, new[3], 1.0])
     assert 0.8 < new[3] < 0.9
     assert experience.decided(chance, np.ones(5)) == pytest.approx(chance)
+
+
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_the_shares_in_a_task_are_one_together_and_each_is_twice_the_next(count: int) -> None:
+    shares = [experience.share(place, count) for place in range(count)]
+    assert sum(shares) == pytest.approx(1.0)
+    assert all(a == pytest.approx(2 * b) for a, b in pairwise(shares))

@@ -398,7 +398,7 @@ class Bank:
                 self._append(txn, What.ENDED, session, {"succeeded": succeeded})
             ids = txn.session_uses(self.view, session)
             for id in ids:
-                self._note(txn, id, Kind.OUTCOME, succeeded, session, shared=len(ids) > 1)
+                self._note(txn, id, Kind.OUTCOME, succeeded, session, shared=True)
             return len(ids)
 
         return self._write(work)
@@ -428,7 +428,7 @@ class Bank:
     ) -> None:  # fmt: skip
         """Write an observation down, unless it is known already.
 
-        ``shared``: it is the outcome of a task that was given other memories as well.
+        ``shared``: it is told of a whole task, whatever other memories that was given.
         """
         self._row(txn, id)
         key = evidence_key(id, kind, rater, session or new_id())

@@ -58,8 +58,8 @@ def familiar(count: int, place: NDArray[np.intp], cosine: Floats, strength: Floa
 
     near = cosine.clip(0.0, None)
     times = np.bincount(place, strength * _sameness(near * near), minlength=count) * (1.0 + SAME)
-    share: Floats = times / (times + DOUBT)
-    return share
+    known: Floats = times / (times + DOUBT)
+    return known
 
 
 def share(place: int, count: int) -> float:
@@ -137,8 +137,8 @@ def decided(chance: Floats, known: Floats) -> Floats:
     """A forecast of ``chance``, where this very question is ``known`` so far."""
     power = 1.0 + BOLD * (1.0 - known)
     yes, no = chance**power, (1.0 - chance) ** power
-    share: Floats = yes / (yes + no)
-    return share
+    forecast: Floats = yes / (yes + no)
+    return forecast
 
 
 def adjusted(similarity: Floats, lift: Floats) -> Floats:
