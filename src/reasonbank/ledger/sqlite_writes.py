@@ -408,9 +408,9 @@ class Writer(Reader):
             return
         else:
             self._db.execute(
-                "update evidence set positive = ?, at = ?, comment = ?, rolled = 0, share = ?"
-                " where key = ?",
-                (positive, at, comment, share, key),
+                "update evidence set positive = ?, at = ?, comment = ?, rolled = 0, share = ?,"
+                " question = coalesce(?, question), expected = coalesce(?, expected) where key = ?",
+                (positive, at, comment, share, question, expected, key),
             )
             self._speak(num, kind, bool(old[0]), -1)
             self._speak(num, kind, positive, 1)
@@ -449,8 +449,7 @@ class Writer(Reader):
             " share = case when evidence.share is not null then coalesce(asked.share, 1.0) end"
             " from (select question, share from evidence"
             " where session = ?1 and num = ?2 and kind = 'usage' and question is not null) asked"
-            " where session = ?1 and num = ?2 and kind != 'usage'"
-            " and (evidence.question is null or evidence.share = 1.0)",
+            " where session = ?1 and num = ?2 and kind != 'usage'",
             (session, num),
         )
 
