@@ -295,7 +295,7 @@ def feedback(
 @command()
 @click.argument("id", required=False)
 @verdict("succeeded", "failed")
-@click.option("--session", help="The task; without ID, all that its searches returned.")
+@click.option("--session", help="The task; without ID, what its searches returned shares it.")
 def outcome(shell: Shell, id: str | None, verdict: bool | None, session: str | None) -> None:
     """Say how the task went that used a memory."""
     succeeded = needed(verdict, "--succeeded or --failed")
@@ -304,7 +304,9 @@ def outcome(shell: Shell, id: str | None, verdict: bool | None, session: str | N
             raise InvalidInput("id", "give a memory's id, or --session for all that it used")
         with shell.bank() as bank:
             count = bank.credit(session, succeeded=succeeded)
-        shell.show({"credited": count}, lambda: click.echo(f"Credited {count} memories"))
+        did = "Credited" if succeeded else "Blamed"
+        told = f"{did} {count} {'memory' if count == 1 else 'memories'}"
+        shell.show({"credited": count}, lambda: click.echo(told))
         return
     memory = id
     moved(
