@@ -31,14 +31,14 @@ from bench.retrieval import Vectors
 from bench.tables import Table
 from reasonbank import Bank, Settings
 from reasonbank.embed.minilm import MiniLM
-from reasonbank.learn.clusters import grouped, pairs
-from reasonbank.learn.consolidate import Result, consolidate
-from reasonbank.learn.plan import MOST_MEMBERS, nearness_of
-from reasonbank.learn.sayings import differ_in_numbers, opposed
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import Call
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Memory, Outcome
+from reasonbank.tidy.clusters import grouped, pairs
+from reasonbank.tidy.consolidate import Result, consolidate
+from reasonbank.tidy.plan import MOST_MEMBERS, nearness_of
+from reasonbank.tidy.sentences import differ_in_numbers, opposed
 
 Floats = NDArray[np.float32]
 Scores = NDArray[np.float64]

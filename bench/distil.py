@@ -26,8 +26,8 @@ from bench import rules, tables
 from bench.retrieval_sets import folder
 from bench.tables import Table
 from reasonbank import Bank, Settings, Trace
-from reasonbank.learn.learner import by_rules
-from reasonbank.learn.running import Staff
+from reasonbank.jobs.learner import by_rules
+from reasonbank.jobs.service import Staff
 from reasonbank.learn.session import to_trace
 from reasonbank.llm.cache import MemoryReplies
 from reasonbank.llm.meters import Meters

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from bench.learning_loop import Run, Stream, Task
 from bench.learning_vectors import Embedded
-from reasonbank.experience import DOUBT, SAME, nearness
-from reasonbank.trust import resemblance
+from reasonbank.search.estimate import resemblance
+from reasonbank.trust.experience import DOUBT, SAME, nearness
 
 FIXED = "(best fixed action)"
 TOLD = "(told every answer)"

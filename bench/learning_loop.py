@@ -17,8 +17,8 @@ import numpy as np
 
 from bench.learning_vectors import Embedded
 from reasonbank import Bank, ErrorContext, Hit, Memory, Outcome, Settings, Source
-from reasonbank.indexing import embedding_text
-from reasonbank.ranking import tokens_in
+from reasonbank.search.rank import tokens_in
+from reasonbank.store.vectors import embedding_text
 
 START = 1_767_225_600_000_000  # 2026-01-01
 PAUSE = 8_640_000_000  # Ten tasks a day.

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.learning_loop import PAUSE, START, System, lesson, quick_folder
 from bench.learning_vectors import Embedded
 from reasonbank import Bank
-from reasonbank.indexing import embedding_text
+from reasonbank.store.vectors import embedding_text
 
 
 @dataclass(slots=True)

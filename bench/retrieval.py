@@ -3,7 +3,7 @@
     python bench/retrieval.py            the test parts, one table, bench/results/retrieval.json
     python bench/retrieval.py --part train
 
-Everything is ranked from the same pool, with the functions of ``reasonbank.ranking``:
+Everything is ranked from the same pool, with the functions of ``reasonbank.search.rank``:
 real FTS5 in memory, exact cosines of the bundled model. Vectors are kept in
 ``bench/.cache``; the first run makes them and takes long, the next ones minutes.
 """
@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from bench import retrieval_sets as sets
 from bench.retrieval_sets import Corpus, Document, Part, Question
-from reasonbank import ranking
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.ledger.sqlite_reads import any_of
+from reasonbank.search import rank
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"
@@ -107,9 +107,9 @@ class Words:
         self._connection = apsw.Connection(":memory:")
         self._connection.execute(
             "CREATE VIRTUAL TABLE words USING fts5(title, description, content, tags, realm, "
-            f"content='', contentless_delete=1, tokenize=\"{ranking.TOKENIZER}\")"
+            f"content='', contentless_delete=1, tokenize=\"{rank.TOKENIZER}\")"
         )
-        weights = ", ".join(str(weight) for weight in ranking.COLUMN_WEIGHTS.values())
+        weights = ", ".join(str(weight) for weight in rank.COLUMN_WEIGHTS.values())
         self._connection.execute(
             "INSERT INTO words(words, rank) VALUES ('rank', ?)", (f"bm25({weights})",)
         )
@@ -126,7 +126,7 @@ class Words:
                 self.rows += 1
 
     def best(self, query: str, limit: int) -> tuple[NDArray[np.int64], Array]:
-        expression = any_of(ranking.terms(query))
+        expression = any_of(rank.terms(query))
         rows = (
             self._connection.execute(
                 "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?",
@@ -154,9 +154,9 @@ def _pools(corpus: Corpus, vectors: Vectors) -> Iterator[Pool]:
         if rows == 0:
             continue
         cosine = stored[:rows] @ vector
-        nearest = np.argsort(-cosine, kind="stable")[: ranking.POOL]
-        matched, bm25 = words.best(question.text, ranking.LEXICAL_DEPTH)
-        documents = np.union1d(nearest, matched[: ranking.POOL])
+        nearest = np.argsort(-cosine, kind="stable")[: rank.POOL]
+        matched, bm25 = words.best(question.text, rank.LEXICAL_DEPTH)
+        documents = np.union1d(nearest, matched[: rank.POOL])
         scores = np.zeros(rows)
         scores[matched] = bm25
         yield Pool(
@@ -208,11 +208,11 @@ def _sorted(pool: Pool, scores: Array) -> NDArray[np.int64]:
 
 
 def ours(
-    pool: Pool, calibration: ranking.Calibration, *, diversity: float, threshold: float | None
+    pool: Pool, calibration: rank.Calibration, *, diversity: float, threshold: float | None
 ) -> NDArray[np.int64]:
-    fusion = ranking.fuse(pool.question.text, pool.cosine, pool.bm25, calibration, rows=pool.rows)
+    fusion = rank.fuse(pool.question.text, pool.cosine, pool.bm25, calibration, rows=pool.rows)
     count = len(pool.documents)
-    columns = ranking.Columns(
+    columns = rank.Columns(
         age_days=np.zeros(count),
         error_match=np.zeros(count),
         confidence=np.ones(count),
@@ -220,7 +220,7 @@ def ours(
         consolidated=np.zeros(count, bool),
         vectors=pool.vectors,
     )
-    result = ranking.rank(fusion, columns, limit=DEPTH, diversity=diversity, threshold=threshold)
+    result = rank.rank(fusion, columns, limit=DEPTH, diversity=diversity, threshold=threshold)
     return pool.documents[result.order]
 
 
@@ -290,14 +290,14 @@ class Outcome:
         }
 
 
-def run(part: Part, vectors: Vectors, calibration: ranking.Calibration) -> Outcome:
+def run(part: Part, vectors: Vectors, calibration: rank.Calibration) -> Outcome:
     measures: dict[str, list[list[float]]] = {}
     groups = []
     for pool in pools(part, vectors):
         answers = {name: _sorted(pool, score(pool)) for name, score in SCORES.items()}
         answers[OURS] = ours(pool, calibration, diversity=1.0, threshold=0.0)
-        answers[DIVERSE] = ours(pool, calibration, diversity=ranking.DIVERSITY, threshold=0.0)
-        answers[ABSTAINING] = ours(pool, calibration, diversity=ranking.DIVERSITY, threshold=None)
+        answers[DIVERSE] = ours(pool, calibration, diversity=rank.DIVERSITY, threshold=0.0)
+        answers[ABSTAINING] = ours(pool, calibration, diversity=rank.DIVERSITY, threshold=None)
         for name, found in answers.items():
             measures.setdefault(name, []).append(measure(found, pool.question.gold))
         groups.append(pool.question.group)
@@ -340,7 +340,7 @@ def strangers(parts: dict[str, Part], data: Path) -> dict[str, Part]:
     return crossed
 
 
-def silence(part: Part, vectors: Vectors, calibration: ranking.Calibration) -> float:
+def silence(part: Part, vectors: Vectors, calibration: rank.Calibration) -> float:
     """The share of questions that got no answer at all."""
     quiet = [
         ours(pool, calibration, diversity=1.0, threshold=None).size == 0
@@ -387,7 +387,7 @@ def main() -> int:
     foreign = strangers(parts, data)
     vectors = Vectors(MiniLM())
     vectors.prepare(_texts([*parts.values(), *foreign.values()]))
-    calibration = ranking.calibration_for(MiniLM.name)
+    calibration = rank.calibration_for(MiniLM.name)
 
     report: dict[str, object] = {"model": MiniLM.name, "part": asked.part, "sets": {}}
     for name, part in parts.items():

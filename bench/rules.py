@@ -20,17 +20,17 @@ from typing import Any
 
 from tests.learn import transcript_writers as writers
 from tests.learn.labelled_sessions import SESSIONS
-from tests.learn.secrets_made_up import samples
+from tests.safety.secrets_made_up import samples
 
 from bench import tables
 from bench.retrieval_sets import folder
 from bench.tables import Table
 from reasonbank.learn.outcome import verdict
-from reasonbank.learn.rules import Finding, findings
-from reasonbank.learn.scrub import KINDS, clean_memory, scrub
+from reasonbank.learn.rules.rules import Finding, findings
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, numbered
-from reasonbank.learn.suspicion import suspicions
 from reasonbank.learn.transcripts import claude_code, codex
+from reasonbank.safety.prompt_injection import suspicions
+from reasonbank.safety.scrub import KINDS, clean_memory, scrub
 from reasonbank.testing import a_memory
 
 FORMATS = {

@@ -39,7 +39,7 @@ from reasonbank.index.local import LocalIndex
 from reasonbank.ledger.port import Filter
 from reasonbank.ledger.sqlite_reads import any_of
 from reasonbank.model import Scope, State
-from reasonbank.ranking import terms
+from reasonbank.search.rank import terms
 from reasonbank.settings import Embed, Settings
 
 BARE_WORDS = "select rowid from words where words match ? order by rank limit 100"
@@ -537,7 +537,7 @@ def _by_threads(bank: Bank, parts: list[list[Any]]) -> None:
 
 
 def _payload(memory: Any) -> str:
-    from reasonbank.events import encode, lesson
+    from reasonbank.ledger.events import encode, lesson
 
     return encode({"lesson": lesson(memory), "stage": 0})
 

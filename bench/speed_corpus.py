@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from bench import retrieval_sets
 from reasonbank import Bank, Memory
 from reasonbank.embed.minilm import MiniLM
-from reasonbank.events import Event, What, evidence_key, lesson
 from reasonbank.index.local import LocalIndex
 from reasonbank.index.port import Changes
 from reasonbank.ledger import migrations
+from reasonbank.ledger.events import Event, What, evidence_key, lesson
 from reasonbank.model import ErrorContext, Outcome, new_id
 from reasonbank.settings import Embed, Settings
 

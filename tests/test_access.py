@@ -4,8 +4,8 @@ import pytest
 
 from reasonbank.access import LOCAL, Caller, Right
 from reasonbank.errors import Forbidden, InvalidInput
+from reasonbank.store.workspaces import digest_of
 from reasonbank.testing.builders import a_memory
-from reasonbank.workspaces import digest_of
 
 
 @pytest.fixture

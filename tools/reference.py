@@ -52,8 +52,8 @@ def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Comma
 
 
 def mcp() -> str:
-    from reasonbank.surfaces.mcp import BankTool
-    from reasonbank.surfaces.mcp_tools import CORE, OFFERS
+    from reasonbank.surfaces.mcp.memory_tools import CORE, OFFERS
+    from reasonbank.surfaces.mcp.server import BankTool
 
     lines = [
         NOTE,
@@ -127,8 +127,8 @@ def settings() -> str:
 
 
 def http() -> str:
-    from reasonbank.surfaces.openapi import API
-    from reasonbank.surfaces.routes import ROUTES
+    from reasonbank.surfaces.http.openapi import API
+    from reasonbank.surfaces.http.routes import ROUTES
 
     lines = [
         NOTE,
@@ -171,7 +171,7 @@ def _fields(route: Any) -> str:
 
 def _statuses() -> dict[int, set[str]]:
     # The surface adds errors of its own to the tree.
-    import reasonbank.surfaces.http  # noqa: F401
+    import reasonbank.surfaces.http.app  # noqa: F401
 
     found: dict[int, set[str]] = {}
     kinds: list[type[errors.ReasonBankError]] = [errors.ReasonBankError]

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reasonbank import workspaces
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput
 from reasonbank.model import text
+from reasonbank.store import workspaces
 
 
 class Right(StrEnum):

@@ -12,8 +12,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
-from reasonbank import belief, workspaces
-from reasonbank.core import Core
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import (
     Forgotten,
@@ -23,7 +21,8 @@ from reasonbank.errors import (
     Refused,
     StorageError,
 )
-from reasonbank.events import (
+from reasonbank.index.port import Index
+from reasonbank.ledger.events import (
     REVISABLE,
     Event,
     What,
@@ -33,7 +32,6 @@ from reasonbank.events import (
     lesson,
     revisions,
 )
-from reasonbank.index.port import Index
 from reasonbank.ledger.port import Filter, Miss, Reading, Row, Wanted, Writing
 from reasonbank.model import (
     JSON,
@@ -66,14 +64,17 @@ from reasonbank.model import (
     whole,
 )
 from reasonbank.settings import ProofSettings, Settings
-from reasonbank.spans import span
+from reasonbank.store import workspaces
+from reasonbank.store.context import Core
+from reasonbank.store.spans import span
+from reasonbank.trust import belief
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from reasonbank.learn.capture import Captured
-    from reasonbank.learn.inject import Injection
+    from reasonbank.search.inject import Injection
 
 T = TypeVar("T")
 
@@ -211,7 +212,7 @@ class Bank:
         memory = checked(memory, self.settings.limits)
         if not self.settings.scrub:
             return memory
-        from reasonbank.learn.scrub import clean_memory
+        from reasonbank.safety.scrub import clean_memory
 
         cleaned = clean_memory(memory)
         # A placeholder may be longer than what it stands for.
@@ -222,7 +223,7 @@ class Bank:
         value = text(value, name, self.settings.limits.comment, blank=blank)
         if not self.settings.scrub:
             return value
-        from reasonbank.learn.scrub import clean
+        from reasonbank.safety.scrub import clean
 
         return text(clean(value), name, self.settings.limits.comment, blank=blank)
 
@@ -309,7 +310,7 @@ class Bank:
 
         Of a memory that was made by a merge, with no change since, the merge is taken back.
         """
-        from reasonbank import batches
+        from reasonbank.store import batches
 
         id = parse_id(id)
 
@@ -333,7 +334,7 @@ class Bank:
 
     def undo_batch(self, id: str) -> JSON:
         """Take back all that one run did: a consolidation, or a promotion."""
-        from reasonbank import batches
+        from reasonbank.store import batches
 
         result = self._write(lambda txn: batches.revert(self, txn, parse_id(id)))
         self.core.indexing.wake()
@@ -345,7 +346,7 @@ class Bank:
         A tombstone stays, so that no import and no peer brings it back. What a merge or a
         promotion made of it goes as well; the other sources of a merge are active again.
         """
-        from reasonbank import batches
+        from reasonbank.store import batches
 
         id = parse_id(id)
 
@@ -484,7 +485,7 @@ class Bank:
         was found. ``min_confidence`` defaults to the level under which memories are
         pruned.
         """
-        from reasonbank.recall import Question, recall
+        from reasonbank.search.answer import Question, recall
 
         limits = self.settings.limits
         question = Question(
@@ -583,7 +584,7 @@ class Bank:
 
     def recommend(self, task: str) -> JSON:
         """The best strategy for a task, with the evidence that speaks for it."""
-        from reasonbank.recall import recommend
+        from reasonbank.search.answer import recommend
 
         return recommend(self, text(task, "task", self.settings.limits.query))
 
@@ -592,13 +593,13 @@ class Bank:
 
         Those that mean the same are one gap; the one asked most often comes first.
         """
-        from reasonbank.gaps import gaps
+        from reasonbank.search.gaps import gaps
 
         return gaps(self, whole(limit, "limit", least=1, most=10_000))
 
     def forget_gaps(self, question: str | None = None) -> int:
         """Remove the gap that has this question, or all of this workspace; how many questions."""
-        from reasonbank.gaps import forget
+        from reasonbank.search.gaps import forget
 
         return forget(self, question)
 
@@ -723,12 +724,12 @@ class Bank:
 
     def _fit_trace(self, trace: Trace) -> Trace:
         """``trace`` checked and without secrets, or an error that names the wrong field."""
-        from reasonbank.transfer import checked_trace
+        from reasonbank.store.transfer import checked_trace
 
         trace = checked_trace(trace, self.settings.limits)
         if not self.settings.scrub:
             return trace
-        from reasonbank.learn.scrub import clean_trace
+        from reasonbank.safety.scrub import clean_trace
 
         cleaned = clean_trace(trace)
         return trace if cleaned is trace else checked_trace(cleaned, self.settings.limits)
@@ -826,7 +827,7 @@ class Bank:
 
         Only what is trusted enough and does not look like an instruction.
         """
-        from reasonbank.learn.inject import inject
+        from reasonbank.search.inject import inject
 
         return inject(self, task, max_tokens=max_tokens, limit=limit, session=session)
 
@@ -939,14 +940,14 @@ class Bank:
 
     def export(self, file: IO[str], *, format: str = "jsonl", only_here: bool = False) -> int:
         """Write the bank, or only this workspace, as JSON lines or Markdown."""
-        from reasonbank import transfer
+        from reasonbank.store import transfer
 
         self.core.flush()
         return transfer.export(self, file, format, only_here)
 
     def import_(self, file: IO[str], progress: Progress | None = None) -> JSON:
         """Read what ``export`` wrote, all of it or nothing; a second time changes nothing."""
-        from reasonbank import transfer
+        from reasonbank.store import transfer
 
         return transfer.import_(self, file, progress or (lambda done, total: None))
 
@@ -957,7 +958,7 @@ class Bank:
         processes, ``since`` the last reset; ``process`` is what this one saw. What is not
         known is null.
         """
-        from reasonbank.statistics import statistics
+        from reasonbank.store.statistics import statistics
 
         with contextlib.suppress(StorageError):  # A full disk: what it says is still right.
             self.core.flush()

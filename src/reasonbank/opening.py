@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from reasonbank.core import Core
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import InvalidSetting
 from reasonbank.index.port import Index
-from reasonbank.indexing import Indexing
 from reasonbank.ledger.port import Ledger
 from reasonbank.settings import Settings, check, default_url, load
-from reasonbank.spans import export_to
+from reasonbank.store.context import Core
+from reasonbank.store.spans import export_to
+from reasonbank.store.vectors import Indexing
 
 if TYPE_CHECKING:
     from reasonbank.llm.cache import Replies

@@ -13,7 +13,7 @@ from typing import Any
 from reasonbank.access import Caller, Right, workspace_id
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, NotFound, Unauthorized
-from reasonbank.events import What
+from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Token, Writing
 from reasonbank.model import JSON, choice, from_micros, text, whole
 

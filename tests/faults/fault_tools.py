@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reasonbank.bank import Bank
-from reasonbank.events import encode
+from reasonbank.ledger.events import encode
 from reasonbank.model import Memory, Outcome
 from reasonbank.settings import Embed, Settings
 
@@ -26,9 +26,9 @@ MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
     ["pytest", "test_kill", "test_concurrency", "test_forgetting", "test_rebuild",
-     "test_worker_kill", "test_consolidate_faults", "reasonbank.learn.consolidate",
+     "test_worker_kill", "test_consolidate_faults", "reasonbank.tidy.consolidate",
      "reasonbank.opening", "reasonbank.ledger.sqlite", "reasonbank.embed.hashed",
-     "reasonbank.index.local", "reasonbank.recall", "reasonbank.transfer"]
+     "reasonbank.index.local", "reasonbank.search.answer", "reasonbank.store.transfer"]
 )  # fmt: skip
 
 

@@ -15,11 +15,11 @@ from tests.requirement import requirement
 
 from reasonbank.bank import Bank
 from reasonbank.errors import LeaseLost, Refused
-from reasonbank.learn import turns
-from reasonbank.learn.consolidate import KIND, Result, carry_out, consolidate, look
 from reasonbank.ledger.port import LEASE, Filter
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Link, LinkType, State
+from reasonbank.store import leases
+from reasonbank.tidy.consolidate import KIND, Result, carry_out, consolidate, look
 
 NAMES = ("alpha", "beta")
 
@@ -158,11 +158,11 @@ def test_whoever_lost_the_turn_changes_nothing_more(path: Path) -> None:
     with open_bank(path) as bank:
         clusters = filled(bank)
         found, _ = look(bank)
-        lost = turns.take(bank, KIND, hours=0)
+        lost = leases.take(bank, KIND, hours=0)
         assert lost is not None
         later = open_bank(path, clock=lambda: time.time_ns() // 1000 + 2 * LEASE)
         with later:
-            assert turns.take(later, KIND, hours=0) is not None
+            assert leases.take(later, KIND, hours=0) is not None
 
             async def late() -> None:
                 await carry_out(bank, found, lost)
@@ -215,7 +215,7 @@ def test_a_link_to_what_was_forgotten_meanwhile_is_not_drawn(path: Path) -> None
         from dataclasses import replace
 
         wanted = Link(source=one.id, target=other.id, type=LinkType.SIMILAR, strength=0.7)
-        job = turns.take(bank, KIND, hours=0)
+        job = leases.take(bank, KIND, hours=0)
         assert job is not None
         bank.forget(other.id)
 

@@ -14,8 +14,8 @@ from tests.requirement import requirement
 
 from reasonbank.bank import Bank
 from reasonbank.errors import StorageFull
-from reasonbank.learn.learner import tasks
-from reasonbank.learn.worker import Effects, Work, Worker
+from reasonbank.jobs.learner import tasks
+from reasonbank.jobs.worker import Effects, Work, Worker
 from reasonbank.ledger.port import LONGEST_PAUSE
 from reasonbank.model import Memory, Outcome, Trace
 from reasonbank.testing import Scripted

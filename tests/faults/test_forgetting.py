@@ -13,9 +13,9 @@ from tests.requirement import requirement
 from reasonbank.bank import Bank
 from reasonbank.embed.hashed import Hashed
 from reasonbank.errors import Forgotten
-from reasonbank.indexing import embedding_text
 from reasonbank.model import ErrorContext, Outcome, Scope, Step, Trace
 from reasonbank.settings import Settings
+from reasonbank.store.vectors import embedding_text
 
 
 @pytest.fixture

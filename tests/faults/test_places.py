@@ -13,7 +13,7 @@ from fault_tools import a_memory, open_bank
 from reasonbank.bank import Bank
 from reasonbank.embed.hashed import Hashed
 from reasonbank.errors import InvalidInput, NewerBank, ReasonBankError, StorageError
-from reasonbank.indexing import embedding_text
+from reasonbank.store.vectors import embedding_text
 
 
 @pytest.mark.parametrize(

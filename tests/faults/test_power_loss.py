@@ -15,7 +15,7 @@ from fault_tools import a_memory, scaled
 from tests.requirement import requirement
 
 from reasonbank.errors import ReasonBankError
-from reasonbank.events import Event, What, lesson
+from reasonbank.ledger.events import Event, What, lesson
 from reasonbank.ledger.sqlite import SQLiteLedger
 from reasonbank.model import new_id
 

@@ -12,7 +12,7 @@ import pytest
 from fault_tools import a_memory, open_bank, processes, scaled
 from tests.requirement import requirement
 
-from reasonbank.learn.worker import Effects, Work, Worker
+from reasonbank.jobs.worker import Effects, Work, Worker
 from reasonbank.ledger.port import LEASE
 from reasonbank.model import Trace
 

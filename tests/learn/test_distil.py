@@ -8,8 +8,8 @@ from tests.requirement import requirement
 
 from reasonbank import InvalidReply, Settings
 from reasonbank.learn import distil, lessons
-from reasonbank.learn.account import account
 from reasonbank.learn.judge import Verdict, judge
+from reasonbank.learn.transcript_text import account
 from reasonbank.llm.reply import conforming
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Outcome, Source, Step, Trace

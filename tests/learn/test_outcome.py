@@ -7,8 +7,8 @@ from tests.learn.transcript_writers import A, C, E, U
 from tests.requirement import requirement
 
 from reasonbank import Outcome
-from reasonbank.learn.commands import parsed
 from reasonbank.learn.outcome import Basis, passed, verdict
+from reasonbank.learn.rules.shell import parsed
 from reasonbank.learn.session import Command
 from reasonbank.learn.transcripts import claude_code
 

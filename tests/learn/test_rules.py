@@ -5,13 +5,13 @@ from hypothesis import given, settings, strategies as st
 from tests.learn import transcript_writers as writers
 from tests.learn.any_session import entries
 from tests.learn.labelled_sessions import FIRST, HELD_BACK, PASSED, RESOLVE, SECOND, pytest_failure
-from tests.learn.secrets_made_up import SECRET
 from tests.learn.transcript_writers import A, C, U
 from tests.requirement import requirement
+from tests.safety.secrets_made_up import SECRET
 
 from reasonbank import Outcome, Source
-from reasonbank.learn.failure import failure_of, stable
-from reasonbank.learn.rules import findings
+from reasonbank.learn.rules.failure import failure_of, stable
+from reasonbank.learn.rules.rules import findings
 from reasonbank.learn.session import Session, numbered, of_trace, to_trace
 from reasonbank.learn.transcripts import claude_code, codex
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from tests.learn import transcript_writers as writers
 from tests.learn.any_session import entries
-from tests.learn.secrets_made_up import SECRET
 from tests.learn.transcript_writers import A, C, E, U
 from tests.requirement import requirement
+from tests.safety.secrets_made_up import SECRET
 
 from reasonbank.learn.session import (
     LONGEST_TEXT,
@@ -22,8 +22,8 @@ from reasonbank.learn.session import (
 )
 from reasonbank.learn.transcripts import claude_code, codex
 from reasonbank.model import LIMITS, Outcome, Step, Trace
+from reasonbank.store.transfer import checked_trace
 from reasonbank.testing import a_memory, a_warning
-from reasonbank.transfer import checked_trace
 
 BOTH = pytest.mark.parametrize(
     ("write", "read"),

@@ -8,7 +8,7 @@ from tests.llm.conftest import run
 from tests.llm.local_model import local_model
 from tests.requirement import requirement
 
-from reasonbank.learn.running import Staff
+from reasonbank.jobs.service import Staff
 from reasonbank.llm.anthropic import AnthropicModel
 from reasonbank.llm.meters import Meters
 from reasonbank.llm.openai import OpenAIModel

@@ -15,7 +15,7 @@ from tests.surfaces.http_server import a_token, serving
 from reasonbank.errors import ReasonBankError
 from reasonbank.model import plain
 from reasonbank.surfaces.doctor import report
-from reasonbank.surfaces.metrics import render
+from reasonbank.surfaces.show.metrics import render
 from reasonbank.testing import a_memory, a_trace, a_warning
 
 TEXT, QUESTION, TOKEN = "Xylophone", "Quetzalcoatl", "sk-planted-0123456789abcdef"

@@ -39,8 +39,8 @@ from typing_extensions import TypedDict
 from reasonbank.access import Right
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput
-from reasonbank.surfaces.mcp import make_server
-from reasonbank.surfaces.mcp_offer import Errand, Offer
+from reasonbank.surfaces.mcp.server import make_server
+from reasonbank.surfaces.mcp.tool import Errand, Offer
 
 WORDS = "For the conformance suite."
 PIXEL = (

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from mcp import Client
 from mcp.types import ListRootsResult, Root
 
-from reasonbank.surfaces.mcp import caller_of, make_server
+from reasonbank.surfaces.mcp.server import caller_of, make_server
 
 NOBODY = "01a1dd00-0000-7000-8000-000000000000"
 LESSON = {"title": "Retry uploads", "description": "When an upload fails",

@@ -14,7 +14,7 @@ from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
 from reasonbank.access import LOCAL, Caller
-from reasonbank.surfaces.mcp import CALLER
+from reasonbank.surfaces.mcp.server import CALLER
 
 
 class Door:

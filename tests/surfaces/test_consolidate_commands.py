@@ -16,8 +16,8 @@ from reasonbank.access import LOCAL
 from reasonbank.errors import Refused
 from reasonbank.ledger.port import Filter
 from reasonbank.model import Source
-from reasonbank.surfaces.consolidate_tools import memory_consolidate
-from reasonbank.surfaces.mcp_offer import Errand
+from reasonbank.surfaces.mcp.consolidate_tools import memory_consolidate
+from reasonbank.surfaces.mcp.tool import Errand
 from reasonbank.testing.builders import a_memory
 
 NOBODY = "01a1dd00-0000-7000-8000-000000000000"

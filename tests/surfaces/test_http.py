@@ -16,8 +16,8 @@ from tests.requirement import requirement
 from tests.surfaces.http_server import LESSON, command, serving
 
 from reasonbank import Bank
-from reasonbank.surfaces.openapi import document
-from reasonbank.surfaces.routes import ROUTES
+from reasonbank.surfaces.http.openapi import document
+from reasonbank.surfaces.http.routes import ROUTES
 
 NOBODY = "01a1dd00-0000-7000-8000-000000000000"
 

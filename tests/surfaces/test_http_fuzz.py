@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance
 from tests.requirement import requirement
 from tests.surfaces.http_server import LESSON, a_token, serving
 
-from reasonbank.surfaces.openapi import document
+from reasonbank.surfaces.http.openapi import document
 
 EACH = int(os.environ.get("REASONBANK_TEST_FUZZ", "12"))
 SCHEMA = schemathesis.openapi.from_dict(document())

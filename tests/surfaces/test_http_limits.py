@@ -14,7 +14,7 @@ from tests.surfaces.http_server import LESSON, everything, serving
 
 from reasonbank.errors import InvalidSetting, TooLarge
 from reasonbank.settings import Server as ServerSettings
-from reasonbank.surfaces.door import CALLERS, Doorstep, Later, Rates, pieces
+from reasonbank.surfaces.http.gate import CALLERS, Doorstep, Later, Rates, pieces
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from reasonbank.embed.hashed import Hashed
 from reasonbank.errors import NotFound
 from reasonbank.model import Step, Trace
 from reasonbank.surfaces import shapes
-from reasonbank.surfaces.mcp import make_server
+from reasonbank.surfaces.mcp.server import make_server
 from reasonbank.testing.builders import a_memory, a_warning
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from tests.surfaces.conformance_fixture import fixture_server
 from tests.surfaces.mcp_http import serving
 
 from reasonbank.access import LOCAL
-from reasonbank.surfaces.mcp import make_server
+from reasonbank.surfaces.mcp.server import make_server
 
 pytestmark = pytest.mark.slow
 

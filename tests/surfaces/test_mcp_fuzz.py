@@ -13,7 +13,7 @@ from tests.requirement import requirement
 from tests.surfaces.mcp_agent import NOBODY, connected
 from tests.surfaces.mcp_http import calling
 
-from reasonbank.surfaces.mcp import make_server
+from reasonbank.surfaces.mcp.server import make_server
 from reasonbank.testing.builders import a_memory, a_warning
 
 pytestmark = pytest.mark.anyio

@@ -14,9 +14,9 @@ from tests.surfaces.mcp_agent import LESSON, NOBODY, Agent, connected, offering
 from tests.surfaces.mcp_http import serving, stateless
 
 from reasonbank.access import LOCAL, Caller, Right
-from reasonbank.surfaces.mcp import BankTool, make_server
-from reasonbank.surfaces.mcp_offer import Errand, Offer
-from reasonbank.surfaces.mcp_tools import OFFERS
+from reasonbank.surfaces.mcp.memory_tools import OFFERS
+from reasonbank.surfaces.mcp.server import BankTool, make_server
+from reasonbank.surfaces.mcp.tool import Errand, Offer
 from reasonbank.surfaces.shapes import Recorded
 from reasonbank.testing.builders import a_memory
 

@@ -11,8 +11,8 @@ from tests.requirement import requirement
 from tests.surfaces.http_server import LESSON, a_token, serving
 
 from reasonbank.model import Genealogy
-from reasonbank.surfaces import memory_page
-from reasonbank.surfaces.memory_page import _Address, _drawing
+from reasonbank.surfaces.show import memory_page
+from reasonbank.surfaces.show.memory_page import _Address, _drawing
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NOWHERE = "01a1deb8-eb17-7a28-8580-67c9d49c0613"

@@ -5,7 +5,7 @@ import math
 from prometheus_client.parser import text_string_to_metric_families
 from tests.requirement import requirement
 
-from reasonbank.surfaces.metrics import _metric, render
+from reasonbank.surfaces.show.metrics import _metric, render
 from reasonbank.testing import a_memory, a_trace, a_warning
 
 

@@ -25,7 +25,7 @@ from tests.surfaces.mcp_http import calling, serving
 
 from reasonbank.access import LOCAL
 from reasonbank.settings import LLM, Learn
-from reasonbank.surfaces.mcp import make_server
+from reasonbank.surfaces.mcp.server import make_server
 
 pytestmark = pytest.mark.anyio
 

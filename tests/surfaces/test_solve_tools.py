@@ -15,7 +15,7 @@ from tests.surfaces.mcp_agent import Agent
 from reasonbank import Settings
 from reasonbank.llm.scripted import Slow
 from reasonbank.settings import Agent as AgentSettings, Embed
-from reasonbank.surfaces.mcp import make_server
+from reasonbank.surfaces.mcp.server import make_server
 from reasonbank.testing.builders import a_memory
 
 TASK = "Write a function that adds up a list"

@@ -10,7 +10,7 @@ from tests.surfaces.http_server import LESSON, a_token, command, serving
 
 from reasonbank.access import Right
 from reasonbank.errors import InvalidInput, NotFound, Unauthorized
-from reasonbank.surfaces.routes import ROUTES
+from reasonbank.surfaces.http.routes import ROUTES
 from reasonbank.tokens import Tokens
 
 

@@ -12,7 +12,7 @@ from reasonbank.agent.attempts import Attempt, declared, digest, parted
 from reasonbank.agent.prompts import prompt
 from reasonbank.agent.verify import Verdict, Verifier
 from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
-from reasonbank.excerpt import excerpt
+from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.port import Effort, Message, Model, assistant, system, user
 from reasonbank.model import JSON
 

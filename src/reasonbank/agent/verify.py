@@ -27,7 +27,7 @@ from anyio.abc import Process
 from reasonbank.agent import sandbox
 from reasonbank.agent.files import UnusableFiles, files_of
 from reasonbank.errors import InvalidInput, InvalidSetting, Refused
-from reasonbank.excerpt import excerpt
+from reasonbank.llm.excerpt import excerpt
 from reasonbank.settings import Sandbox, Settings
 
 SHOWN = 4_000

@@ -79,7 +79,7 @@ class API:
         """Memories hold none; a question may."""
         if not self._scrub:
             return text
-        from reasonbank.learn.scrub import clean
+        from reasonbank.safety.scrub import clean
 
         return clean(text)
 

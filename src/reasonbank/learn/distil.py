@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reasonbank.learn.account import BUDGET, account
 from reasonbank.learn.prompts import prompt
+from reasonbank.learn.transcript_text import BUDGET, account
 from reasonbank.llm.port import Message, Model, system, user
 from reasonbank.model import JSON, LIMITS, ErrorContext, Memory, Outcome, Source, Trace
 

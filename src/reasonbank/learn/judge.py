@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reasonbank.learn.account import account
 from reasonbank.learn.prompts import prompt
+from reasonbank.learn.transcript_text import account
 from reasonbank.llm.port import Model, system, user
 from reasonbank.model import Outcome, Trace
 

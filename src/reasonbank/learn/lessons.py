@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from reasonbank.bank import Bank
 from reasonbank.errors import EmbeddingError
-from reasonbank.events import What
-from reasonbank.indexing import as_stored, embedding_text
 from reasonbank.learn.judge import Verdict
+from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Writing
 from reasonbank.model import (
     JSON,
@@ -22,6 +21,7 @@ from reasonbank.model import (
     Trace,
     derived_id,
 )
+from reasonbank.store.vectors import as_stored, embedding_text
 
 if TYPE_CHECKING:
     import numpy as np

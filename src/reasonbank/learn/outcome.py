@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reasonbank.learn.commands import invocation, kind_of_check
+from reasonbank.learn.rules.shell import invocation, kind_of_check
 from reasonbank.learn.session import Command, Edit, Session
 from reasonbank.model import Outcome
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reasonbank.excerpt import excerpt
-from reasonbank.learn.scrub import clean
+from reasonbank.llm.excerpt import excerpt
 from reasonbank.model import Outcome, Step, Trace
+from reasonbank.safety.scrub import clean
 
 LONGEST_TEXT = 4_000
 """Of what one step said; the middle is cut, since commands fail at their end."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from reasonbank.errors import InvalidInput
-from reasonbank.events import Event, memory_of
+from reasonbank.ledger.events import Event, memory_of
 from reasonbank.model import (
     JSON,
     Change,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reasonbank.belief import Tally
     from reasonbank.index.port import Changes
+    from reasonbank.trust.belief import Tally
 
     Floats = NDArray[np.float64]
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 import numpy as np
 
-from reasonbank.belief import Tally
 from reasonbank.ledger.port import Candidates, Filter, Occasions, Row
 from reasonbank.ledger.sqlite_reads import COLUMNS, Reader, expression, standing_of
 from reasonbank.model import LinkType, Scope, State, View
+from reasonbank.trust.belief import Tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from reasonbank.belief import SLOTS, Tally
 from reasonbank.errors import StorageError
-from reasonbank.events import BATCHES, CHANGES, Event, What
+from reasonbank.ledger.events import BATCHES, CHANGES, Event, What
 from reasonbank.ledger.port import STANDING, Candidates, Filter, Occasions, Row, Token, Wanted
 from reasonbank.ledger.sqlite_jobs import SQLiteQueue
 from reasonbank.ledger.sqlite_misses import SQLiteMisses
@@ -35,6 +34,7 @@ from reasonbank.model import (
     Workspace,
     from_micros,
 )
+from reasonbank.trust.belief import SLOTS, Tally
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,8 +11,7 @@ from typing import Any
 
 import apsw
 
-from reasonbank import belief, experience
-from reasonbank.events import (
+from reasonbank.ledger.events import (
     CHANGES,
     Event,
     What,
@@ -26,6 +25,7 @@ from reasonbank.events import (
 from reasonbank.ledger.port import SINCE, STANDING, Token
 from reasonbank.ledger.sqlite_reads import _EVENT, _OF_TOKENS, Reader, _event, realm_word
 from reasonbank.model import ErrorContext, Memory, Outcome, View, to_micros
+from reasonbank.trust import belief, experience
 
 # Realms are not among them: readers everywhere remember the numbers.
 _PROJECTIONS = (

@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 from reasonbank.errors import BudgetExhausted, InvalidReply
-from reasonbank.excerpt import MARK, excerpt
+from reasonbank.llm.excerpt import MARK, excerpt
 from reasonbank.llm.port import Call, Completion, Layer, Message, Model, Usage
 from reasonbank.llm.tokens import Count, by_characters, tokens_in
 

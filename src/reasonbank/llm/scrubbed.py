@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reasonbank.learn.scrub import clean
 from reasonbank.llm.port import Call, Completion, Layer
+from reasonbank.safety.scrub import clean
 
 
 class Scrubbed(Layer):

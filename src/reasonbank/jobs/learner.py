@@ -1,0 +1,81 @@
+"""A queued session becomes memories: by a model, or by rules where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import anyio.to_thread
+
+from reasonbank.bank import Bank
+from reasonbank.jobs.worker import Effects, Task, Work
+from reasonbank.learn import lessons, outcome, session
+from reasonbank.learn.distil import distil, memories
+from reasonbank.learn.judge import Verdict, judge, known
+from reasonbank.learn.rules import rules
+from reasonbank.ledger.port import Writing
+from reasonbank.llm.port import Model
+from reasonbank.model import JSON, Memory, Outcome, Trace
+from reasonbank.settings import Settings
+
+
+def reasoner_of(settings: Settings) -> str:
+    """Who learns: model, agent or rules."""
+    chosen = settings.learn.reasoner
+    if chosen != "auto":
+        return chosen
+    return "rules" if settings.llm.provider == "none" else "model"
+
+
+def tasks(model: Model | None) -> dict[str, Task]:
+    """What a worker does, by the kind of job."""
+
+    async def learn(work: Work) -> Effects:
+        trace = await anyio.to_thread.run_sync(lambda: work.bank.trace(work.job.subject))
+        found, verdict = by_rules(trace) if model is None else await _by_model(model, work, trace)
+        ready = await anyio.to_thread.run_sync(lambda: lessons.prepare(work.bank, found, trace))
+
+        def effects(bank: Bank, txn: Writing) -> None:
+            lessons.store(bank, txn, trace, ready, verdict)
+
+        return effects
+
+    return {"distil": learn}
+
+
+def by_rules(trace: Trace) -> tuple[list[Memory], Verdict | None]:
+    told = session.of_trace(trace)
+    found = [
+        replace(finding.memory, source_span=(finding.first, finding.last))
+        for finding in rules.findings(told)
+    ]
+    return found, verified(trace)
+
+
+def verified(trace: Trace) -> Verdict | None:
+    """What needs no opinion: the caller's word, tests, exit codes, a revert."""
+    if (told := known(trace)) is not None:
+        return told
+    seen = outcome.verdict(session.of_trace(trace))
+    if seen.outcome is None or seen.basis is None:
+        return None
+    return Verdict(outcome=seen.outcome, by=str(seen.basis), reason=seen.reason)
+
+
+async def _by_model(model: Model, work: Work, trace: Trace) -> tuple[list[Memory], Verdict | None]:
+    """Both answers are kept as soon as they are there: a retry costs nothing."""
+    kept: JSON = dict(work.job.checkpoint or {})
+    verdict = verified(trace)
+    if verdict is None:
+        if "verdict" not in kept:
+            said = await judge(model, trace)
+            kept["verdict"] = {"outcome": str(said.outcome), "score": said.score,
+                               "reason": said.reason}  # fmt: skip
+            await work.checkpoint(kept)
+        verdict = Verdict(
+            outcome=Outcome(kept["verdict"]["outcome"]), by="judge",
+            score=kept["verdict"]["score"], reason=kept["verdict"]["reason"],
+        )  # fmt: skip
+    if "answer" not in kept:
+        kept["answer"] = await distil(model, trace, verdict.outcome)
+        await work.checkpoint(kept)
+    return memories(kept["answer"], trace, verdict.outcome), verdict

@@ -1,0 +1,172 @@
+"""What has to be done now and then for each project: consolidate, maintain, promote.
+
+The schedule only queues; a worker does, with its leases, attempts and clean stop. When a
+project's turn was last is in the queue itself, so a restart forgets nothing, and several
+workers queue a turn once. The first merge comes an interval after the first memory: whoever
+starts a server, or has just filled a bank, has time to look at what would be merged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import anyio
+import anyio.to_thread
+
+from reasonbank.bank import DAY, Bank
+from reasonbank.errors import StorageError
+from reasonbank.jobs.worker import Effects, Task, Work, Worker
+from reasonbank.ledger.port import Reading, Writing
+from reasonbank.llm.port import Model
+from reasonbank.model import Job, JobState, to_micros
+from reasonbank.store import leases
+from reasonbank.tidy import consolidate, promote
+
+MAINTAIN = "maintain"
+JITTER = 0.1
+"""The part of the interval by which turns of many projects are spread."""
+LOOK_SECONDS = 60.0
+KEPT_DAYS = 30
+"""So long the queue remembers what is done."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    kind: str
+    workspace: str
+
+
+class Schedule:
+    def __init__(self, bank: Bank, *, model: Model | None = None) -> None:
+        self._bank = bank
+        self._model = model
+        self._stopping = anyio.Event()
+        times = bank.settings.schedule
+        self._hours = {
+            consolidate.KIND: times.consolidate_hours,
+            MAINTAIN: times.maintain_hours,
+            promote.KIND: times.promote_hours,
+        }
+
+    def due(self) -> list[Turn]:
+        """The turns that are due and not queued yet, for all projects of the bank."""
+        reading = self._bank.core.ledger.read()
+        now = self._bank.core.clock()
+        return [
+            Turn(kind=kind, workspace=place.id)
+            for place in reading.workspaces()
+            for kind, hours in self._hours.items()
+            if hours and _is_due(reading, Turn(kind=kind, workspace=place.id), hours, now)
+        ]
+
+    def queue(self) -> int:
+        """Queue what is due; how many turns that were."""
+        now = self._bank.core.clock()
+
+        def work(txn: Writing) -> int:
+            count = 0
+            for turn in due:
+                # Another worker may have queued it since.
+                if _is_due(txn, turn, self._hours[turn.kind], now):
+                    place = turn.workspace
+                    txn.queue.enqueue(Job(kind=turn.kind, subject=place, workspace=place), now)
+                    count += 1
+            return count
+
+        due = self.due()
+        return self._bank.core.ledger.write(work) if due else 0
+
+    def tasks(self) -> Mapping[str, Task]:
+        """What a worker does for each kind of turn."""
+        return {
+            consolidate.KIND: self._consolidate,
+            MAINTAIN: self._maintain,
+            promote.KIND: self._promote,
+        }
+
+    async def run(self) -> None:
+        """Queue turns as they become due, until stopped."""
+        while not self._stopping.is_set():
+            try:
+                await anyio.to_thread.run_sync(self.queue)
+            except StorageError as error:
+                log.warning("the schedule cannot be read or written: %s", error)
+            with anyio.move_on_after(LOOK_SECONDS):
+                await self._stopping.wait()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run_due(self) -> int:
+        """Do all that is due now; how many turns that were."""
+        await anyio.to_thread.run_sync(self.queue)
+        return await Worker(self._bank, self.tasks(), slots=1).run(until_empty=True)
+
+    async def _consolidate(self, work: Work) -> Effects:
+        async def all_of_it() -> None:
+            plan, _ = await anyio.to_thread.run_sync(
+                lambda: consolidate.look(work.bank, unread=self._model is None),
+                abandon_on_cancel=True,
+            )
+            result = await consolidate.carry_out(work.bank, plan, work.job, model=self._model)
+            log.info("workspace %s: %s", work.job.workspace, result.message)
+
+        return await self._within_limit(work, all_of_it)
+
+    async def _maintain(self, work: Work) -> Effects:
+        async def all_of_it() -> None:
+            await anyio.to_thread.run_sync(work.bank.maintain, abandon_on_cancel=True)
+
+        effects = await self._within_limit(work, all_of_it)
+
+        def tidy(bank: Bank, txn: Writing) -> None:
+            effects(bank, txn)
+            longest = max(self._hours.values()) * 2 / 24
+            txn.queue.drop_done(bank.core.clock() - int(max(KEPT_DAYS, longest) * DAY))
+
+        return tidy
+
+    async def _promote(self, work: Work) -> Effects:
+        async def all_of_it() -> None:
+            await anyio.to_thread.run_sync(
+                lambda: promote.promote(work.bank, job=work.job), abandon_on_cancel=True
+            )
+
+        return await self._within_limit(work, all_of_it)
+
+    async def _within_limit(self, work: Work, act: Callable[[], Awaitable[None]]) -> Effects:
+        """What takes longer ends; its transactions are whole, and the rest comes next time."""
+        minutes = self._bank.settings.schedule.limit_minutes
+        with anyio.move_on_after(minutes * 60) as limit:
+            await act()
+        if limit.cancelled_caught:
+            log.warning(
+                "%s of workspace %s was ended after %g minutes",
+                work.job.kind, work.job.workspace, minutes,
+            )  # fmt: skip
+        return lambda bank, txn: None
+
+
+def _is_due(reading: Reading, turn: Turn, hours: float, now: int) -> bool:
+    latest = reading.queue.latest(turn.kind, turn.workspace)
+    if latest is not None:
+        if latest.state in (JobState.WAITING, JobState.RUNNING):
+            return False
+        assert latest.created_at is not None
+        since = to_micros(latest.created_at)
+    elif turn.kind == consolidate.KIND:
+        since = reading.joined(turn.workspace) or 0
+    else:
+        return True
+    pause = hours * leases.HOUR * (1 + JITTER * _share(f"{turn.kind} {turn.workspace}"))
+    return now - since >= pause
+
+
+def _share(text: str) -> float:
+    """0 to 1, always the same for one project, so that a restart moves no turn."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) / 2**32

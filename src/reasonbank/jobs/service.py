@@ -1,0 +1,93 @@
+"""A worker for a bank, as its settings want it: in the foreground, or beside a server."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import anyio.to_thread
+
+from reasonbank.bank import Bank
+from reasonbank.jobs.learner import reasoner_of, tasks
+from reasonbank.jobs.schedule import Schedule
+from reasonbank.jobs.worker import Worker
+from reasonbank.llm.port import Model
+
+FAREWELL_SECONDS = 10.0
+"""What is not done by then is done anew by the next worker."""
+
+
+class Staff:
+    """The worker of a bank and the schedule that gives it turns."""
+
+    def __init__(self, bank: Bank, model: Model | None, *, turns: bool = True) -> None:
+        """Without ``turns`` it only learns from sessions."""
+        reasoner = reasoner_of(bank.settings)
+        thinker = model if reasoner == "model" else None
+        learn = bank.settings.learn
+        self._model = model
+        self._turns = turns
+        self._schedule = Schedule(bank, model=thinker)
+        # What the calling agents learn from themselves is left to them.
+        learning = {} if reasoner == "agent" else tasks(thinker)
+        self._worker = Worker(
+            bank,
+            {**learning, **(self._schedule.tasks() if turns else {})},
+            slots=learn.workers,
+            max_attempts=learn.attempts,
+        )
+
+    def stop(self) -> None:
+        self._schedule.stop()
+        self._worker.stop()
+
+    async def run(self, *, until_empty: bool) -> int:
+        try:
+            if until_empty:
+                if self._turns:
+                    await anyio.to_thread.run_sync(self._schedule.queue)
+                return await self._worker.run(until_empty=True)
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._schedule.run)
+                done = await self._worker.run()
+            return done
+        finally:
+            if self._model is not None:
+                await self._model.close()
+
+
+def work(bank: Bank, model: Model | None, *, until_empty: bool, turns: bool = True) -> int:
+    """Work until nothing is due, or until SIGINT or SIGTERM; how many jobs were done."""
+
+    async def run() -> int:
+        staff = Staff(bank, model, turns=turns)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, staff.stop)
+        return await staff.run(until_empty=until_empty)
+
+    return asyncio.run(run())
+
+
+@contextmanager
+def beside(bank: Bank, model: Model | None) -> Iterator[None]:
+    """A worker in a thread of its own; whoever leaves waits a while for what is under way."""
+    started: queue.SimpleQueue[tuple[asyncio.AbstractEventLoop, Staff]] = queue.SimpleQueue()
+
+    async def run() -> None:
+        staff = Staff(bank, model)
+        started.put((asyncio.get_running_loop(), staff))
+        await staff.run(until_empty=False)
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), name="worker", daemon=True)
+    thread.start()
+    loop, staff = started.get()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(staff.stop)
+        thread.join(FAREWELL_SECONDS)

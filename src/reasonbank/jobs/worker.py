@@ -1,0 +1,168 @@
+"""Workers take jobs from the queue, think, and store what came of it, each job once.
+
+A job's effects and its end are one transaction, fenced by the claim: a worker that was
+killed, or fell silent for a minute, has changed nothing, and another does the job anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from reasonbank.bank import Bank
+from reasonbank.errors import InvalidInput, LeaseLost, NotFound, ReasonBankError, StorageError
+from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, Writing
+from reasonbank.model import JSON, Job, new_id
+from reasonbank.store.leases import first_of
+
+T = TypeVar("T")
+
+FIRST_PAUSE = 2_000_000
+IDLE_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+Effects = Callable[[Bank, Writing], None]
+"""What a finished job writes; it runs in the transaction that ends the job."""
+
+
+@dataclass(slots=True)
+class Work:
+    """One attempt at one job; ``bank`` is seen from the job's workspace."""
+
+    job: Job
+    bank: Bank
+
+    async def checkpoint(self, value: JSON) -> None:
+        """Keep what was paid for, so that the next attempt need not pay again."""
+        ledger = self.bank.core.ledger
+        await _thread(lambda: ledger.write(lambda txn: txn.queue.checkpoint(self.job, value)))
+        self.job = replace(self.job, checkpoint=value)
+
+
+Task = Callable[[Work], Awaitable[Effects]]
+
+
+class Worker:
+    def __init__(
+        self,
+        bank: Bank,
+        tasks: Mapping[str, Task],
+        *,
+        slots: int = 2,
+        max_attempts: int = 5,
+        idle_seconds: float = IDLE_SECONDS,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._bank = bank
+        self._ledger = bank.core.ledger
+        self._tasks = tasks
+        self._slots = slots
+        self._max_attempts = max_attempts
+        self._idle = idle_seconds
+        self._rng = rng or random.Random()  # noqa: S311
+        self._name = f"{os.getpid()}-{new_id()[-8:]}"
+        self._stopping = anyio.Event()
+        self.done = 0
+
+    def stop(self) -> None:
+        """Take no more jobs; those under way are finished."""
+        self._stopping.set()
+
+    async def run(self, *, until_empty: bool = False) -> int:
+        """Work until stopped, or until nothing is due; how many jobs were done."""
+        async with anyio.create_task_group() as group:
+            for number in range(self._slots):
+                group.start_soon(self._slot, f"{self._name}-{number}", until_empty)
+        return self.done
+
+    async def _slot(self, claim: str, until_empty: bool) -> None:
+        while not self._stopping.is_set():
+            try:
+                job = await _thread(lambda: self._claim(claim))
+                if job is not None:
+                    await self._attempt(job)
+                    continue
+            except StorageError as error:
+                # A full disk, or a store that is away: jobs wait, and leases run out.
+                log.warning("the queue cannot be read or written: %s", error)
+            if until_empty:
+                return
+            with anyio.move_on_after(self._idle):
+                await self._stopping.wait()
+
+    def _claim(self, claim: str) -> Job | None:
+        # One at a time: of ten jobs that were claimed together, the one that kills its
+        # worker would use up the attempts of the other nine.
+        now = self._bank.core.clock()
+        kinds = tuple(self._tasks)
+        if not self._ledger.read().queue.due(now, kinds):
+            return None
+        taken = self._ledger.write(
+            lambda txn: txn.queue.claim(claim, now, 1, self._max_attempts, kinds)
+        )
+        return taken[0] if taken else None
+
+    async def _attempt(self, job: Job) -> None:
+        work = Work(job=job, bank=self._bank.seen_by(workspace=job.workspace, surface="worker"))
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._hold, job)
+                effects = await self._tasks[job.kind](work)
+                await _thread(lambda: self._finish(work, effects))
+                group.cancel_scope.cancel()
+            self.done += 1
+        except BaseExceptionGroup as errors:
+            await self._failed(job, first_of(errors))
+        except Exception as error:  # noqa: BLE001  (the worker outlives any job)
+            await self._failed(job, error)
+
+    async def _hold(self, job: Job) -> None:
+        while True:
+            await anyio.sleep(LEASE / 3 / 1_000_000)
+            with suppress(StorageError):
+                await _thread(lambda: self._prolong(job))
+
+    def _prolong(self, job: Job) -> None:
+        until = self._bank.core.clock() + LEASE
+        self._ledger.write(lambda txn: txn.queue.hold(job, until))
+
+    def _finish(self, work: Work, effects: Effects) -> None:
+        def both(txn: Writing) -> None:
+            effects(work.bank, txn)
+            txn.queue.finish(work.job)
+
+        self._ledger.write(both)
+        self._bank.core.indexing.wake()
+
+    async def _failed(self, job: Job, error: BaseException) -> None:
+        if isinstance(error, LeaseLost):
+            return  # Another worker has it, and will do all of it.
+        if not isinstance(error, Exception):
+            raise error
+        reason = f"{type(error).__name__}: {error}"[:2000]
+        if not isinstance(error, ReasonBankError):
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            reason = f"unexpected {type(error).__name__} at {where.filename}:{where.lineno}"
+        hopeless = isinstance(error, InvalidInput | NotFound) or job.attempts >= self._max_attempts
+        due = None if hopeless else self._bank.core.clock() + self._pause(job.attempts)
+        log.warning("job %s (%s), attempt %d: %s", job.id, job.kind, job.attempts, reason)
+        with suppress(LeaseLost, StorageError):
+            await _thread(lambda: self._ledger.write(lambda txn: txn.queue.fail(job, reason, due)))
+
+    def _pause(self, attempts: int) -> int:
+        """Full jitter: many jobs that failed together do not come back together."""
+        return int(self._rng.uniform(0, min(FIRST_PAUSE * 2**attempts, LONGEST_PAUSE)))
+
+
+async def _thread(work: Callable[[], T]) -> T:
+    return await anyio.to_thread.run_sync(work)

@@ -1,0 +1,1 @@
+"""Lessons without a model, from what failed and then worked."""

@@ -1,0 +1,1 @@
+"""What is taken out of text, and what is marked in it."""

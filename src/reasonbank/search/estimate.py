@@ -1,0 +1,213 @@
+"""How far to trust memories with the question at hand: docs/decisions/0016-experience.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reasonbank.errors import StorageError
+from reasonbank.ledger.events import day_of
+from reasonbank.ledger.port import Candidates, Occasions, Reading
+from reasonbank.trust import belief, experience
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reasonbank.bank import Bank
+
+    Floats = NDArray[np.float64]
+    Reals = NDArray[np.floating[Any]]
+
+
+@dataclass(slots=True)
+class Trust:
+    """How far to trust each candidate with this question; ``heard``: how far its author.
+
+    ``fit`` is what experience adds to its resemblance, ``foreseen`` the same for forecasts
+    (``experience.lifts``), ``known`` how far this very question is known
+    (``experience.familiar``); ``standing`` what ratings and its author make of that, 1 where
+    they say nothing. Models other than ``contextual`` know none of these.
+    """
+
+    confidence: Floats
+    heard: Floats
+    fit: Reals
+    foreseen: Reals
+    known: Reals
+    standing: Floats | None
+
+    def expected(self, similarity: Reals, cosine: Reals) -> Reals:
+        """The chance to help with this question."""
+        import numpy as np
+
+        if self.standing is None:
+            return self.confidence
+        # Experience corrects resemblance by meaning. That words match as well is a reason to
+        # expect more only as long as nobody knows how it goes with this question.
+        resembled = np.where(np.isnan(cosine), similarity, resemblance(cosine))
+        first = similarity + self.known * (resembled - similarity)
+        chance = experience.decided((first + self.foreseen).clip(0.0, 1.0), self.known)
+        return (chance * self.standing).clip(0.0, 1.0)
+
+    @property
+    def likely(self) -> Reals:
+        """How far to expect help, whatever the memory resembles."""
+        return (self.confidence + self.fit).clip(0.0, 1.0)
+
+
+def trust_in(
+    bank: Bank,
+    reading: Reading,
+    rows: Candidates,
+    confidence: Floats,
+    vector: NDArray[np.float32] | None,
+) -> Trust:
+    """Confidence as this question sees it.
+
+    Evidence whose question is known counts by how near that was to this one, and no longer
+    in the confidence; a memory that is hardly tried starts from how its author's others fared.
+    """
+    import numpy as np
+
+    settings = bank.settings.belief
+    count = len(rows.nums)
+    if settings.model != "contextual" or not count:
+        nothing = np.zeros(count)
+        return Trust(confidence, np.ones(count), nothing, nothing, nothing, None)
+    today = day_of(bank.core.clock())
+    embedder = bank.core.indexing.embedder
+    found = None
+    if vector is not None:
+        found = reading.occasions(rows.nums, embedder.name, embedder.dimensions)
+
+    def fold(rows: Candidates, masses: Floats, initial: Floats) -> Floats:
+        return by_workspace(
+            rows,
+            lambda workspace, mine: belief.bayesian_means(
+                initial[mine], masses[mine], belief.Weights(lessons=reading.lessons(workspace)),
+                today, settings.half_life_days, own=rows.lessons[mine],
+            ),
+        )  # fmt: skip
+
+    def anywhere(rows: Candidates) -> Floats:
+        initial, heard = _by_author(reading, rows)
+        return np.column_stack([fold(rows, _rated(rows), initial), initial, heard])
+
+    # An author is compared with those of all workspaces that are in view here.
+    key = ("trust", today, frozenset(rows.workspaces))
+    trust, initial, heard = rows.derived(key, anywhere).T
+    if vector is None or found is None or not len(found.nums):
+        nothing = np.zeros(count)
+        return Trust(trust * heard, heard, nothing, nothing, nothing, trust / initial * heard)
+    place = places(found.nums, rows.nums)
+    weight = belief.strength_then(found.days, settings.half_life_days)
+    masses = _rated(rows)
+    np.subtract.at(masses, (place, found.slots), weight)
+    trust = fold(rows, masses.clip(0.0), initial)
+    now = belief.strength_then(np.array([today]), settings.half_life_days)
+    strength = (weight / now) ** experience.AGEING * found.shares
+    learnt = _learnt(bank, found, rows, place, vector, strength)
+    return Trust(trust * heard, heard, *learnt, trust / initial * heard)
+
+
+def resemblance(cosine: Reals) -> Reals:
+    """The first guess at the chance to help, by meaning alone."""
+    import numpy as np
+
+    guess: Reals = np.tanh(cosine.clip(0.0))
+    return guess
+
+
+def _learnt(
+    bank: Bank,
+    found: Occasions,
+    rows: Candidates,
+    place: NDArray[np.intp],
+    vector: NDArray[np.float32],
+    strength: Floats,
+) -> tuple[Reals, Reals, Reals]:
+    """``fit``, ``foreseen`` and ``known``."""
+    import numpy as np
+
+    count = len(rows.nums)
+    tried, mine = np.unique(place, return_inverse=True)
+    try:
+        memories = bank.core.indexing.index.vectors(rows.nums[tried])
+    except StorageError:
+        return np.zeros(count), np.zeros(count), np.zeros(count)
+    asked = found.vectors.astype(np.float32)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True) + 1e-9
+    resembled = resemblance(np.einsum("ij,ij->i", asked, memories[mine]))
+    cosine = (asked @ (vector / (np.linalg.norm(vector) + 1e-9))).astype(np.float64)
+    fit, foreseen = experience.lifts(
+        count, place, cosine, asked, found.slots % 2 == 0, resembled, strength
+    )
+    return fit, foreseen, experience.familiar(count, place, cosine, strength)
+
+
+def _rated(rows: Candidates) -> Floats:
+    """What is known of each, but for this: that a search returned it would only make the
+    served be served again."""
+    import numpy as np
+
+    masses = np.array(rows.masses)
+    masses[:, 2:4] = 0.0
+    return masses
+
+
+def places(nums: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where each of these is in ``among``, which has them all."""
+    import numpy as np
+
+    order = np.argsort(among)
+    return order[np.searchsorted(among, nums, sorter=order)]
+
+
+def by_workspace(
+    rows: Candidates, make: Callable[[str, NDArray[np.intp] | slice], Floats]
+) -> Floats:
+    """What ``make`` says of the rows of each workspace, in the order of the rows."""
+    import numpy as np
+
+    workspaces = set(rows.workspaces)
+    if len(workspaces) == 1:
+        return make(workspaces.pop(), slice(None))
+    result = np.empty(len(rows.nums))
+    owners = np.array(rows.workspaces, dtype=object)
+    for workspace in workspaces:
+        mine = np.flatnonzero(owners == workspace)
+        result[mine] = make(workspace, mine)
+    return result
+
+
+def _by_author(reading: Reading, rows: Candidates) -> tuple[Floats, Floats]:
+    """What to start from, by how the memories of the same author fared, and how far to
+    listen to that author beside others."""
+    import numpy as np
+
+    known = reading.authors(set(rows.workspaces))
+    told = [known.get(key, (0, 0)) for key in zip(rows.workspaces, rows.authors, strict=True)]
+    helped, failed = np.array(told, np.float64).reshape(-1, 2).T
+    all_helped, all_failed = np.array(list(known.values()) or [(0, 0)], np.float64).sum(0)
+    return (
+        belief.prior_of_author(rows.initial, helped, failed),
+        belief.weight_of_author(helped, failed, all_helped - helped, all_failed - failed),
+    )
+
+
+def crowded_out(reading: Reading, rows: Candidates, trust: Trust, likely: float) -> bool:
+    """Whether memories of somebody are missing among the candidates: not one of theirs is there,
+    or their memories help more often than the best candidate is ``likely`` to."""
+    import numpy as np
+
+    present = set(zip(rows.workspaces, rows.authors, strict=True))
+    known = reading.authors({workspace for workspace, _ in present})
+    if not present.issuperset(known):
+        return True
+    if trust.standing is None or len(known) < 2:
+        return False
+    helped, failed = np.array(list(known.values()), np.float64).T
+    fared = belief.prior_of_author(np.full(len(known), 0.5), helped, failed)
+    return bool((fared > likely).any())

@@ -1,0 +1,570 @@
+"""Fuse, weigh, diversify, abstain, explain: from candidates to an order. Pure.
+
+The candidates of one query are columns: position ``i`` of every array is the same
+memory. ``fuse`` turns cosine and BM25 into one similarity on an absolute scale (so
+that a threshold means the same for every query), ``rank`` makes the final order of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import exp, isnan, log
+from typing import TYPE_CHECKING, Any
+
+from reasonbank.trust.experience import adjusted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.floating[Any]]
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+"""The ``tokenize`` option of the full-text table, which ``terms`` agrees with."""
+
+COLUMN_WEIGHTS: Mapping[str, float] = {
+    "title": 1.0,
+    "description": 1.0,
+    "content": 1.0,
+    "tags": 1.0,
+    "realm": 0.0,
+}
+"""What ``bm25()`` is to be called with; the realm is for filtering, it is no evidence."""
+
+POOL = 100
+"""How many candidates each side contributes: dense nearest and lexical best."""
+
+LEXICAL_DEPTH = 500
+"""How many lexical matches to read, so that dense candidates know their BM25 too."""
+
+DIVERSITY = 0.5
+"""The default lambda of MMR: a duplicate comes after everything that is not one."""
+
+BM25_GAIN = 2.2
+"""FTS5 has k1 = 1.2: a word is worth at most (k1 + 1) times its idf."""
+LEAST_IDF = 1e-6
+MATCH_POWER = 1.5
+TERMS_POWER = 1.3
+PEAK_DISCOUNT = 2.0
+FOUND = 0.2
+CHANCE = 0.15
+"""The share of a query that an unrelated text matches by chance."""
+
+SCOPE_WEIGHTS: Mapping[str, float] = {"project": 1.0, "team": 0.9, "org": 0.8}
+CONSOLIDATED_BOOST = 1.2
+IN_THE_RUNNING = 0.1
+"""So much less similar than the best a merged memory may be before nothing is left of its boost
+(docs/decisions/0012-boost-among-equals.md)."""
+
+MAX_TERMS = 48
+MAX_QUERY = 20_000
+MAX_TERM = 64
+
+# Function words and question words: a match on them says nothing, and in SQLite each
+# one costs a walk through most of the table.
+_STOP = """
+    a about after again all also am an and any are as at be because been before being
+    but by can could did do does doing don for from had has have having he her here him
+    his how i if in into is it its just let me more most my no nor not of on or our please
+    s she should so some such t than that the their them then there these they this those
+    to too us very was we were what when where which while who whom why will with would
+    you your ll re ve
+"""
+STOP_WORDS = frozenset(_STOP.split())
+
+_WORD = re.compile(r"[^\W_]+")
+_CHUNK = re.compile(r"\S+")
+_IDENTIFIER = re.compile(r"\w+(?:[._:/\\#@$-]+\w+)+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+# ------------------------------------------------------------------ words
+
+
+@lru_cache(maxsize=64)
+def terms(query: str) -> tuple[str, ...]:
+    """What a full-text search for ``query`` looks for, each once, in order of appearance.
+
+    Stop words are left out unless there is nothing else. An identifier such as
+    ``parse_config`` or ``libssl.so.3`` counts word by word and also as a phrase, so
+    that its exact form is worth more than its pieces. Any text is safe: terms hold
+    letters, digits and spaces only, and their number is bounded, so that a query of ten
+    megabytes costs no more than one of a page.
+    """
+    found: dict[str, None] = {}
+    spare: dict[str, None] = {}
+    for chunk in _CHUNK.findall(query[:MAX_QUERY].lower()):
+        words = _WORD.findall(chunk)
+        for word in words:
+            (spare if word in STOP_WORDS else found)[word[:MAX_TERM]] = None
+        for identifier in _IDENTIFIER.findall(chunk) if len(words) > 1 else ():
+            found[" ".join(_WORD.findall(identifier))[:MAX_TERM]] = None
+        if len(found) >= MAX_TERMS:
+            break
+    return tuple(found or spare)[:MAX_TERMS]
+
+
+def keywords(text: str, limit: int = 8) -> list[str]:
+    """The words that say most about a task, most useful first; identifiers stay whole."""
+    counted: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    for chunk in _CHUNK.findall(text[:MAX_QUERY]):
+        bare = chunk.strip("\"'`.,;:!?()[]{}<>*")
+        whole = [bare] if _is_identifier(bare) else _WORD.findall(bare)
+        for word in whole:
+            key = word if _is_identifier(word) else word.lower()
+            if len(key) > 1 and key.lower() not in STOP_WORDS and len(key) <= MAX_TERM:
+                counted[key] += 1
+                first.setdefault(key, len(first))
+
+    def usefulness(word: str) -> tuple[float, int]:
+        weight = counted[word] * (1.0 + 0.1 * min(len(word), 10))
+        return (-weight * (2.0 if _is_identifier(word) else 1.0), first[word])
+
+    return sorted(counted, key=usefulness)[:limit]
+
+
+def _is_identifier(word: str) -> bool:
+    has_mark = bool(_IDENTIFIER.fullmatch(word)) or "_" in word.strip("_")
+    has_digit = any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
+    return has_mark or has_digit or bool(re.search(r"[a-z][A-Z]", word))
+
+
+def tokens_in(text: str) -> int:
+    """About how many tokens a model sees in ``text``: four characters each, rounded up."""
+    return (len(text) + 3) // 4
+
+
+def error_match(query: str, error_type: str | None, failure_pattern: str | None) -> float:
+    """How far ``query`` names this error (1.0) or resembles its failure pattern, 0..1."""
+    return max(_type_match(query, error_type or ""), _pattern_match(query, failure_pattern or ""))
+
+
+def _type_match(query: str, error_type: str) -> float:
+    name = error_type.strip().lower()
+    if not name:
+        return 0.0
+    text = query[:MAX_QUERY].lower()
+    if name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+        return 1.0
+    parts = _parts_of_type(error_type)
+    if len(parts) < 2:
+        return 0.0
+    share = len(parts & _words_of(query)) / len(parts)
+    return 0.8 * share if share > 0.6 else 0.0
+
+
+def _pattern_match(query: str, pattern: str) -> float:
+    wanted = _words_of(pattern)
+    shared = wanted & _words_of(query)
+    # One word in common is chance, unless the pattern is a single word.
+    if not shared or (len(shared) == 1 and len(wanted) > 1):
+        return 0.0
+    return len(shared) / len(wanted)
+
+
+@lru_cache(maxsize=4096)
+def _parts_of_type(error_type: str) -> frozenset[str]:
+    """ "ModuleNotFoundError" is also named by "module not found"."""
+    return frozenset(_stem(part.lower()) for part in _CAMEL.findall(error_type)) - _ERROR_NOISE
+
+
+_ERROR_NOISE = frozenset({"error", "exception", "failure", "err"})
+
+
+@lru_cache(maxsize=4096)
+def _words_of(text: str) -> frozenset[str]:
+    words = _WORD.findall(text[:MAX_QUERY].lower())
+    return frozenset(_stem(word) for word in words if word not in STOP_WORDS)
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+# ------------------------------------------------------------------ similarity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What the cosines of one embedding model mean (docs/decisions/0003-hybrid-ranking.md)."""
+
+    model: str
+    threshold: float
+    """Relevance under which a candidate is not worth returning."""
+    unrelated: float = 0.0
+    """The cosine at which two texts have nothing to do with each other."""
+    lexical: float = 6.0
+    """How much a full-text match is worth beside the cosine."""
+    near: float = 0.98
+    same: float = 0.995
+    """Between these two cosines two memories turn from neighbours into duplicates."""
+
+
+CALIBRATIONS: Mapping[str, Calibration] = {
+    "all-MiniLM-L6-v2": Calibration(model="all-MiniLM-L6-v2", threshold=0.28),
+    # Its cosines count shared words once more, so they say little beside BM25.
+    "hashed-384": Calibration(model="hashed-384", threshold=0.1, lexical=12.0),
+}
+
+# Of a model nobody measured we know no scale: rank, and hardly ever refuse.
+UNKNOWN_MODEL = Calibration(model="", threshold=0.1)
+
+
+def calibration_for(model: str) -> Calibration:
+    """The constants of ``model``; a build of it may carry a suffix (``…-v2-int8``)."""
+    for name, calibration in CALIBRATIONS.items():
+        if model.startswith(name):
+            return calibration
+    return UNKNOWN_MODEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fusion:
+    """``weight`` is the share of full-text in the best candidate's similarity.
+
+    ``similarity`` orders, ``relevance`` (0..1 too) decides whether to answer at all: it
+    asks how much was found, whatever else the query says.
+    """
+
+    similarity: Floats
+    relevance: Floats
+    cosine: Floats
+    bm25: Floats
+    weight: float
+    features: Mapping[str, float]
+    calibration: Calibration
+
+
+def fuse(
+    query: str, cosine: Floats, bm25: Floats, calibration: Calibration, *, rows: int
+) -> Fusion:
+    """One similarity in 0..1 from cosine (NaN: unknown) and BM25 (0: no match).
+
+    ``rows`` is the number of rows in the full-text table that ``bm25`` was counted over.
+
+        similarity = tanh(cosine + w * x ** 1.5)
+        x = bm25 / (2.2 * idf of a word that only one row has)
+        w = lexical * exp(-2 * peak) / terms ** 1.3
+        relevance = tanh(cosine + 0.2 * x ** 1.5 + max(0, x / terms - 0.15))
+
+    ``x`` counts matched rare words on a scale that is the same for every query and size
+    of bank; the power makes two rare words worth more than twice one. The weight falls
+    with the number of terms asked for, so that it takes the same coverage to convince,
+    and with the peak of the cosines (best less the mean of the best ten): a model that
+    sees one answer far above the rest is usually right.
+    """
+    import numpy as np
+
+    words = np.asarray(bm25, np.float64)
+    words = np.where(np.isfinite(words), words, 0.0).clip(0.0)
+    raw = np.asarray(cosine, np.float64)
+    known = np.isfinite(raw)
+    span = 1.0 - calibration.unrelated
+    dense = ((np.where(known, raw, 0.0).clip(-1.0, 1.0)) - calibration.unrelated) / span
+    count = max(1, len(terms(query)))
+    ceiling = BM25_GAIN * log((max(rows, 3) - 0.5) / 1.5)
+    if words.max(initial=0.0) <= BM25_GAIN * LEAST_IDF * count:
+        # Every word that matched is in most rows, as in a bank of one subject or of two
+        # memories: FTS5 gives them all the same least idf, and so they count alike.
+        ceiling = BM25_GAIN * LEAST_IDF
+    best = np.sort(dense[known])[::-1][:10]
+    peak = float(best[0] - best.mean()) if best.size else 0.0
+    weight = calibration.lexical * exp(-PEAK_DISCOUNT * peak) / count**TERMS_POWER
+    rare = words / ceiling
+    lexical = weight * rare**MATCH_POWER
+    # Where there is no vector, the cosine is taken to agree with the words.
+    dense = np.where(known, dense, lexical.clip(0.0, 1.0))
+    mixed = dense + lexical
+    found = FOUND * rare**MATCH_POWER + (rare / count - CHANCE).clip(0.0)
+    top = int(mixed.argmax()) if mixed.size else -1
+    share = float(lexical[top] / mixed[top]) if top >= 0 and mixed[top] > 0 else 0.0
+    return Fusion(
+        similarity=np.tanh(mixed.clip(0.0)),
+        relevance=np.tanh(dense.clip(0.0) + found),
+        cosine=np.where(known, raw, np.nan),
+        bm25=words,
+        weight=min(1.0, max(0.0, share)) if best.size else 1.0,
+        features={
+            "terms": float(count),
+            "peak": peak,
+            "rare_words": float(rare.max(initial=0.0)),
+            "lexical_weight": weight,
+        },
+        calibration=calibration,
+    )
+
+
+# ------------------------------------------------------------------ order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """Shares of the composite; any non-negative numbers, used as shares of their sum."""
+
+    similarity: float = 0.8
+    recency: float = 0.1
+    error_match: float = 0.1
+
+    def __post_init__(self) -> None:
+        parts = (self.similarity, self.recency, self.error_match)
+        if min(parts) < 0 or not 0 < sum(parts) < float("inf"):
+            raise ValueError(f"ranking weights {parts} must not be negative nor all zero")
+
+
+DEFAULT_WEIGHTS = Weights()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """What is known of each candidate besides its similarity.
+
+    ``scope`` holds scope weights (``SCOPE_WEIGHTS``); ``vectors`` may be None, and then
+    nothing counts as a duplicate.
+    """
+
+    age_days: Floats
+    error_match: Floats
+    confidence: Floats
+    scope: Floats
+    consolidated: NDArray[np.bool_]
+    vectors: NDArray[np.float32] | None = None
+    fit: Floats | None = None
+    """What experience adds to the similarity (``experience.lifts``); None when there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Every number behind one candidate's score, and why it was dropped if it was."""
+
+    candidate: int
+    position: int | None
+    cosine: float | None
+    distance: float | None
+    bm25: float
+    lexical_weight: float
+    similarity: float
+    relevance: float
+    recency: float
+    error_match: float
+    confidence: float
+    fit: float
+    scope: float
+    boost: float
+    composite: float
+    score: float
+    mmr_penalty: float
+    dropped: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """``order`` holds positions of candidates, best first; ``scores`` belong to ``order``.
+
+    ``relevant`` is how many candidates were relevant enough, whatever the limit.
+    """
+
+    order: NDArray[np.intp]
+    scores: Floats
+    relevant: int
+    _fusion: Fusion = field(repr=False)
+    _columns: Mapping[str, Floats] = field(repr=False)
+    _penalty: Floats = field(repr=False)
+    _rival: NDArray[np.intp] = field(repr=False)
+    _threshold: float = field(repr=False)
+
+    def explain(self, names: Sequence[str] | None = None) -> list[Parts]:
+        """Every candidate, the returned ones first; ``names`` serve "redundant with …"."""
+        import numpy as np
+
+        kept = {int(i): place for place, i in enumerate(self.order)}
+        rest = np.argsort(-self._columns["score"], kind="stable")
+        order = [*kept, *(int(i) for i in rest if int(i) not in kept)]
+        return [self._parts(i, kept.get(i), names) for i in order]
+
+    def _parts(self, i: int, position: int | None, names: Sequence[str] | None) -> Parts:
+        cosine = float(self._fusion.cosine[i])
+        known = not isnan(cosine)
+        columns = {name: float(values[i]) for name, values in self._columns.items()}
+        return Parts(
+            candidate=i,
+            position=position,
+            cosine=cosine if known else None,
+            distance=max(0.0, 2.0 - 2.0 * cosine) ** 0.5 if known else None,
+            bm25=float(self._fusion.bm25[i]),
+            lexical_weight=self._fusion.weight if known else 1.0,
+            mmr_penalty=float(self._penalty[i]),
+            dropped=None if position is not None else self._why(i, names),
+            **columns,
+        )
+
+    def _why(self, i: int, names: Sequence[str] | None) -> str:
+        if self._fusion.similarity[i] < 0:
+            return "ruled out"
+        if self._fusion.relevance[i] < self._threshold:
+            return f"below the relevance threshold {self._threshold:.2f}"
+        rival = int(self._rival[i])
+        if rival >= 0 and self._penalty[i] > 0:
+            return f"redundant with {rival if names is None else names[rival]}"
+        return "beyond the limit"
+
+
+def rank(
+    fusion: Fusion,
+    columns: Columns,
+    *,
+    limit: int,
+    weights: Weights = DEFAULT_WEIGHTS,
+    half_life_days: float = 30.0,
+    diversity: float = DIVERSITY,
+    threshold: float | None = None,
+    consolidated: float = CONSOLIDATED_BOOST,
+) -> Ranking:
+    """The final order: composite, multipliers, threshold, diversity, limit.
+
+    ``diversity`` is the lambda of MMR: 1.0 looks at scores only; at 0.5 or less a
+    duplicate of something already chosen comes after everything that is not one.
+    ``threshold`` overrides the calibrated one; 0.0 never abstains.
+    """
+    import numpy as np
+
+    cut = fusion.calibration.threshold if threshold is None else threshold
+    similarity = fusion.similarity
+    age = np.asarray(columns.age_days, np.float64)
+    recency = np.exp2(-np.where(np.isnan(age), np.inf, age).clip(0.0) / half_life_days)
+    error = _share(columns.error_match)
+    confidence = _share(columns.confidence)
+    scope = _share(columns.scope)
+    # A negative similarity is how a caller rules a candidate out: no threshold lets it in.
+    relevant = np.flatnonzero((fusion.relevance >= cut) & (similarity >= 0.0))
+    boost = _boosts(columns.consolidated, similarity, relevant, consolidated)
+    total = weights.similarity + weights.recency + weights.error_match
+    fit = np.zeros(len(similarity)) if columns.fit is None else columns.fit
+    composite = (
+        weights.similarity * adjusted(similarity, fit)
+        + weights.recency * recency
+        + weights.error_match * error
+    ) / total
+    score = composite * confidence * scope * boost
+
+    by_score = relevant[np.argsort(-score[relevant], kind="stable")]
+    order, penalty, rival = _diverse(by_score, score, columns.vectors, fusion, limit, diversity)
+    return Ranking(
+        order=order,
+        scores=score[order],
+        relevant=len(relevant),
+        _fusion=fusion,
+        _columns={
+            "similarity": similarity,
+            "relevance": fusion.relevance,
+            "recency": recency,
+            "error_match": error,
+            "confidence": confidence,
+            "fit": fit,
+            "scope": scope,
+            "boost": boost,
+            "composite": composite,
+            "score": score,
+        },
+        _penalty=penalty,
+        _rival=rival,
+        _threshold=cut,
+    )
+
+
+def _boosts(
+    merged: NDArray[np.bool_], similarity: Floats, relevant: NDArray[np.intp], most: float
+) -> Floats:
+    """All of it for a merged memory that fits the question as well as any, less the further it
+    is behind: a lesson of many must not push away one that fits better."""
+    import numpy as np
+
+    if not merged.any() or not len(relevant):
+        return np.where(merged, most, 1.0)
+    behind = 1.0 - similarity / max(float(similarity[relevant].max()), 1e-9)
+    return np.where(merged, most ** (1.0 - behind / IN_THE_RUNNING).clip(0.0, 1.0), 1.0)
+
+
+def _share(values: Floats) -> Floats:
+    import numpy as np
+
+    # The larger of NaN and a number is the number.
+    shares: Floats = np.fmin(np.fmax(np.asarray(values, np.float64), 0.0), 1.0)
+    return shares
+
+
+def _diverse(
+    by_score: NDArray[np.intp],
+    score: Floats,
+    vectors: NDArray[np.float32] | None,
+    fusion: Fusion,
+    limit: int,
+    diversity: float,
+) -> tuple[NDArray[np.intp], Floats, NDArray[np.intp]]:
+    """Greedy MMR over the best; who was penalised, how much, and because of whom.
+
+    Redundancy starts only at cosine ``near`` and is complete at ``same``: memories
+    that merely share a subject are not each other's rivals.
+    """
+    import numpy as np
+
+    penalty = np.zeros(len(score))
+    rival = np.full(len(score), -1, np.intp)
+    if vectors is None or diversity >= 1.0 or len(by_score) < 2 or limit < 1:
+        return by_score[: max(limit, 0)], penalty, rival
+    reach = max(3 * limit, 30)
+    while True:
+        pool = by_score[:reach]
+        chosen, least = _greedy(pool, score, vectors, fusion, limit, diversity, penalty, rival)
+        # A crowd of copies can fill the whole pool: then look further down.
+        if least > 0 or reach >= len(by_score):
+            return pool[chosen], penalty, rival
+        reach *= 4
+
+
+def _greedy(
+    pool: NDArray[np.intp],
+    score: Floats,
+    vectors: NDArray[np.float32],
+    fusion: Fusion,
+    limit: int,
+    diversity: float,
+    penalty: Floats,
+    rival: NDArray[np.intp],
+) -> tuple[list[int], float]:
+    import numpy as np
+
+    near, same = fusion.calibration.near, fusion.calibration.same
+    own = vectors[pool]
+    cosines = own @ own.T
+    cosines.flat[:: len(pool) + 1] = 0.0
+    if cosines.max() <= near:
+        return list(range(min(limit, len(pool)))), 1.0
+    redundancy = ((cosines - near) / (same - near)).clip(0.0, 1.0).astype(np.float64)
+    gain = diversity * score[pool]
+    cost = (1.0 - diversity) * float(score[pool[0]])
+    worst = np.zeros(len(pool))
+    by = np.full(len(pool), -1, np.intp)
+    chosen: list[int] = []
+    value = gain.copy()
+    least = 1.0
+    for _ in range(min(limit, len(pool))):
+        best = int(np.argmax(value))
+        least = min(least, float(1.0 - worst[best]))
+        chosen.append(best)
+        closer = redundancy[best] > worst
+        worst[closer] = redundancy[best][closer]
+        by[closer] = best
+        value = gain - cost * worst
+        value[chosen] = -np.inf
+    penalty[pool] = cost * worst
+    rival[pool] = np.where(by >= 0, pool[by], -1)
+    return chosen, least

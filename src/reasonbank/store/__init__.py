@@ -1,0 +1,1 @@
+"""One open bank, seen by somebody."""

@@ -1,0 +1,205 @@
+"""What is done to several memories in one go, and can be taken back in one go.
+
+A batch is a run: a consolidation, a promotion. It has steps; each step is one transaction,
+which ends with an event that says what the step did. So a batch needs no table: a replica,
+an import or a rebuild has it when it has the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reasonbank.errors import InvalidInput, NotFound, Refused
+from reasonbank.ledger.events import Event, What
+from reasonbank.ledger.port import Reading, Row, Writing
+from reasonbank.model import (
+    JSON,
+    Link,
+    LinkType,
+    Memory,
+    State,
+    choice,
+    from_micros,
+    parse_id,
+    text,
+)
+
+if TYPE_CHECKING:
+    from reasonbank.bank import Bank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one transaction of a batch does.
+
+    ``created`` takes the place of those ``archived``; its confidence begins at ``initial``.
+    """
+
+    created: Memory | None = None
+    initial: float = 0.5
+    stage: int = 0
+    archived: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+def apply(bank: Bank, txn: Writing, batch: str, kind: str, step: Step) -> None:
+    created = step.created
+    if created is not None:
+        made = {"stage": step.stage, "initial": step.initial, "batch": batch}
+        bank._record(txn, created, made=made)
+        for id in step.archived:
+            reason = {"reason": kind, "merged_into": created.id, "batch": batch}
+            bank._append(txn, What.ARCHIVED, id, reason)
+    for link in step.links:
+        payload = {"target": link.target, "type": str(link.type), "strength": link.strength}
+        bank._append(txn, What.LINKED, link.source, payload)
+    told = {
+        "kind": kind,
+        "created": created.id if created else None,
+        "archived": list(step.archived),
+        "links": [[link.source, link.target, str(link.type)] for link in step.links],
+    }
+    bank._append(txn, What.APPLIED, batch, told)
+
+
+def revert(bank: Bank, txn: Writing, id: str, *, only: str | None = None) -> JSON:
+    """Take a batch back, or the one step of it that made the memory ``only``.
+
+    What happened to its memories since is respected: one that somebody restored, changed
+    back or forgot is left as it is.
+    """
+    events = txn.batch(bank.view, id)
+    steps = [
+        event for event in _standing(events) if only is None or event.payload["created"] == only
+    ]
+    if not events:
+        raise NotFound(
+            f"there is no memory and no batch {id} in workspace {bank.view.workspace}; "
+            "`reasonbank batches` shows the batches"
+        )
+    if not steps:
+        raise Refused(f"batch {id} was undone already")
+    restored: list[str] = []
+    removed: list[str] = []
+    for event in reversed(steps):
+        restored += _revert(bank, txn, event)
+        if event.payload["created"]:
+            removed.append(event.payload["created"])
+    bank._append(txn, What.REVERTED, id, {"steps": [event.id for event in steps]})
+    return {"batch": id, "restored": restored, "archived": removed, "steps": len(steps)}
+
+
+def _revert(bank: Bank, txn: Writing, event: Event) -> list[str]:
+    step = event.payload
+    created = step["created"]
+    row = txn.row(bank.view, created) if created else None
+    if row is not None and row.merged_into is not None:
+        raise Refused(
+            f"memory {created} was merged on into {row.merged_into}; undo that merge first"
+        )
+    restored = []
+    for id in step["archived"]:
+        source = txn.row(bank.view, id)
+        if source is not None and source.merged_into == created:
+            bank._append(txn, What.RESTORED, id, {"batch": event.subject})
+            restored.append(id)
+    if row is not None and row.state == State.ACTIVE:
+        reason = {"reason": f"{step['kind']} was undone", "batch": event.subject}
+        bank._append(txn, What.ARCHIVED, created, reason)
+    for source_id, target, kind in step["links"]:
+        if txn.row(bank.view, source_id) is not None:
+            bank._append(txn, What.UNLINKED, source_id, {"target": target, "type": kind})
+    return restored
+
+
+def _standing(events: Sequence[Event]) -> list[Event]:
+    """The steps that nobody has taken back."""
+    gone = {
+        step for event in events if event.what is What.REVERTED for step in event.payload["steps"]
+    }
+    return [event for event in events if event.what is What.APPLIED and event.id not in gone]
+
+
+def heirs(bank: Bank, reading: Reading, id: str) -> list[Row]:
+    """What this workspace's batches made of a memory, and of that, and so on: they repeat it."""
+    found: dict[str, Row] = {}
+    frontier = [id]
+    while frontier:
+        children = [b for a, b in reading.kin(frontier) if a in set(frontier) and b not in found]
+        frontier = []
+        for child in children:
+            row = reading.row(bank.view, child)
+            if row is None or row.workspace != bank.view.workspace:
+                continue
+            if reading.changes_of(bank.view, child)[0].payload.get("batch"):
+                found[child] = row
+                frontier.append(child)
+    return list(found.values())
+
+
+def release(bank: Bank, txn: Writing, id: str) -> None:
+    """Bring back what was archived into a memory that goes."""
+    for parent, child in txn.kin([id]):
+        source = txn.row(bank.view, parent) if child == id else None
+        if source is not None and source.merged_into == id:
+            bank._append(txn, What.RESTORED, parent, {})
+
+
+def undone(reading: Reading, bank: Bank) -> list[frozenset[str]]:
+    """The memories of each merge that somebody took back: they are not merged again."""
+    events = reading.batches(bank.view)
+    standing = {event.id for event in _standing(events)}
+    return [
+        frozenset(event.payload["archived"])
+        for event in events
+        if event.what is What.APPLIED and event.id not in standing and event.payload["archived"]
+    ]
+
+
+def listed(bank: Bank, *, limit: int = 50) -> list[JSON]:
+    """The newest batches of this workspace, and whether they still stand."""
+    events = bank.core.ledger.read().batches(bank.view)
+    standing = {event.id for event in _standing(events)}
+    found: dict[str, JSON] = {}
+    for event in events:
+        if event.what is not What.APPLIED:
+            continue
+        batch = found.setdefault(
+            event.subject,
+            {"batch": event.subject, "kind": event.payload["kind"],
+             "at": from_micros(event.at),
+             "created": [], "archived": [], "links": 0, "steps": 0, "undone": 0},
+        )  # fmt: skip
+        if event.payload["created"]:
+            batch["created"].append(event.payload["created"])
+        batch["archived"] += event.payload["archived"]
+        batch["links"] += len(event.payload["links"])
+        batch["steps"] += 1
+        batch["undone"] += event.id not in standing
+    return list(reversed(found.values()))[:limit]
+
+
+def check(event: Event) -> None:
+    """An event that this program could have written, or an error that names the field."""
+    payload = event.payload
+    if event.what is What.REVERTED:
+        for id in _all(payload["steps"], "steps"):
+            parse_id(id, "steps")
+        return
+    text(payload["kind"], "kind", 64)
+    if payload["created"] is not None:
+        parse_id(payload["created"], "created")
+    for id in _all(payload["archived"], "archived"):
+        parse_id(id, "archived")
+    for source, target, kind in _all(payload["links"], "links"):
+        parse_id(source, "links")
+        parse_id(target, "links")
+        choice(LinkType, kind, "links")
+
+
+def _all(value: Any, name: str) -> Iterable[Any]:
+    if not isinstance(value, list | tuple):
+        raise InvalidInput(name, "must be a list")
+    return value

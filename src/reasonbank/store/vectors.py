@@ -1,0 +1,275 @@
+"""Keeps vectors in step with the ledger, and embeds questions.
+
+Recording does not wait for the embedding model: a thread embeds what is new once the
+writer pauses, and a search first embeds what is still missing, as long as that is little.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from reasonbank.embed.port import Embedder
+from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
+from reasonbank.index.port import Index
+from reasonbank.ledger.port import Ledger
+from reasonbank.model import Memory, Source
+from reasonbank.store.meters import Meters
+from reasonbank.store.spans import span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+BATCH = 64
+SIP = 16  # A search may be waiting for its turn.
+TAIL = 64  # A search embeds this many itself; more would keep its caller waiting.
+FOLLOW = 20_000
+ROUNDS = 3
+PAUSE = 0.2
+LONGEST_BURST = 25  # Pauses; then what waits is seen to, though the calls go on.
+
+
+def embedding_text(memory: Memory) -> str:
+    parts = [memory.title, without_attribution(memory), memory.content]
+    if error := memory.error_context:
+        parts.insert(2, f"{error.error_type}: {error.failure_pattern}")
+    return "\n".join(parts)
+
+
+def without_attribution(memory: Memory) -> str:
+    """When to use it. A merged memory's description ends with a line on what it was made from,
+    which says nothing about what it is for."""
+    if memory.source is Source.CONSOLIDATED:
+        return memory.description.rpartition("\n")[0] or memory.description
+    return memory.description
+
+
+def as_stored(vector: Vector) -> bytes:
+    return vector.astype("float16").tobytes()
+
+
+class Indexing:
+    def __init__(
+        self,
+        ledger: Ledger,
+        index: Index,
+        embedder: Embedder,
+        *,
+        cache_size: int,
+        cache_seconds: float,
+    ) -> None:
+        self.ledger = ledger
+        self.index = index
+        self.embedder = embedder
+        self.meters = Meters()
+        self.queries = QueryCache(cache_size, cache_seconds, self.meters)
+        self._embedding = threading.Lock()
+        self._following = threading.Lock()
+        self._seen: object = None
+        self._notes: tuple[str, ...] = ()
+        self._lost = 0
+        self._news = threading.Event()
+        self._closing = threading.Event()
+        self._keeper: threading.Thread | None = None
+        self.chores: Callable[[], None] = lambda: None
+
+    def question(self, text: str) -> Vector:
+        vector = self.queries.get(text)
+        if vector is None:
+            model = self.embedder.name
+            facts: dict[str, str | int] = {
+                "gen_ai.request.model": model,
+                "gen_ai.embeddings.dimension.count": self.embedder.dimensions,
+            }
+            started = time.perf_counter_ns()
+            with span("embeddings", facts, of=model):
+                vector = self.embedder.embed([text])[0]
+            self.meters.took("embedding", time.perf_counter_ns() - started)
+            self.queries.put(text, vector)
+        return vector
+
+    def catch_up(self) -> tuple[str, ...]:
+        """Bring the index up to the ledger; say what it does not cover."""
+        # Embedding moves the version on, and so may others: look again, but not for ever.
+        for _ in range(ROUNDS):
+            version = (self.ledger.version(), self._lost)
+            if self._seen == version:
+                break
+            embedded = self._embed_new(at_most=TAIL)
+            self.follow()
+            self._notes = self._gaps()
+            if not embedded:
+                self._seen = version
+        return self._notes
+
+    def lost(self) -> None:
+        """The index failed: the next search brings it up to the ledger again, if it can."""
+        self._lost += 1
+
+    def _gaps(self) -> tuple[str, ...]:
+        new, foreign = self.ledger.read().unembedded_count(self.embedder.name)
+        notes = []
+        if new:
+            notes.append(f"{new} memories are not embedded yet: found by their words only")
+        if foreign:
+            notes.append(
+                f"{foreign} memories were embedded by another model than {self.embedder.name}: "
+                "found by their words only; run `reasonbank reindex`"
+            )
+        return tuple(notes)
+
+    def follow(self) -> None:
+        with self._following:
+            reading = self.ledger.read()
+            while self.index.position < reading.vector_position():
+                changes = reading.vector_changes(
+                    self.embedder.name, self.index.position, FOLLOW, self.embedder.dimensions
+                )
+                if not len(changes.seqs):
+                    break
+                self.index.follow(changes)
+
+    def _embed_new(self, at_most: int) -> int:
+        """Embed memories that have no vector of any model; 0 if there are more than that."""
+        if self.ledger.read_only:
+            return 0
+        with self._embedding:
+            waiting = self.ledger.read().unembedded(
+                self.embedder.name, any_model=False, limit=at_most + 1
+            )
+            try:
+                return self._embed(waiting) if len(waiting) <= at_most else 0
+            except StorageError:
+                return 0  # A full disk: what cannot be stored is found by its words.
+
+    def _embed(self, memories: list[tuple[int, Memory]]) -> int:
+        if not memories:
+            return 0
+        vectors = self.embedder.embed([embedding_text(memory) for _, memory in memories])
+        packed = [
+            (num, memory.revision, as_stored(vector))
+            for (num, memory), vector in zip(memories, vectors, strict=True)
+        ]
+        self.ledger.write(lambda txn: txn.put_vectors(self.embedder.name, packed))
+        return len(memories)
+
+    def embed_all(
+        self, *, any_model: bool, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """Embed whatever has no vector of this model, newest first, until none is left."""
+        new, foreign = self.ledger.read().unembedded_count(self.embedder.name)
+        total = new + (foreign if any_model else 0)
+        done = 0
+        while True:
+            with self._embedding:
+                waiting = self.ledger.read().unembedded(
+                    self.embedder.name, any_model=any_model, limit=BATCH
+                )
+                self._embed(waiting)
+            done += len(waiting)
+            if progress:
+                progress(done, max(total, done))
+            if not waiting:
+                return done
+
+    def wake(self) -> None:
+        """There is something to embed or to write down: see to it when there is time."""
+        if self._keeper is None and not self._closing.is_set():
+            self._keeper = threading.Thread(
+                target=self._keep, name="reasonbank-keeper", daemon=True
+            )
+            self._keeper.start()
+        if not self._news.is_set():
+            self._news.set()
+
+    def _keep(self) -> None:
+        while not self._closing.is_set():
+            self._news.wait()
+            # A burst of records goes first: embedding would compete with it.
+            for _ in range(LONGEST_BURST):
+                if not self._news.is_set() or self._closing.is_set():
+                    break
+                self._news.clear()
+                self._closing.wait(PAUSE)
+            if self._closing.is_set():
+                return
+            try:
+                self.chores()
+                self._drain()
+                self.follow()
+                self.index.save()
+            except ReasonBankError:
+                continue  # The next search meets the same error, and tells.
+
+    def _drain(self) -> None:
+        while not self._closing.is_set() and not self._news.is_set():
+            with self._embedding:
+                waiting = self.ledger.read().unembedded(
+                    self.embedder.name, any_model=False, limit=SIP
+                )
+                if not self._embed(waiting):
+                    return
+
+    def erase(self, nums: list[int]) -> None:
+        import numpy as np
+
+        self.queries.clear()
+        self.follow()
+        self.index.erase(np.array(sorted(nums), np.int64))
+
+    def close(self, *, embed: bool = True) -> None:
+        self._closing.set()
+        self._news.set()
+        if self._keeper is not None:
+            self._keeper.join()
+            try:
+                if embed:
+                    self.embed_all(any_model=False)
+            except (EmbeddingError, StorageError):
+                pass  # The text is safe; the next opener embeds it.
+        self.index.close()
+
+
+class QueryCache:
+    """The vectors of recent questions."""
+
+    def __init__(self, size: int, seconds: float, meters: Meters) -> None:
+        self._size = size
+        self._seconds = seconds
+        self._meters = meters
+        self._kept: OrderedDict[str, tuple[float, Vector]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, text: str) -> Vector | None:
+        with self._lock:
+            entry = self._kept.get(text)
+            if entry is not None and entry[0] < time.monotonic():
+                entry = None
+            if entry is not None:
+                self._kept.move_to_end(text)
+        self._meters.count("cache.misses" if entry is None else "cache.hits")
+        return None if entry is None else entry[1]
+
+    def peek(self, text: str) -> Vector | None:
+        """For whoever has asked already: it is not counted again."""
+        with self._lock:
+            entry = self._kept.get(text)
+        return None if entry is None else entry[1]
+
+    def put(self, text: str, vector: Vector) -> None:
+        with self._lock:
+            self._kept[text] = (time.monotonic() + self._seconds, vector)
+            self._kept.move_to_end(text)
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+                self._meters.count("cache.evictions")
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()

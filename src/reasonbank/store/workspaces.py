@@ -1,0 +1,108 @@
+"""Workspaces: which one a directory is, and naming, moving and deleting them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound, Refused
+from reasonbank.ledger.events import What
+from reasonbank.ledger.port import Reading, Writing
+from reasonbank.model import View, Workspace, new_id, text
+from reasonbank.settings import ORG, TEAM
+from reasonbank.store.context import Core
+
+if TYPE_CHECKING:
+    from reasonbank.bank import Bank
+
+
+def path_of(workspace: str | os.PathLike[str] | None) -> str:
+    """The absolute path that names a workspace; ``..`` and ``~`` are resolved."""
+    if workspace is None:
+        return os.getcwd()
+    path = os.path.abspath(os.path.expanduser(os.fspath(workspace)))
+    return text(path, "workspace", 4096)
+
+
+def digest_of(path: str) -> str:
+    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def at(reading: Reading, path: str) -> str:
+    """The id of the workspace of this directory, whether or not it is stored yet."""
+    return reading.workspace_at(digest_of(path)) or digest_of(path)
+
+
+def view_of(core: Core, workspace: str) -> View:
+    settings = core.settings
+    team, org = core.ledger.read().place(workspace) or (settings.team, settings.org)
+    # A setting that somebody made outranks what the workspace was first stored with.
+    if settings.team != TEAM:
+        team = settings.team
+    if settings.org != ORG:
+        org = settings.org
+    return View(workspace=workspace, team=team, org=org)
+
+
+def name(bank: Bank, id: str, name: str) -> Workspace:
+    name = text(name, "name", bank.settings.limits.label, strip=True)
+
+    def work(txn: Writing) -> Workspace:
+        place = _known(txn, id)
+        if any(w.name == name and w.id != place.id for w in txn.workspaces()):
+            raise InvalidInput("name", f"another workspace is called {name!r}")
+        bank._append(txn, What.NAMED, place.id, {"name": name}, workspace=place.id)
+        return replace(place, name=name)
+
+    return bank._write(work)
+
+
+def move(bank: Bank, id: str, path: str | os.PathLike[str]) -> Workspace:
+    new = path_of(path)
+
+    def work(txn: Writing) -> Workspace:
+        place = _known(txn, id)
+        taken = at(txn, new)
+        if taken == place.id:
+            return place
+        if txn.place(taken) is not None:
+            raise Refused(f"{new} has a workspace of its own ({taken}); delete it first")
+        payload = {
+            "path": new,
+            "digest": digest_of(new),
+            "old_digest": digest_of(place.path) if place.path else None,
+            "heir": new_id().replace("-", "")[-16:],
+        }
+        bank._append(txn, What.MOVED, place.id, payload, workspace=place.id)
+        return replace(place, path=new)
+
+    return bank._write(work)
+
+
+def delete(bank: Bank, id: str, *, confirm: bool) -> int:
+    place = _known(bank.core.ledger.read(), id)
+    if not confirm:
+        raise ConfirmationNeeded(
+            f"this removes workspace {place.name or place.id} ({place.path}) with "
+            f"{place.memories} memories for good, which nobody has confirmed"
+        )
+    bank.core.flush()
+
+    def work(txn: Writing) -> list[tuple[int, str]]:
+        rows = txn.nums_of(place.id)
+        payload = {"ids": [id for _, id in rows]}
+        bank._append(txn, What.DELETED, place.id, payload, workspace=place.id)
+        return rows
+
+    rows = bank._write(work)
+    bank._erase([num for num, _ in rows])
+    return len(rows)
+
+
+def _known(reading: Reading, id_or_name: str) -> Workspace:
+    for place in reading.workspaces():
+        if id_or_name in (place.id, place.name):
+            return place
+    raise NotFound(f"there is no workspace {id_or_name!r}; `reasonbank workspace list` shows all")

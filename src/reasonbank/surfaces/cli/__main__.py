@@ -1,0 +1,5 @@
+"""``python -m reasonbank.surfaces.cli``."""
+
+from reasonbank.surfaces.cli import main
+
+main()

@@ -1,0 +1,266 @@
+"""Commands for the bank as a whole: statistics, workspaces, traces, files, care."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reasonbank.errors import ConfirmationNeeded, InvalidInput
+from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading
+
+
+@command()
+@click.option("--all", "everywhere", is_flag=True, help="Count all workspaces.")
+@click.option("--reset", is_flag=True, help="Begin anew to count searches and latencies.")
+def stats(shell: Shell, everywhere: bool, reset: bool) -> None:
+    """Show what is in the bank, and how it is used."""
+    with shell.bank() as bank:
+        if reset:
+            bank.reset_statistics()
+        numbers = bank.statistics(everywhere=everywhere)
+    from reasonbank.surfaces.show import tables
+
+    shell.show(numbers, lambda: tables.statistics(numbers))
+
+
+@command()
+@click.option("--limit", type=int, default=50, show_default=True)
+@click.option("--before", type=int, metavar="SEQ", help="Only entries with a lower number.")
+@click.option("--author", help="Only what they did.")
+@click.option("--surface", help="Only what came through it: cli, mcp, http, library, …")
+@click.option("--memory", metavar="ID", help="Only what happened to it.")
+@click.option("--uses", is_flag=True, help="Also what searches returned.")
+@click.option("--all", "everywhere", is_flag=True, help="Of all workspaces.")
+@click.option("--export", "file", type=click.Path(dir_okay=False, allow_dash=True),
+              help="Write every entry to a file, as JSON lines.")  # fmt: skip
+def audit(shell: Shell, limit: int, file: str | None, **wanted: Any) -> None:
+    """Show who changed what, when, and through which surface; newest first."""
+    if file is not None:
+        return _export_audit(shell, file, wanted)
+    with shell.bank() as bank:
+        changes = bank.audit(limit=limit, **wanted)
+    from reasonbank.surfaces.show import tables
+
+    shell.show(changes, lambda: tables.audit(changes))
+
+
+def _export_audit(shell: Shell, file: str, wanted: dict[str, Any]) -> None:
+    from reasonbank.model import plain
+
+    count = 0
+    with shell.bank() as bank, replacing(file) as out:
+        while changes := bank.audit(limit=1000, **wanted):
+            for change in changes:
+                out.write(json.dumps(plain(change), ensure_ascii=False) + "\n")
+            count += len(changes)
+            wanted["before"] = changes[-1].seq
+    if file != "-":
+        value = {"file": file, "count": count}
+        shell.show(value, lambda: click.echo(f"Wrote {count} entries to {file}"))
+
+
+@main.group()
+def workspace() -> None:
+    """List, name, move or delete workspaces."""
+
+
+@command("list", group=workspace)
+def workspace_list(shell: Shell) -> None:
+    """List all workspaces of this bank."""
+    with shell.bank() as bank:
+        places, here = bank.workspaces(), bank.view.workspace
+    from reasonbank.surfaces.show import tables
+
+    shell.show(places, lambda: tables.workspaces(places, here))
+
+
+@command("name", group=workspace)
+@click.argument("id")
+@click.argument("name")
+def workspace_name(shell: Shell, id: str, name: str) -> None:
+    """Give a workspace a name."""
+
+    with shell.bank() as bank:
+        place = bank.name_workspace(id, name)
+    shell.show(place, lambda: click.echo(f"{place.id} is now called {name}"))
+
+
+@command("move", group=workspace)
+@click.argument("id")
+@click.argument("path")
+def workspace_move(shell: Shell, id: str, path: str) -> None:
+    """Say that a workspace's directory has moved."""
+
+    with shell.bank() as bank:
+        place = bank.move_workspace(id, path)
+    shell.show(place, lambda: click.echo(f"{place.id} is now at {place.path}"))
+
+
+@command("delete", group=workspace)
+@click.argument("id")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def workspace_delete(shell: Shell, id: str, yes: bool) -> None:
+    """Delete a workspace with all that belongs to it."""
+    with shell.bank() as bank:
+        try:
+            bank.delete_workspace(id)
+        except ConfirmationNeeded as warning:
+            confirm(shell, yes, f"{warning}. Go on?")
+        count = bank.delete_workspace(id, confirm=True)
+    value = {"id": id, "memories": count, "message": "Workspace deleted"}
+    shell.show(value, lambda: click.echo(f"Deleted {id} with {count} memories"))
+
+
+@main.group()
+def trace() -> None:
+    """Store, list, show or purge traces of tasks."""
+
+
+@command("store", group=trace)
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+def trace_store(shell: Shell, file: str) -> None:
+    """Store a trace: a JSON object with task, trajectory, outcome and so on."""
+    from reasonbank.model import Trace
+
+    with reading(file) as source, shell.bank() as bank:
+        stored = bank.store_trace(Trace.from_json(source.read()))
+    shell.show(stored, lambda: click.echo(f"Stored trace {stored.id}"))
+
+
+@command("list", group=trace)
+@click.option("--limit", type=int, default=50, show_default=True)
+def trace_list(shell: Shell, limit: int) -> None:
+    """List this workspace's newest traces."""
+    from reasonbank.surfaces.show import tables
+
+    with shell.bank() as bank:
+        found = bank.traces(limit=limit)
+    shell.show([t.to_json() for t in found], lambda: tables.traces(found))
+
+
+@command("show", group=trace)
+@click.argument("id")
+def trace_show(shell: Shell, id: str) -> None:
+    """Show a trace with its steps."""
+    from reasonbank.surfaces.show import tables
+
+    with shell.bank() as bank:
+        found = bank.trace(id)
+    shell.show(found.to_json(), lambda: tables.trace(found))
+
+
+@command("purge", group=trace)
+@click.option("--older-than", type=int, required=True, metavar="DAYS")
+def trace_purge(shell: Shell, older_than: int) -> None:
+    """Remove this workspace's old traces; memories learned from them stay."""
+    with shell.bank() as bank:
+        count = bank.purge_traces(older_than_days=older_than)
+    shell.show({"purged": count}, lambda: click.echo(f"Purged {count} traces"))
+
+
+@command("export")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--format", "form", type=click.Choice(["jsonl", "markdown"]),
+              help="[default: by the file's ending]")  # fmt: skip
+@click.option("--only-here", is_flag=True, help="Only this workspace, not the whole bank.")
+def export_(shell: Shell, file: str, form: str | None, only_here: bool) -> None:
+    """Write the bank to a file."""
+    form = form or ("markdown" if file.endswith((".md", ".markdown")) else "jsonl")
+    with shell.bank() as bank, replacing(file) as out:
+        count = bank.export(out, format=form, only_here=only_here)
+    if file != "-":
+        value = {"file": file, "format": form, "count": count}
+        shell.show(value, lambda: click.echo(f"Wrote {count} entries to {file}"))
+
+
+@contextmanager
+def replacing(file: str) -> Iterator[Any]:
+    """Write beside the file and put it in place when it is whole."""
+    if file == "-":
+        yield sys.stdout
+        return
+    part = Path(f"{file}.part")
+    try:
+        with part.open("w", encoding="utf-8") as out:
+            yield out
+        part.replace(file)
+    except OSError as error:
+        raise InvalidInput("file", f"cannot write {file}: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@command("import")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+def import_(shell: Shell, file: str) -> None:
+    """Read a file that `export` wrote, or memories as JSON lines."""
+    from reasonbank.surfaces.show import tables
+
+    with reading(file) as source, shell.bank() as bank:
+        with tables.progress("Importing", quiet=shell.json) as advance:
+            result = bank.import_(source, advance)
+        with tables.progress("Embedding", quiet=shell.json) as advance:
+            bank.embed_new(advance)
+    shell.show(result, lambda: tables.facts("Imported", result))
+
+
+@command()
+def reindex(shell: Shell) -> None:
+    """Embed every memory with the active model."""
+    from reasonbank.surfaces.show import tables
+
+    with shell.bank() as bank, tables.progress("Embedding", quiet=shell.json) as advance:
+        result = bank.reindex(advance)
+    shell.show(result, lambda: tables.facts("Reindexed", result))
+
+
+@command()
+@click.option("--rebuild", is_flag=True, help="First make every table anew from the log.")
+def maintain(shell: Shell, rebuild: bool) -> None:
+    """Roll up old evidence, archive what proved useless, purge old traces."""
+    with shell.bank() as bank:
+        if rebuild:
+            bank.rebuild()
+        result = bank.maintain()
+    from reasonbank.surfaces.show import tables
+
+    shell.show(result, lambda: tables.facts("Maintenance", result))
+
+
+@command()
+def doctor(shell: Shell) -> None:
+    """Find what is wrong, and say the command that repairs it."""
+    from reasonbank.surfaces.doctor import examine
+    from reasonbank.surfaces.show import tables
+
+    checks = examine(shell.url, shell.workspace)
+    sound = all(check.status != "fail" for check in checks)
+    value = {"healthy": sound, "checks": checks}
+    shell.show(value, lambda: tables.checks(checks))
+    if not sound:
+        sys.exit(5)
+
+
+@command()
+def demo(shell: Shell) -> None:
+    """Show the learning loop on a bank that is thrown away afterwards."""
+    from reasonbank.surfaces.demo import scenes
+    from reasonbank.surfaces.show import cards
+
+    played = []
+    for number, scene in enumerate(scenes(), 1):
+        played.append(scene)
+        if shell.json:
+            continue
+        click.secho(f"\n{number}. {scene.what}", bold=True)
+        for title, before, after in scene.confidence:
+            click.echo(f"   {title}: confidence {before:.3f} → {after:.3f}")
+        if scene.reply is not None:
+            cards.reply(scene.reply, explain=False)
+    shell.show(played, lambda: None)

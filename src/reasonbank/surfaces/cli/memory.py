@@ -1,0 +1,390 @@
+"""Commands for memories: record, search, rate, correct, link."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reasonbank.errors import InvalidInput, NotFound
+from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm
+
+if TYPE_CHECKING:
+    from reasonbank.bank import Bank
+
+
+@command()
+@click.option("--title", required=True, help="A short name.")
+@click.option("--description", required=True, help="When to use it, or when not to.")
+@click.option("--content", required=True, help="What to do; - reads standard input.")
+@click.option("--outcome", required=True, help="success, failure or mixed.")
+@click.option("--tag", "tags", multiple=True, help="May be given several times.")
+@click.option("--scope", default="project", show_default=True, help="project, team or org.")
+@click.option("--domain", help="The subject, e.g. databases.")
+@click.option("--task-type")
+@click.option("--agent")
+@click.option("--difficulty")
+@click.option("--parent", "parents", multiple=True, help="A memory that this one was made from.")
+@click.option("--session", "source_session", help="The session it was learned in.")
+@click.option("--error-type", help="For a warning: what kind of error.")
+@click.option("--failure-pattern", help="For a warning: how to recognise it.")
+@click.option("--guidance", help="For a warning: what to do instead.")
+def record(
+    shell: Shell,
+    error_type: str | None,
+    failure_pattern: str | None,
+    guidance: str | None,
+    content: str,
+    **fields: Any,
+) -> None:
+    """Store a lesson."""
+    from reasonbank.model import Memory
+
+    if content == "-":
+        content = sys.stdin.read()
+    error = {
+        "error_type": error_type,
+        "failure_pattern": failure_pattern,
+        "corrective_guidance": guidance,
+    }
+    given = any(value is not None for value in error.values())
+    memory = Memory.from_json(
+        {**fields, "content": content, "error_context": error if given else None}
+    )
+    with shell.bank() as bank:
+        stored = bank.record(memory)
+    shell.show(stored, lambda: click.echo(f"Recorded {stored.id} (confidence {stored.confidence})"))
+
+
+def filters(function: Command) -> Command:
+    options = (
+        click.option("--scope", default="all", show_default=True, help="all, project, team, org."),
+        click.option("--outcome", default="all", show_default=True,
+                     help="all, success, failure, mixed."),
+        click.option("--tag", "tags", multiple=True, help="All that are given must be there."),
+        click.option("--domain"),
+        click.option("--agent"),
+        click.option("--task-type"),
+        click.option("--error-type", help="Only warnings of this type."),
+        click.option("--source", "sources", multiple=True, help="explicit, distilled, …"),
+        click.option("--state", default="active", show_default=True,
+                     help="active, archived or all."),
+        click.option("--newer-than", type=float, metavar="DAYS"),
+        click.option("--older-than", type=float, metavar="DAYS"),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def make_filter(options: dict[str, Any]) -> Any:
+    """Takes the filter options out of ``options``."""
+    import time
+
+    from reasonbank.ledger.port import Filter
+    from reasonbank.model import Outcome, Scope, Source, State, choice
+
+    def several(kind: Any, value: str, name: str) -> tuple[Any, ...]:
+        if value == "all":
+            return tuple(kind)
+        try:
+            return (choice(kind, value, name),)
+        except InvalidInput as error:
+            raise InvalidInput(name, f"{str(error).partition(': ')[2]}, all") from None
+
+    def ago(days: float | None, name: str) -> int | None:
+        if days is None:
+            return None
+        if not 0 <= days <= 1_000_000:
+            raise InvalidInput(name, f"{days!r} is no number of days")
+        return int((time.time() - days * 86400) * 1_000_000)
+
+    outcome = options.pop("outcome")
+    return Filter(
+        scopes=several(Scope, options.pop("scope"), "scope"),
+        states=several(State, options.pop("state"), "state"),
+        outcomes=() if outcome == "all" else several(Outcome, outcome, "outcome"),
+        sources=tuple(choice(Source, s, "source") for s in options.pop("sources")),
+        tags=options.pop("tags"),
+        domain=options.pop("domain"),
+        agent=options.pop("agent"),
+        task_type=options.pop("task_type"),
+        error_type=options.pop("error_type"),
+        created_after=ago(options.pop("newer_than"), "newer-than"),
+        created_before=ago(options.pop("older_than"), "older-than"),
+    )
+
+
+@command()
+@click.argument("query")
+@click.option("--limit", type=int, help="At most this many [default: 5].")
+@click.option("--min-confidence", type=float, help="0 to 1 [default: 0.3].")
+@click.option("--max-tokens", type=int, help="The most that the answer may cost a model.")
+@click.option("--session", help="The task at hand, to credit its outcome later.")
+@click.option("--explain", is_flag=True, help="Show every part of every score.")
+@click.option("--follow-links", is_flag=True, help="Add what the hits are linked to.")
+@filters
+def search(shell: Shell, query: str, **options: Any) -> None:
+    """Find memories that fit a question or a task."""
+    chosen = make_filter(options)
+    with shell.bank() as bank:
+        reply = bank.search(query, filter=chosen, **options)
+
+    def draw() -> None:
+        from reasonbank.surfaces.show import cards
+
+        cards.reply(reply, explain=options["explain"])
+
+    shell.show(reply.to_json(), draw)
+
+
+@command("list")
+@click.option("--limit", type=int, default=50, show_default=True)
+@filters
+def list_(shell: Shell, limit: int, **options: Any) -> None:
+    """List the newest memories."""
+    chosen = make_filter(options)
+    with shell.bank() as bank:
+        memories = bank.memories(chosen, limit=limit)
+    from reasonbank.surfaces.show import tables
+
+    shell.show([m.to_json() for m in memories], lambda: tables.memories(memories))
+
+
+@command()
+@click.argument("id")
+def show(shell: Shell, id: str) -> None:
+    """Show a memory with its evidence and links."""
+    with shell.bank() as bank:
+        memory, evidence, links = bank.get(id), bank.evidence(id), bank.links(id)
+        against = bank.contradicting(id)
+    from reasonbank.surfaces.show import tables
+
+    value = memory.to_json() | {
+        "evidence": evidence,
+        "links": links,
+        "contradicts": against,
+    }
+    shell.show(value, lambda: tables.memory(memory, evidence, links, against))
+
+
+@command()
+@click.argument("id")
+@click.option("--title")
+@click.option("--description")
+@click.option("--content")
+@click.option("--outcome")
+@click.option("--tag", "tags", multiple=True, help="Replaces all tags.")
+@click.option("--domain")
+@click.option("--task-type")
+@click.option("--agent")
+@click.option("--difficulty")
+def update(shell: Shell, id: str, tags: tuple[str, ...], **fields: str | None) -> None:
+    """Change a memory; earlier revisions are kept."""
+    changes: dict[str, Any] = {k: v for k, v in fields.items() if v is not None}
+    if tags:
+        changes["tags"] = tags
+    if not changes:
+        raise InvalidInput("update", "nothing to change; give at least one field, e.g. --title")
+    with shell.bank() as bank:
+        memory = bank.update(id, **changes)
+    shell.show(memory.to_json(), lambda: click.echo(f"Updated {id} (revision {memory.revision})"))
+
+
+@command()
+@click.argument("id")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget(shell: Shell, id: str, yes: bool) -> None:
+    """Remove a memory's content for good."""
+    with shell.bank() as bank:
+        title = bank.get(id).title
+        confirm(shell, yes, f"Forget “{title}” for good?")
+        bank.forget(id)
+    shell.show({"id": id, "message": "Memory forgotten"}, lambda: click.echo(f"Forgot {id}"))
+
+
+@command()
+@click.argument("id")
+def history(shell: Shell, id: str) -> None:
+    """List all revisions of a memory."""
+    with shell.bank() as bank:
+        revisions = bank.history(id)
+    from reasonbank.surfaces.show import tables
+
+    shell.show(revisions, lambda: tables.history(revisions))
+
+
+@command()
+@click.argument("id")
+@click.option("--to", type=int, help="The revision to return to [default: the one before].")
+def undo(shell: Shell, id: str, to: int | None) -> None:
+    """Take back the last change of a memory, or a whole batch, such as a consolidation."""
+    with shell.bank() as bank:
+        try:
+            memory = bank.undo(id, to=to)
+        except NotFound:
+            if to is not None:
+                raise
+            result = bank.undo_batch(id)
+            told = f"Restored {len(result['restored'])}, archived {len(result['archived'])}"
+            shell.show(result, lambda: click.echo(told))
+            return
+    shell.show(
+        memory.to_json(), lambda: click.echo(f"“{memory.title}” is as before ({memory.state})")
+    )
+
+
+@command()
+@click.argument("id")
+def archive(shell: Shell, id: str) -> None:
+    """Take a memory out of normal search."""
+    with shell.bank() as bank:
+        memory = bank.archive(id)
+    shell.show(memory.to_json(), lambda: click.echo(f"Archived “{memory.title}”"))
+
+
+@command()
+@click.argument("id")
+def restore(shell: Shell, id: str) -> None:
+    """Bring an archived memory back."""
+    with shell.bank() as bank:
+        memory = bank.restore(id)
+    shell.show(memory.to_json(), lambda: click.echo(f"Restored “{memory.title}”"))
+
+
+def verdict(positive: str, negative: str) -> Callable[[Command], Command]:
+    return click.option(f"--{positive}/--{negative}", "verdict", default=None, help="Which?")
+
+
+def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> None:
+    """Report how an observation moved a memory's confidence."""
+    with shell.bank() as bank:
+        before = bank.get(id).confidence
+        memory = change(bank)
+
+    def draw() -> None:
+        click.echo(f"{what} recorded: confidence {before:.3f} → {memory.confidence:.3f}")
+
+    shell.show(memory, draw)
+
+
+def needed(value: bool | None, name: str) -> bool:
+    if value is None:
+        raise InvalidInput(name, "say which")
+    return value
+
+
+@command()
+@click.argument("id")
+@verdict("helpful", "unhelpful")
+@click.option("--comment")
+@click.option("--session", help="Rating twice in one session counts once.")
+def feedback(
+    shell: Shell, id: str, verdict: bool | None, comment: str | None, session: str | None
+) -> None:
+    """Rate a memory."""
+    helpful = needed(verdict, "--helpful or --unhelpful")
+    moved(
+        shell, "Feedback", id,
+        lambda bank: bank.feedback(id, helpful=helpful, comment=comment, session=session),
+    )  # fmt: skip
+
+
+@command()
+@click.argument("id", required=False)
+@verdict("succeeded", "failed")
+@click.option("--session", help="The task; without ID, what its searches returned shares it.")
+def outcome(shell: Shell, id: str | None, verdict: bool | None, session: str | None) -> None:
+    """Say how the task went that used a memory."""
+    succeeded = needed(verdict, "--succeeded or --failed")
+    if id is None:
+        if session is None:
+            raise InvalidInput("id", "give a memory's id, or --session for all that it used")
+        with shell.bank() as bank:
+            count = bank.credit(session, succeeded=succeeded)
+        did = "Credited" if succeeded else "Blamed"
+        told = f"{did} {count} {'memory' if count == 1 else 'memories'}"
+        shell.show({"credited": count}, lambda: click.echo(told))
+        return
+    memory = id
+    moved(
+        shell, "Outcome", memory,
+        lambda bank: bank.outcome(memory, succeeded=succeeded, session=session),
+    )  # fmt: skip
+
+
+@command()
+@click.argument("id")
+@verdict("kept", "reverted")
+@click.option("--session")
+def stability(shell: Shell, id: str, verdict: bool | None, session: str | None) -> None:
+    """Say whether the code that a memory led to was kept."""
+    kept = needed(verdict, "--kept or --reverted")
+    moved(shell, "Stability", id, lambda bank: bank.stability(id, kept=kept, session=session))
+
+
+@command()
+@click.argument("task")
+def recommend(shell: Shell, task: str) -> None:
+    """Name the best strategy for a task, and why."""
+    with shell.bank() as bank:
+        advice = bank.recommend(task)
+    from reasonbank.surfaces.show import tables
+
+    shell.show(advice, lambda: tables.advice(advice))
+
+
+@command()
+@click.option("--limit", type=int, default=20, show_default=True)
+@click.option("--forget", "question", help="Remove the gap with this question instead.")
+@click.option("--forget-all", is_flag=True, help="Remove all questions that found nothing here.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def gaps(shell: Shell, limit: int, question: str | None, forget_all: bool, yes: bool) -> None:
+    """List what was asked here and is not known, the most asked first."""
+    if forget_all:
+        confirm(shell, yes, "This removes all questions that found nothing here for good.")
+    with shell.bank() as bank:
+        if question is not None or forget_all:
+            gone = bank.forget_gaps(None if forget_all else question)
+            shell.show({"forgotten": gone}, lambda: click.echo(f"Forgot {gone} questions"))
+            return
+        found = bank.gaps(limit=limit)
+    from reasonbank.surfaces.show import tables
+
+    shell.show(found, lambda: tables.gaps(found))
+
+
+@command()
+@click.argument("source")
+@click.argument("target")
+@click.option("--type", "kind", default="similar", show_default=True,
+              help="similar, contradicts, causes, analogy or co_used.")  # fmt: skip
+@click.option("--strength", type=float, default=1.0, show_default=True)
+@click.option("--remove", is_flag=True, help="Remove the link instead.")
+def link(shell: Shell, source: str, target: str, kind: str, strength: float, remove: bool) -> None:
+    """Link two memories."""
+    with shell.bank() as bank:
+        if remove:
+            bank.unlink(source, target, type=kind)
+            value: Any = {"source": source, "target": target, "type": kind, "message": "Removed"}
+        else:
+            value = bank.link(source, target, type=kind, strength=strength)
+    verb = "Removed" if remove else "Linked"
+    shell.show(value, lambda: click.echo(f"{verb}: {source} {kind} {target}"))
+
+
+@command()
+@click.argument("id")
+@click.option("--mermaid", is_flag=True, help="Print a graph for Mermaid.")
+def genealogy(shell: Shell, id: str, mermaid: bool) -> None:
+    """Show a memory's ancestors and descendants."""
+    with shell.bank() as bank:
+        tree = bank.genealogy(id)
+    from reasonbank.surfaces.show import tables
+
+    if mermaid:
+        click.echo(tables.mermaid(tree))
+        return
+    shell.show(tree, lambda: tables.genealogy(tree))

@@ -1,0 +1,129 @@
+"""Commands that serve others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from reasonbank.surfaces.cli.shell import Shell, command
+
+if TYPE_CHECKING:
+    from reasonbank.bank import Bank
+
+
+@command()
+@click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
+              help="core: only search, record and outcome.")  # fmt: skip
+def mcp(shell: Shell, tools: str) -> None:
+    """Serve an agent over standard input and output (MCP).
+
+    A call's workspace is its own parameter, else --workspace, else the client's root, else
+    this directory.
+    """
+    _start()
+    with shell.bank(surface="mcp") as bank:
+        from reasonbank.surfaces.mcp.server import run_stdio
+
+        run_stdio(bank, tools=tools, roots=shell.workspace is None)
+
+
+@command()
+@click.option("--host", default="127.0.0.1", show_default=True,
+              help="The address to listen on; others than loopback need a token.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True,
+              help="0 takes any that is free.")  # fmt: skip
+@click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
+              help="Of MCP; core: only search, record and outcome.")  # fmt: skip
+@click.option("--no-auth", is_flag=True, help="Ask for no token, though there are some.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="How many serve; a core each pays. Learning then has one of its own.",
+)
+@click.option("--member", is_flag=True, hidden=True)  # fmt: skip
+def serve(
+    shell: Shell, host: str, port: int, tools: str, no_auth: bool, processes: int, member: bool
+) -> None:
+    """Serve agents and programs over HTTP.
+
+    MCP is at /mcp, a JSON API at /api/v1, its OpenAPI document at /openapi.json, a page that
+    says how to connect at /. A call's workspace is its own, else --workspace or this directory.
+    """
+    _start()
+    with shell.bank(surface="http") as bank:
+        from reasonbank.jobs.service import beside
+        from reasonbank.opening import model_for
+        from reasonbank.surfaces.http.server import serve as listen
+
+        if processes > 1:
+            _serve_many(shell, bank, host=host, port=port, tools=tools, no_auth=no_auth,
+                        count=processes)  # fmt: skip
+            return
+        if member:
+            from reasonbank.surfaces.http.processes import end_with_parent
+
+            end_with_parent()
+        listen(
+            bank,
+            host=host,
+            port=port,
+            tools=tools,
+            authenticate=not no_auth,
+            announce=lambda address, locked: announce(shell, address, locked),
+            shared=member,
+            company=nullcontext if member else lambda: beside(bank, model_for(bank.core)),
+        )
+
+
+def _serve_many(
+    shell: Shell, bank: Bank, *, host: str, port: int, tools: str, no_auth: bool, count: int
+) -> None:
+    """Others serve; this process sees to them and does what a worker does."""
+    from reasonbank.jobs.service import work
+    from reasonbank.opening import model_for
+    from reasonbank.surfaces.http.processes import Members
+    from reasonbank.surfaces.http.server import check_access
+
+    check_access(bank, host, authenticate=not no_auth)
+    arguments = ["--tools", tools, *(["--no-auth"] if no_auth else ())]
+    for option, value in (("--bank", shell.url), ("--workspace", shell.workspace)):
+        arguments += [option, value] if value else []
+    members = Members(arguments, host=host, port=port, count=count)
+    try:
+        told = json.loads(members.told)
+        announce(shell, told["address"], told["token_needed"])
+        work(bank, model_for(bank.core), until_empty=False)
+    finally:
+        members.end()
+
+
+def _start() -> None:
+    """What every server does first; one whose settings need a key does not start without."""
+    from reasonbank.opening import check_model
+    from reasonbank.settings import load
+    from reasonbank.surfaces import logs
+
+    settings = load()
+    logs.set_up(settings)
+    check_model(settings)
+
+
+def announce(shell: Shell, address: str, locked: bool) -> None:
+    if shell.json:
+        told = {"address": address, "mcp": f"{address}/mcp", "token_needed": locked}
+        click.echo(json.dumps(told))
+        sys.stdout.flush()
+        return
+    from reasonbank.surfaces.connecting import snippets
+
+    click.secho(f"ReasonBank serves at {address}", bold=True, err=True)
+    for snippet in snippets(address, locked=locked):
+        click.secho(f"\n{snippet.agent} ({snippet.where}):", bold=True, err=True)
+        click.echo(snippet.text, err=True)
+    click.echo("\nControl-C ends it.", err=True)

@@ -1,0 +1,71 @@
+"""Commands for the bearer tokens of the HTTP server."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from reasonbank.surfaces.cli.shell import Shell, command, main
+
+
+@main.group()
+def token() -> None:
+    """Make, list or revoke the bearer tokens of `reasonbank serve`."""
+
+
+@command("create", group=token, workspace=False)
+@click.option("--scope", required=True, help="read, write or admin; each includes the former.")
+@click.option("--workspace", "workspaces", multiple=True, metavar="PATH|ID|NAME",
+              help="A workspace it reaches; may be given often [default: all].")  # fmt: skip
+@click.option("--name", help="Who it is for: the author of what is written with it.")
+@click.option("--expires", "days", type=int, metavar="DAYS", help="[default: never]")
+def create(
+    shell: Shell, scope: str, workspaces: tuple[str, ...], name: str | None, days: int | None
+) -> None:
+    """Make a token, and print it this once."""
+    from reasonbank.tokens import Tokens
+
+    with shell.bank() as bank:
+        tokens = Tokens(bank)
+        made, secret = tokens.create(
+            scope=scope,
+            workspaces=[_full(place) for place in workspaces] or None,
+            name=name,
+            expires_days=days,
+            by=bank,
+        )
+        told = tokens.told(made) | {"token": secret}
+
+    def draw() -> None:
+        click.echo(f"Token {made.id} ({made.name}), scope {made.scope}. Keep it; it is shown once:")
+        click.echo(secret)
+
+    shell.show(told, draw)
+
+
+def _full(workspace: str) -> str:
+    """A directory that is there may be given as it is seen from here."""
+    return os.path.abspath(workspace) if os.path.isdir(workspace) else workspace
+
+
+@command("list", group=token)
+def list_(shell: Shell) -> None:
+    """List all tokens that were ever made, without their secrets."""
+    from reasonbank.surfaces.show import tables
+    from reasonbank.tokens import Tokens
+
+    with shell.bank() as bank:
+        found = Tokens(bank).list()
+    shell.show(found, lambda: tables.tokens(found))
+
+
+@command("revoke", group=token)
+@click.argument("id")
+def revoke(shell: Shell, id: str) -> None:
+    """Revoke a token; it opens nothing from now on."""
+    from reasonbank.tokens import Tokens
+
+    with shell.bank() as bank:
+        told = Tokens(bank).revoke(id, by=bank)
+    shell.show(told, lambda: click.echo(f"Revoked {told['id']} ({told['name']})"))

@@ -1,0 +1,582 @@
+"""The HTTP application: `/mcp`, `/api/v1`, `/openapi.json`, probes, metrics and a page.
+
+Plain ASGI: between a request and the bank there is the door, one look-up in the table of
+routes, and a worker thread that checks the body, calls the bank and writes the JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import logging
+import reprlib
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import IO, Any, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+import anyio.to_thread
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from reasonbank.access import Caller, Right
+from reasonbank.bank import Bank
+from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, Refused, TooMany
+from reasonbank.ledger.port import Token
+from reasonbank.model import plain
+from reasonbank.surfaces.doctor import health
+from reasonbank.surfaces.http import routes
+from reasonbank.surfaces.http.gate import (
+    Door,
+    Doorstep,
+    Later,
+    Receive,
+    Scope,
+    Send,
+    Vanished,
+    pieces,
+)
+from reasonbank.surfaces.http.openapi import document
+from reasonbank.surfaces.http.routes import Route, Visit
+from reasonbank.surfaces.logs import unexpected
+from reasonbank.surfaces.mcp.server import CALLER, make_server
+from reasonbank.surfaces.show.memory_page import memory_page
+from reasonbank.surfaces.show.metrics import render
+from reasonbank.surfaces.show.page import POLICY, page, report_page
+from reasonbank.tokens import Tokens
+
+T = TypeVar("T")
+Raw = Mapping[bytes, bytes]
+
+API = "/api/v1"
+JSON_TYPE = b"application/json"
+GUARD = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+SEALED = [*GUARD, (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")]
+READY_SECONDS = 2.0
+CHUNK = 64 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class NotAllowed(NotFound):
+    status = 405
+
+    def __init__(self, method: str, allowed: tuple[str, ...]) -> None:
+        self.allowed = ", ".join(sorted(allowed))
+        super().__init__(f"{method[:20]} is not possible here; what is: {self.allowed}")
+
+
+class Stopping(Refused):
+    status = 503
+
+
+class WrongMediaType(InvalidInput):
+    status = 415
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    body: bytes
+    status: int = 200
+    kind: bytes = JSON_TYPE
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Application:
+    """Serves ``bank``, which stays yours to close once ``close`` has returned."""
+
+    def __init__(
+        self, bank: Bank, *, tools: str, doorstep: Doorstep, authenticate: bool, address: str
+    ) -> None:
+        self._bank = bank
+        self._address = address
+        self._settings = bank.settings.server
+        self._tokens = Tokens(bank)
+        self._door = Door(self._tokens, self._settings, doorstep, authenticate=authenticate)
+        self._paths = Paths()
+        self._threads = ThreadPoolExecutor(self._settings.threads, "bank")
+        self._long = ThreadPoolExecutor(1, "bank-long")
+        self._at_length = threading.Lock()
+        self._noting: set[str] = set()
+        self._ready: tuple[float, Answer] = (0.0, Answer(body=b""))
+        self._own: dict[str, Answer | Callable[[], Answer]] = {
+            # Said without a thread: a busy server is alive.
+            "/livez": Answer(body=b'{"status":"alive"}'),
+            "/openapi.json": Answer(body=to_json(document())),
+            "/readyz": self._readiness,
+            "/metrics": self._metrics,
+            "/": self._page,
+        }
+        self.stopping = False
+        server = make_server(bank, tools=tools)
+        # Stateless: a call says all there is to say, so that clients survive a restart.
+        self._mcp = server.streamable_http_app(
+            streamable_http_path="/mcp",
+            stateless_http=True,
+            max_request_body_size=self._settings.body_bytes,
+            transport_security=_transport_security(doorstep),
+        )
+
+    def stop(self) -> None:
+        """End long work that can be resumed; everything else goes on."""
+        self.stopping = True
+
+    def close(self) -> None:
+        """Wait for the calls that are still running."""
+        self.stop()
+        self._threads.shutdown()
+        self._long.shutdown()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            limiter = anyio.to_thread.current_default_thread_limiter()
+            limiter.total_tokens = self._settings.threads
+            await self._mcp(scope, receive, send)  # type: ignore[arg-type]
+        elif scope["type"] == "http":
+            await self._serve(Exchange(scope, receive, send))
+
+    async def _serve(self, exchange: Exchange) -> None:
+        try:
+            self._door.check(exchange.scope, exchange.headers)
+            await self._dispatch(exchange)
+        except Vanished:
+            return
+        except Later as later:
+            wait = str(max(1, round(later.seconds))).encode()
+            await exchange.answer(problem(later.error, (b"retry-after", wait)))
+        except ReasonBankError as error:
+            await exchange.answer(problem(error))
+        except Exception as error:  # noqa: BLE001
+            await exchange.answer(_unexpected(exchange.scope, error))
+
+    async def _dispatch(self, exchange: Exchange) -> None:
+        path, method = exchange.path, exchange.method
+        if path.startswith(API + "/"):
+            await self._api(exchange, path[len(API) :], method)
+        elif path == "/mcp":
+            await self._call_mcp(exchange)
+        elif path in self._own:
+            _only(method, "GET")
+            await self._say(exchange, path)
+        elif path.startswith("/memory/"):
+            _only(method, "GET")
+            id = path.removeprefix("/memory/")
+            await self._show(exchange, lambda bank, workspace: memory_page(bank, id, workspace))
+        elif path == "/report":
+            _only(method, "GET")
+            await self._show(exchange, lambda bank, _: report_page(bank))
+        else:
+            raise NotFound(f"there is nothing at {path[:80]!r}; the API is at {API}, MCP at /mcp")
+
+    # The JSON API
+
+    async def _api(self, exchange: Exchange, path: str, method: str) -> None:
+        methods, values = self._paths.find(path)
+        if methods is None:
+            # Whoever may not come in need not learn what there is.
+            self._door.caller(exchange.scope, exchange.headers, anybody=False)
+            raise NotFound(f"there is nothing at {API}{path[:80]}; /openapi.json lists what is")
+        _only(method, *methods)
+        route = methods[method]
+        caller = self._caller(exchange)
+        caller.must(route.right)
+        visit = Visit(
+            root=self._bank,
+            caller=caller,
+            workspace=exchange.workspace(),
+            tokens=self._tokens,
+            progress=self._progress,
+        )
+        async with self._door.place():
+            if route.function is routes.import_:
+                await self._import(exchange, route, visit)
+            elif route.function is routes.export:
+                await self._export(exchange, route, visit)
+            else:
+                body = b"" if route.in_query else await self._body(exchange)
+                query = exchange.query()
+
+                def work() -> Answer:
+                    given = _given(route, query, body)
+                    named = dict(zip(route.parameters, values, strict=True))
+                    return _told(route, route.function(visit, **named, **given))
+
+                await exchange.answer(await self._run(work, alone=route.alone))
+
+    def _progress(self, done: int, total: int) -> None:
+        if self.stopping:
+            raise Stopping(f"the server stops, {done:,} of {total:,} done; call again later")
+
+    def _caller(self, exchange: Exchange) -> Caller:
+        caller, token = self._door.caller(exchange.scope, exchange.headers, anybody=False)
+        if token is not None and self._tokens.used(token) and token.id not in self._noting:
+            self._noting.add(token.id)
+            self._threads.submit(self._note, token)
+        return caller
+
+    def _note(self, token: Token) -> None:
+        with contextlib.suppress(ReasonBankError):
+            self._tokens.note_use(token)
+        self._noting.discard(token.id)
+
+    async def _body(self, exchange: Exchange) -> bytes:
+        kind = exchange.headers.get(b"content-type", JSON_TYPE)
+        if kind.partition(b";")[0].strip().lower() != JSON_TYPE:
+            raise WrongMediaType(
+                "Content-Type", f"{kind[:80].decode('latin-1')!r} is not understood; send "
+                "`Content-Type: application/json`"
+            )  # fmt: skip
+        return await self._door.body(exchange.headers, exchange.receive)
+
+    async def _run(self, work: Callable[[], T], *, alone: bool = False) -> T:
+        """In a worker thread; long work one at a time, apart from the rest."""
+        loop = asyncio.get_running_loop()
+        if not alone:
+            return await loop.run_in_executor(self._threads, work)
+        if not self._at_length.acquire(blocking=False):
+            error = TooMany("other long work is going on; try again when it is done")
+            raise Later(error, 5.0)
+
+        def at_length() -> T:
+            try:
+                return work()
+            finally:
+                self._at_length.release()
+
+        return await loop.run_in_executor(self._long, at_length)
+
+    async def _import(self, exchange: Exchange, route: Route, visit: Visit) -> None:
+        """The body goes to a file first: a slow sender holds nothing but that."""
+        visit.caller.must_reach_all()
+        _given(route, exchange.query(), b"")
+        most, seconds = self._settings.import_bytes, 10 * self._settings.patience
+        with tempfile.SpooledTemporaryFile(max_size=1_000_000) as spool:
+            async for piece in pieces(
+                exchange.headers, exchange.receive, most=most, seconds=seconds
+            ):
+                spool.write(piece)
+            spool.seek(0)
+
+            def work() -> Answer:
+                with _as_text(spool) as file:
+                    return _told(route, routes.import_(visit, file))
+
+            await exchange.answer(await self._run(work, alone=True))
+
+    async def _export(self, exchange: Exchange, route: Route, visit: Visit) -> None:
+        """To a file first: what goes wrong is still told, and a slow reader holds no lock."""
+        query = exchange.query()
+        with tempfile.SpooledTemporaryFile(max_size=1_000_000) as spool:
+
+            def work() -> str:
+                given = _given(route, query, b"")
+                with _as_text(spool) as file:
+                    routes.export(visit, file, **given)
+                return str(given["given"].get("format", "jsonl"))
+
+            form = await self._run(work, alone=True)
+            spool.seek(0)
+            kind = b"text/markdown" if form == "markdown" else b"application/x-ndjson"
+            await exchange.start(200, kind + b"; charset=utf-8", ())
+            try:
+                async with asyncio.timeout(60 * self._settings.patience):
+                    while piece := spool.read(CHUNK):
+                        await exchange.send_piece(piece, more=True)
+            except TimeoutError:
+                raise Vanished from None
+            await exchange.send_piece(b"", more=False)
+
+    # MCP
+
+    async def _call_mcp(self, exchange: Exchange) -> None:
+        # No streams that stay open without a call, and no sessions to delete.
+        _only(exchange.method, "POST")
+        caller = self._caller(exchange)
+        async with self._door.place():
+            body = await self._door.body(exchange.headers, exchange.receive)
+            waiting = True
+
+            async def receive() -> dict[str, Any]:
+                nonlocal waiting
+                if waiting:
+                    waiting = False
+                    return {"type": "http.request", "body": body, "more_body": False}
+                return await exchange.receive()
+
+            scope = exchange.scope | {CALLER: caller}
+            await self._mcp(scope, receive, exchange.send_guarded)
+
+    # What the server says of itself
+
+    async def _say(self, exchange: Exchange, path: str) -> None:
+        anybody = path != "/metrics"
+        caller, _ = self._door.caller(exchange.scope, exchange.headers, anybody=anybody)
+        if not anybody:
+            caller.must_reach_all()  # They count the whole bank.
+        said = self._own[path]
+        if isinstance(said, Answer):
+            await exchange.answer(said)
+        elif path == "/readyz" and time.monotonic() < self._ready[0]:
+            await exchange.answer(self._ready[1])
+        else:
+            async with self._door.place():
+                await exchange.answer(await self._run(said))
+
+    def _page(self) -> Answer:
+        return _as_page(page(self._bank, self._address, locked=self._door.locked))
+
+    async def _show(self, exchange: Exchange, make: Callable[[Bank, str | None], str]) -> None:
+        """A page about a workspace, for whoever may read it."""
+        caller, workspace = self._caller(exchange), exchange.workspace()
+        caller.must(Right.READ)
+
+        def work() -> Answer:
+            bank = caller.bank(self._bank, workspace, surface="http")
+            return _as_page(make(bank, workspace))
+
+        async with self._door.place():
+            await exchange.answer(await self._run(work))
+
+    def _metrics(self) -> Answer:
+        body = render(self._bank).encode()
+        return Answer(body=body, kind=b"text/plain; version=0.0.4; charset=utf-8")
+
+    def _readiness(self) -> Answer:
+        """Looked at anew every other second at most, as anybody may ask."""
+        found = readiness(self._bank)
+        self._ready = (time.monotonic() + READY_SECONDS, found)
+        return found
+
+
+def _as_page(text: str) -> Answer:
+    policy = (b"content-security-policy", POLICY)
+    return Answer(body=text.encode(), kind=b"text/html; charset=utf-8", headers=(policy,))
+
+
+def readiness(bank: Bank) -> Answer:
+    """Which parts fail, and nothing else: anybody may ask."""
+    checks = health(bank, deep=False)
+    failed = [check.name for check in checks if check.status == "fail"]
+    body = {"status": "unready", "failed": failed} if failed else {"status": "ready"}
+    return Answer(body=to_json(body), status=503 if failed else 200)
+
+
+class Exchange:
+    """One request and its answer."""
+
+    __slots__ = ("_send", "_started", "headers", "method", "path", "receive", "scope")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.headers: Raw = dict(scope["headers"])
+        self.path: str = scope["raw_path"].decode("ascii")
+        self.method: str = "GET" if scope["method"] == "HEAD" else scope["method"]
+        self.receive = receive
+        self._send = send
+        self._started = False
+
+    def query(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        try:
+            pairs = parse_qsl(
+                self.scope["query_string"].decode("ascii"),
+                keep_blank_values=True,
+                strict_parsing=bool(self.scope["query_string"]),
+                errors="strict",
+                max_num_fields=200,
+            )
+        except ValueError:
+            raise InvalidInput("query", "cannot be read; write it as name=value&…") from None
+        for name, value in pairs:
+            found.setdefault(name, []).append(value)
+        found.pop("workspace", None)
+        return found
+
+    def workspace(self) -> str | None:
+        """From the header or the query; two that differ are refused."""
+        given = set()
+        if b"workspace=" in self.scope["query_string"]:
+            for name, value in parse_qsl(self.scope["query_string"].decode("ascii", "replace")):
+                if name == "workspace":
+                    given.add(value)
+        if (header := self.headers.get(b"x-reasonbank-workspace")) is not None:
+            try:
+                given.add(header.decode())
+            except UnicodeDecodeError:
+                raise InvalidInput("X-ReasonBank-Workspace", "is not UTF-8") from None
+        if len(given) > 1:
+            raise InvalidInput("workspace", "was given twice, and differently; give it once")
+        return given.pop() if given else None
+
+    async def start(
+        self, status: int, kind: bytes, headers: tuple[tuple[bytes, bytes], ...]
+    ) -> None:
+        self._started = True
+        names = {name for name, _ in headers}
+        guard = GUARD if b"content-security-policy" in names else SEALED
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [(b"content-type", kind), *headers, *guard],
+            }
+        )
+
+    async def send_piece(self, body: bytes, *, more: bool) -> None:
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def answer(self, answer: Answer) -> None:
+        if self._started:
+            return  # Cut off: all that is left is to end the connection.
+        # A line of its own, for those who read it in a terminal.
+        body = answer.body + b"\n" if answer.kind is JSON_TYPE else answer.body
+        length = (b"content-length", str(len(body)).encode())
+        await self.start(answer.status, answer.kind, (length, *answer.headers))
+        await self.send_piece(body, more=False)
+
+    async def send_guarded(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self._started = True
+            known = {name.lower() for name, _ in message.get("headers", ())}
+            extra = [(name, value) for name, value in SEALED if name not in known]
+            message = message | {"headers": [*message.get("headers", ()), *extra]}
+        await self._send(message)
+
+
+class Paths:
+    """Finds a path in the table of routes: by what is written, else segment by segment."""
+
+    def __init__(self) -> None:
+        table = routes.by_path()
+        self._fixed = {path: methods for path, methods in table.items() if "{" not in path}
+        self._open = [(path.split("/"), methods) for path, methods in table.items() if "{" in path]
+
+    def find(self, path: str) -> tuple[Mapping[str, Route] | None, list[str]]:
+        if (methods := self._fixed.get(path)) is not None:
+            return methods, []
+        parts = path.split("/")
+        for pattern, methods in self._open:
+            if len(pattern) == len(parts) and all(
+                ours == theirs or (ours.startswith("{") and theirs)
+                for ours, theirs in zip(pattern, parts, strict=True)
+            ):
+                pairs = zip(pattern, parts, strict=True)
+                return methods, [_unquoted(part) for ours, part in pairs if ours.startswith("{")]
+        return None, []
+
+
+def _unquoted(part: str) -> str:
+    try:
+        return unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidInput("path", f"{part[:80]!r} is not UTF-8") from None
+
+
+def _only(method: str, *allowed: str) -> None:
+    if method not in allowed:
+        raise NotAllowed(method, allowed)
+
+
+@cache
+def _adapter(route: Route) -> TypeAdapter[Any]:
+    return TypeAdapter(route.takes)
+
+
+def _given(route: Route, query: Mapping[str, list[str]], body: bytes) -> dict[str, Any]:
+    """What the route's function takes as ``given``, or an error that names the field."""
+    if query and (route.takes is None or not route.in_query):
+        raise InvalidInput(min(query), f"is not a parameter of {route.method} {route.path}")
+    if route.takes is None:
+        return {}
+    adapter = _adapter(route)
+    try:
+        if route.in_query:
+            return {"given": adapter.validate_python(_scalars(route, query))}
+        return {"given": adapter.validate_json(body or b"{}", strict=True)}
+    except ValidationError as error:
+        raise _refused(route, error) from None
+
+
+def _scalars(route: Route, query: Mapping[str, list[str]]) -> dict[str, Any]:
+    """A parameter that is no list must be given once."""
+    lists = _lists(route)
+    for name, values in query.items():
+        if name not in lists and len(values) > 1:
+            raise InvalidInput(name, "was given more than once")
+    return {name: values if name in lists else values[0] for name, values in query.items()}
+
+
+@cache
+def _lists(route: Route) -> frozenset[str]:
+    properties = _adapter(route).json_schema().get("properties", {})
+    return frozenset(name for name, kind in properties.items() if kind.get("type") == "array")
+
+
+def _refused(route: Route, error: ValidationError) -> InvalidInput:
+    found = error.errors(include_url=False, include_context=False)[0]
+    name = ".".join(map(str, found["loc"])) or "body"
+    match found["type"]:
+        case "missing":
+            return InvalidInput(name, "is missing")
+        case "extra_forbidden":
+            known = ", ".join(_adapter(route).json_schema().get("properties", {})) or "none"
+            return InvalidInput(name, f"is not a field here; these are: {known}")
+        case "json_invalid":
+            return InvalidInput("body", f"is not JSON: {found['msg'].partition(': ')[2]}")
+    return InvalidInput(name, f"{found['msg']}, got {reprlib.repr(found['input'])}")
+
+
+def _told(route: Route, result: object) -> Answer:
+    return Answer(body=to_json(plain(result)), status=route.status)
+
+
+@contextlib.contextmanager
+def _as_text(spool: IO[bytes]) -> Iterator[IO[str]]:
+    file = io.TextIOWrapper(spool, encoding="utf-8", newline="\n")
+    try:
+        yield file
+    finally:
+        file.detach()
+
+
+def problem(error: ReasonBankError, *headers: tuple[bytes, bytes]) -> Answer:
+    """The same words as the command's `--json`."""
+    told = {"error": type(error).__name__, "message": str(error)}
+    if isinstance(error, InvalidInput):
+        told["field"] = error.field
+    if error.status == 401:
+        headers = (*headers, (b"www-authenticate", b'Bearer realm="reasonbank"'))
+    if isinstance(error, NotAllowed):
+        headers = (*headers, (b"allow", error.allowed.encode()))
+    # Not pydantic's: what is refused may quote text that cannot be written as UTF-8.
+    body = json.dumps(told, separators=(",", ":")).encode()
+    return Answer(body=body, status=error.status, headers=headers)
+
+
+def _unexpected(scope: Scope, error: Exception) -> Answer:
+    told = {"error": "Unexpected", "message": unexpected(scope["method"], error)}
+    return Answer(body=to_json(told), status=500)
+
+
+def _transport_security(doorstep: Doorstep) -> TransportSecuritySettings:
+    """The door has checked already; this keeps the SDK from ever being without."""
+    hosts = [f"[{name}]" if ":" in name else name for name in sorted(doorstep.names)]
+    pages = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
+    return TransportSecuritySettings(
+        allowed_hosts=[*hosts, *(f"{host}:*" for host in hosts)],
+        allowed_origins=[*pages, *(f"{page}:*" for page in pages), *sorted(doorstep.origins)],
+    )

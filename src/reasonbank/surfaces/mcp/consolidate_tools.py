@@ -1,0 +1,73 @@
+"""The tool `memory_consolidate`: what it takes, and what it answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+from pydantic import Field
+
+from reasonbank.errors import Refused
+from reasonbank.surfaces.cli.consolidate import run
+from reasonbank.surfaces.mcp.tool import Errand, Progress
+from reasonbank.surfaces.shapes import Consolidated
+
+
+def _stopping(errand: Errand) -> Progress:
+    """A call that was cancelled ends between two merges; one task's end would not end the rest."""
+    import anyio
+
+    def progress(done: int, total: int) -> None:
+        try:
+            errand.progress(done, total)
+        except anyio.get_cancelled_exc_class():
+            raise Refused(
+                "the call was cancelled; what was merged until then stays, and "
+                "`reasonbank batches` shows it"
+            ) from None
+
+    return progress
+
+
+def memory_consolidate(
+    errand: Errand,
+    project_id: Annotated[
+        str | None,
+        Field(
+            max_length=4096,
+            description="The project to consolidate: a path, id or name; yours if left out.",
+        ),
+    ] = None,
+    similarity_threshold: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="How alike memories must be. Leave it out: what was measured for the "
+            "embedding model counts (0.8 for the built-in one).",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, Field(description="Show what would be merged; change nothing.")
+    ] = False,
+    max_clusters: Annotated[
+        int, Field(ge=0, le=1_000_000, description="Merge at most so many clusters; 0: no limit.")
+    ] = 0,
+    force: Annotated[
+        bool, Field(description="Also when it was done within the last 24 hours.")
+    ] = False,
+) -> Consolidated:
+    """Merge memories that say the same into one, and put their sources into the archive.
+
+    Call this when searches keep returning near-duplicates, or when your user asks to tidy up;
+    otherwise it is done once a day by itself. Look at the plan first with dry_run=true.
+    Memories that contradict each other are never merged but linked. `batch` names all that was
+    done: your user takes it back with `reasonbank undo BATCH`.
+    """
+    bank = errand.bank
+    if project_id is not None:
+        bank = errand.caller.bank(bank, project_id)
+    result = run(
+        bank, dry_run=dry_run, force=force, max_clusters=max_clusters,
+        threshold=similarity_threshold, progress=_stopping(errand),
+    )  # fmt: skip
+    return cast(Consolidated, result.to_json())

@@ -1,0 +1,146 @@
+"""The tool that solves a task; its docstring is read by models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, cast
+
+from mcp.types import ToolAnnotations
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from reasonbank.access import Right
+from reasonbank.agent.solution import Solution
+from reasonbank.agent.solve import solve
+from reasonbank.agent.thinking import OnProgress, Progress
+from reasonbank.errors import BudgetExhausted, InvalidSetting
+from reasonbank.model import LIMITS, plain
+from reasonbank.surfaces.mcp.tool import Errand, Offer
+
+
+class Tried(TypedDict):
+    number: int
+    iteration: int
+    score: float | None
+    passed: bool | None
+    feedback: str | None
+    refines: int | None
+    repeats: int | None
+    error: str | None
+
+
+class TokensUsed(TypedDict):
+    input: int
+    output: int
+    reasoning: int
+
+
+class Solved(TypedDict):
+    solution: str
+    score: float | None
+    outcome: Literal["success", "failure", "mixed"]
+    iterations: int
+    attempts: list[Tried]
+    memories_used: list[str]
+    memories_shown: list[str]
+    warnings: list[str]
+    memories_learned: list[str]
+    tokens: TokensUsed
+    solution_time: float
+    trace_id: str | None
+    matts_k: int
+    reason: str
+    notes: list[str]
+
+
+async def solve_coding_task(
+    errand: Errand,
+    task: Annotated[
+        str, Field(max_length=LIMITS.query, description="The whole task, in your own words.")
+    ],
+    use_memory: Annotated[
+        bool, Field(description="Show the solver what is known from earlier tasks.")
+    ] = True,
+    enable_matts: Annotated[
+        bool, Field(description="Make several attempts; false makes one and refines it.")
+    ] = True,
+    matts_k: Annotated[int, Field(ge=1, le=5, description="How many attempts, at most.")] = 5,
+    matts_mode: Annotated[
+        Literal["parallel", "sequential", "adaptive"],
+        Field(description="parallel: at once. sequential: one, looked at again and again. "
+              "adaptive: as many as the task seems to need."),
+    ] = "parallel",
+    store_result: Annotated[
+        bool, Field(description="Keep the trace, learn from it, credit the memories used.")
+    ] = True,
+    verify: Annotated[
+        str | None,
+        Field(description="The name of a verifier that the operator of this server allows."),
+    ] = None,
+) -> Solved:  # fmt: skip
+    """Have a task solved by the language model of this server, with what memory knows of it.
+
+    It thinks, evaluates and refines, makes several attempts at once, picks the best, and
+    learns from how it went. Call it for a task that can be stated completely and solved by
+    thinking: it sees no files of yours, so put what matters into `task`. It takes a while and
+    spends the operator's tokens. Read `outcome` and `score` before you use `solution`, and
+    check it yourself: without a verifier they are only a model's opinion.
+    """
+    if errand.model is None:
+        raise InvalidSetting(
+            "llm.provider",
+            "is none: this server has no language model to solve with. Solve the task yourself: "
+            "memory_search first, memory_outcome and memory_record afterwards",
+        )
+    try:
+        solution = await solve(
+            errand.bank,
+            task,
+            model=errand.model,
+            mode=matts_mode if enable_matts else "off",
+            k=matts_k,
+            verify=verify,
+            use_memory=use_memory,
+            store=store_result,
+            on_progress=_telling(errand),
+        )
+    except BudgetExhausted as error:
+        if isinstance(error.best, Solution):
+            raise BudgetExhausted(f"{error}. It is:\n\n{error.best.solution}") from None
+        raise
+    return _told(solution)
+
+
+def _telling(errand: Errand) -> OnProgress | None:
+    report = errand.report
+    if report is None:
+        return None
+
+    async def tell(progress: Progress) -> None:
+        await report(progress.done, progress.total, progress.message)
+
+    return tell
+
+
+def _told(solution: Solution) -> Solved:
+    known = plain(solution)
+    known |= {
+        "attempts": [{n: one[n] for n in Tried.__annotations__} for one in known["attempts"]],
+        "solution_time": solution.seconds,
+        "matts_k": solution.k,
+    }
+    return cast(Solved, {name: known[name] for name in Solved.__annotations__})
+
+
+SOLVE = Offer(
+    function=solve_coding_task,
+    title="Solve a task",
+    right=Right.WRITE,
+    hints=ToolAnnotations(
+        title="Solve a task",
+        read_only_hint=False,
+        destructive_hint=False,
+        idempotent_hint=False,
+        # It asks a language model, and that may be anywhere.
+        open_world_hint=True,
+    ),
+)

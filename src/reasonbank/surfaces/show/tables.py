@@ -1,0 +1,368 @@
+"""What people see in the terminal; rich is loaded only when something is drawn."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from reasonbank.llm.excerpt import excerpt
+from reasonbank.model import (
+    Change,
+    Evidence,
+    Gap,
+    Genealogy,
+    Job,
+    Link,
+    Memory,
+    Revision,
+    Trace,
+    Workspace,
+)
+from reasonbank.surfaces.show.cards import clean
+
+if TYPE_CHECKING:
+    from reasonbank.surfaces.doctor import Check
+
+SHOWN = 600
+"""Characters of what came of one step."""
+_SIGNS = {"success": "✓", "failure": "✗", "mixed": "±"}
+_COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
+
+
+def _print(thing: Any) -> None:
+    Console(highlight=False).print(thing)
+
+
+def _text(value: str, style: str = "") -> Text:
+    return Text(clean(value), style=style)
+
+
+def _table(*columns: str, title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    wide = Console().width >= 110
+    for column in columns:
+        name, _, side = column.partition(":")
+        table.add_column(
+            name,
+            justify="right" if side == "r" else "left",
+            overflow="fold",
+            no_wrap=wide and name == "id",  # To be copied with a double click.
+        )
+    return table
+
+
+def _sign(memory: Memory) -> Text:
+    return _text(_SIGNS[memory.outcome], style=_COLOURS[memory.outcome])
+
+
+def memories(found: Sequence[Memory]) -> None:
+    table = _table("id", "", "title", "confidence:r", "used:r", "scope", "state", "tags")
+    for memory in found:
+        table.add_row(
+            memory.id, _sign(memory), _text(memory.title), f"{memory.confidence:.2f}",
+            str(memory.usage_count), memory.scope, memory.state, _text(", ".join(memory.tags)),
+        )  # fmt: skip
+    _print(table if found else "No memories here.")
+
+
+def memory(
+    found: Memory,
+    evidence: Sequence[Evidence],
+    links: Sequence[Link],
+    against: Sequence[Memory] = (),
+) -> None:
+    _print(Panel(_text(found.content), title=_text(found.title), title_align="left"))
+    facts("", {k: v for k, v in found.to_json().items()
+               if k not in ("title", "content") and v not in (None, [], "")})  # fmt: skip
+    if evidence:
+        table = _table("when", "kind", "", "session", "by", "comment", title="Evidence")
+        for e in evidence:
+            sign = _text("for" if e.positive else "against", style="green" if e.positive else "red")
+            table.add_row(f"{e.at:%Y-%m-%d %H:%M}", e.kind, sign, _text(e.session or ""),
+                          _text(e.rater or ""), _text(e.comment or ""))  # fmt: skip
+        _print(table)
+    for other in against:
+        _print(
+            Panel(
+                _text(f"{other.description}\n\n{other.content}"),
+                title=_text(f"Contradicts: {other.title}"),
+                subtitle=f"{other.id} · confidence {other.confidence:.2f}",
+                title_align="left",
+                subtitle_align="left",
+                border_style="yellow",
+            )
+        )
+    if links:
+        table = _table("from", "type", "to", "strength:r", title="Links")
+        for link in links:
+            table.add_row(link.source, link.type, link.target, f"{link.strength:.2f}")
+        _print(table)
+
+
+def history(revisions: Sequence[Revision]) -> None:
+    table = _table("revision:r", "when", "change", "by", "through", "title", "state")
+    for r in revisions:
+        table.add_row(str(r.number), f"{r.at:%Y-%m-%d %H:%M:%S}", r.change, _text(r.author),
+                      r.surface, _text(r.memory.title), r.memory.state)  # fmt: skip
+    _print(table)
+
+
+def genealogy(found: Genealogy) -> None:
+    def name(id: str) -> str:
+        return f"{escape(clean(found.memories.get(id, '(not visible)')))} [dim]{id}[/dim]"
+
+    tree = Tree(f"[bold]{name(found.id)}[/bold] (stage {found.stage})")
+    upwards = [(child, parent) for parent, child in found.edges]
+    for label, ties in (("made from", upwards), ("led to", found.edges)):
+        further: dict[str, list[str]] = {}
+        for here, there in ties:
+            further.setdefault(here, []).append(there)
+        seen = {found.id}
+        growing = [(tree.add(f"[dim]{label}[/dim]"), found.id)] if found.id in further else []
+        while growing:
+            branch, id = growing.pop(0)
+            for other in further.get(id, ()):
+                twig = branch.add(name(other) + (" [dim]…[/dim]" if other in seen else ""))
+                # Whoever is met again, by another way or in a ring, grows once.
+                if other not in seen:
+                    seen.add(other)
+                    growing.append((twig, other))
+    _print(tree)
+
+
+def mermaid(found: Genealogy) -> str:
+    """The tree as a Mermaid graph; titles are quoted, so that no text can become a part of it."""
+
+    def box(id: str) -> str:
+        title = clean(found.memories.get(id, "(not visible)")).replace("\n", " ")
+        for sign, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"),
+                           ("`", "#96;"), ("\\", "#92;")):  # fmt: skip
+            title = title.replace(sign, code)
+        return f'  m{id.replace("-", "")}["{title}"]'
+
+    ids = dict.fromkeys((found.id, *found.ancestors, *found.descendants))
+    lines = ["graph TD", *map(box, ids)]
+    for parent, child in found.edges:
+        lines.append(f"  m{parent.replace('-', '')} --> m{child.replace('-', '')}")
+    lines.append(f"  style m{found.id.replace('-', '')} stroke-width:3px")
+    return "\n".join(lines)
+
+
+def consolidation(found: Mapping[str, Any]) -> None:
+    if found["clusters"]:
+        table = _table("similarity:r", "would be merged", title="Plan")
+        for cluster in found["clusters"]:
+            titles = "\n".join(f"{m['title']}  {m['id']}" for m in cluster["members"])
+            table.add_row(f"{cluster['least_similarity']:.2f}", _text(titles))
+            table.add_row("", "")
+        _print(table)
+    for reason, count in found["skipped_reasons"].items():
+        _print(_text(f"Left apart: {count} × {reason}", style="dim"))
+    if found["links_drawn"]:
+        verb = "would be drawn" if found["dry_run"] else "were drawn"
+        _print(_text(f"{found['links_drawn']} links {verb}", style="dim"))
+    _print(_text(found["message"]))
+
+
+def proposals(found: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("id", "title", "to", "projects:r", "lower bound:r", "")
+    for p in found:
+        table.add_row(p["id"], _text(p["title"]), p["to"], str(p["projects"]),
+                      f"{p['lower_bound']:.2f}", _text(p["waiting"] or "ready"))  # fmt: skip
+    _print(table if found else "Nothing recurs in other projects.")
+
+
+def batches(found: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("id", "what", "when", "created:r", "archived:r", "links:r", "undone:r")
+    for b in found:
+        table.add_row(
+            b["batch"], b["kind"], f"{b['at']:%Y-%m-%d %H:%M}", str(len(b["created"])),
+            str(len(b["archived"])), str(b["links"]), f"{b['undone']} of {b['steps']}",
+        )  # fmt: skip
+    _print(table if found else "No batches here.")
+
+
+def advice(found: Mapping[str, Any]) -> None:
+    if strategy := found["strategy"]:
+        _print(Panel(_text(strategy["content"]), title=_text(strategy["title"]),
+                            title_align="left", border_style="green"))  # fmt: skip
+    _print(_text(found["reasoning"]))
+    facts("", {"keywords": found["keywords"], "domain": found["domain"]})
+    for warning in found["warnings"]:
+        _print(_text(f"Warning: {warning['title']}: {warning['description']}", style="red"))
+
+
+def traces(found: Sequence[Trace]) -> None:
+    table = _table("id", "when", "outcome", "score:r", "steps:r", "task")
+    for t in found:
+        table.add_row(t.id, f"{t.created_at:%Y-%m-%d %H:%M}", t.outcome or "?",
+                      _short(t.final_score), str(len(t.trajectory)), _text(t.task))  # fmt: skip
+    _print(table if found else "No traces here.")
+
+
+def trace(found: Trace) -> None:
+    _print(Panel(_text(found.task), title="Task", title_align="left"))
+    table = _table("#:r", "action", "score:r", "what")
+    for step in found.trajectory:
+        score = "" if step.score is None else f"{step.score:.2f}"
+        told = "\n".join(filter(None, (step.content, excerpt(step.feedback or "", SHOWN))))
+        table.add_row(str(step.iteration), _text(step.action), score, _text(told))
+    _print(table)
+    facts("", {"outcome": found.outcome, "score": found.final_score, "used": found.memories_used,
+               "learned": found.memories_learned, "metadata": found.metadata})  # fmt: skip
+
+
+def facts(title: str, values: Mapping[str, Any]) -> None:
+    table = _table("", "", title=title or None)
+    table.show_header = False
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            shown = ", ".join(f"{k} {_short(v)}" for k, v in value.items()) or "none"
+        elif isinstance(value, list | tuple):
+            shown = ", ".join(map(str, value)) or "none"
+        else:
+            shown = _short(value)
+        table.add_row(_text(name.replace("_", " "), style="dim"), _text(shown))
+    _print(table)
+
+
+def statistics(numbers: Mapping[str, Any]) -> None:
+    where = f"workspace {numbers['workspace']}" if numbers["workspace"] else "all workspaces"
+    facts(f"In the bank ({where})", {
+        "memories": f"{numbers['memories']}{_counts(numbers['by_state'], ': ')}",
+        "by outcome": _counts(numbers["by_outcome"]) or "none",
+        "by source": _counts(numbers["by_source"]) or "none",
+        "by scope": _counts(numbers["by_scope"]) or "none",
+        "warnings": numbers["warnings"],
+        "not embedded": f"{numbers['not_embedded']}, by other models "
+                        f"{numbers['embedded_by_other_models']}",
+        "evidence": f"{numbers['evidence']}, uses {numbers['uses']}, links {numbers['links']}",
+        "traces": f"{numbers['traces']}{_counts(numbers['traces_by_outcome'], ': ')}",
+        "success rate": _percent(numbers["success_rate"]),
+        "whole bank": f"{numbers['workspaces']} workspaces, {numbers['events']} log entries, "
+                      f"{numbers['forgotten']} forgotten",
+        "store": numbers["store"],
+        "embedder": f"{numbers['embedder']}{' (degraded)' if numbers['degraded'] else ''}",
+        "belief": f"{numbers['belief_model']}{_counts(numbers['evidence_weights'], ': ')}",
+    })  # fmt: skip
+    since = numbers["since"]
+    label = f"since {since[:16].replace('T', ' ')} UTC" if since else "nothing counted yet"
+    _print(_text(f"\nUse of the whole bank, {label}", style="italic"))
+    table = _table("", "count:r", "p50:r", "p95:r", "p99:r")
+    for name, shown in (("retrieval", "searches"), ("embedding", "questions embedded")):
+        found = numbers["latency"][name]
+        times = (found["p50_ms"], found["p95_ms"], found["p99_ms"])
+        table.add_row(_text(shown, style="dim"), str(found["count"]),
+                      *("–" if t is None else f"{t:.3g} ms" for t in times))  # fmt: skip
+    _print(table)
+    searches, cache = numbers["searches"], numbers["query_cache"]
+    facts("", {
+        "searches": f"{searches['empty']} found nothing, {searches['degraded']} degraded, "
+                    f"{searches['failed']} failed",
+        "query cache": f"hits {_percent(cache['hit_rate'])} ({cache['hits']} of "
+                       f"{cache['hits'] + cache['misses']}), {cache['evictions']} evicted",
+        "model": _counts(_known(numbers["model"])) or "none asked yet",
+        "queue": _counts(_known(numbers["queue"])),
+    })  # fmt: skip
+
+
+def _counts(values: Mapping[str, Any], lead: str = "") -> str:
+    shown = ", ".join(f"{name} {_short(value)}" for name, value in values.items())
+    return f"{lead}{shown}" if shown else ""
+
+
+def _known(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is worth a word: neither nothing nor unknown, apart from what is waiting."""
+    found = values or {}
+    return {k.replace("_", " "): v for k, v in found.items() if v or k == "waiting"}
+
+
+def _percent(share: float | None) -> str:
+    return "not known" if share is None else f"{share:.1%}"
+
+
+def audit(changes: Sequence[Change]) -> None:
+    table = _table("seq:r", "when", "what", "id", "by", "through")
+    for c in changes:
+        table.add_row(str(c.seq), f"{c.at:%Y-%m-%d %H:%M:%S}", c.what, _text(c.subject),
+                      _text(c.author), _text(c.surface))  # fmt: skip
+    _print(table if changes else "No changes here.")
+    if changes and changes[-1].seq > 1:
+        _print(_text(f"Older: --before {changes[-1].seq}", style="dim"))
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "not known"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def gaps(found: Sequence[Gap]) -> None:
+    table = _table("asked:r", "last", "question")
+    for gap in found:
+        others = "".join(f"\n  also: {wording}" for wording in gap.wordings)
+        table.add_row(str(gap.asked), f"{gap.last_asked:%Y-%m-%d %H:%M}",
+                      _text(gap.question + others))  # fmt: skip
+    _print(table if found else "No gaps: nothing was asked in vain.")
+
+
+def jobs(found: Sequence[Job]) -> None:
+    table = _table("id", "what", "state", "attempts:r", "queued", "last error")
+    for job in found:
+        table.add_row(job.id, job.kind, str(job.state), str(job.attempts),
+                      f"{job.created_at:%Y-%m-%d %H:%M}", _text(job.error or ""))  # fmt: skip
+    _print(table if found else "The queue is empty.")
+
+
+def workspaces(places: Sequence[Workspace], here: str) -> None:
+    table = _table("", "id", "name", "path", "team", "org", "memories:r")
+    for w in places:
+        mark = "→" if w.id == here else ""
+        table.add_row(mark, w.id, _text(w.name or ""), _text(w.path or ""), w.team, w.org,
+                      str(w.memories))  # fmt: skip
+    _print(table if places else "No workspaces yet: one comes with its first memory.")
+
+
+def tokens(found: Sequence[Mapping[str, Any]]) -> None:
+    table = _table("id", "name", "scope", "reaches", "state", "expires", "last used")
+    for t in found:
+        table.add_row(t["id"], _text(t["name"]), t["scope"],
+                      "all" if t["workspaces"] is None else ", ".join(t["workspaces"]), t["state"],
+                      _day(t["expires_at"]), _day(t["last_used"]))  # fmt: skip
+    _print(table if found else "No tokens yet: `reasonbank token create` makes one.")
+
+
+def _day(moment: str | None) -> str:
+    return "never" if moment is None else moment[:10]
+
+
+def checks(found: Sequence[Check]) -> None:
+    signs = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
+    table = _table("", "what", "found", "repair")
+    for check in found:
+        sign, colour = signs[check.status]
+        table.add_row(_text(sign, style=colour), check.name, _text(check.found),
+                      _text(check.repair or "", style="bold"))  # fmt: skip
+    _print(table)
+
+
+@contextmanager
+def progress(label: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr while long work goes on; nothing where nobody looks."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,1 @@
+"""Many memories to one."""

@@ -1,0 +1,369 @@
+"""Memories that say the same become one; those that disagree are linked, never merged.
+
+``plan`` decides and changes nothing; ``apply`` carries a plan out, cluster by cluster, each
+in one transaction: the merged memory, its sources in the archive, its links. Whoever is
+killed in between leaves a bank in which each cluster is merged or is not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from reasonbank.bank import Bank
+from reasonbank.errors import (
+    InvalidInput,
+    InvalidReply,
+    LeaseLost,
+    ModelError,
+    NotFound,
+    Refused,
+)
+from reasonbank.ledger.events import day_of
+from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
+from reasonbank.llm.port import Model, assistant, user
+from reasonbank.model import (
+    JSON,
+    Job,
+    Link,
+    LinkType,
+    Memory,
+    State,
+    share,
+    whole,
+)
+from reasonbank.store import batches, leases
+from reasonbank.store.vectors import embedding_text
+from reasonbank.tidy import links, merge
+from reasonbank.tidy.merge import Member
+from reasonbank.tidy.plan import Cluster, Plan, Skipped, nearness_of, plan, skip
+from reasonbank.trust import belief
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+KIND = "consolidate"
+LINKS_AT_ONCE = 200
+MOST_TOLD = 20
+"""Of what was left apart; the reasons are counted in full."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    created: list[str] = field(default_factory=list)
+    archived: list[str] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    links: int = 0
+    processed: int = 0
+    seconds: float = 0.0
+    batch: str | None = None
+    dry_run: bool = False
+    message: str = ""
+    clusters: tuple[Cluster, ...] = ()
+    """What a dry run would merge."""
+
+    def to_json(self) -> JSON:
+        return {
+            "created_memories": self.created,
+            "archived_memories": self.archived,
+            "skipped_count": self.processed - len(self.archived),
+            "total_processed": self.processed,
+            "duration_seconds": round(self.seconds, 3),
+            "batch": self.batch,
+            "dry_run": self.dry_run,
+            "links_drawn": self.links,
+            "skipped": [{"ids": list(s.ids), "reason": s.reason} for s in self.skipped[:MOST_TOLD]],
+            "skipped_reasons": dict(Counter(s.reason for s in self.skipped).most_common()),
+            "clusters": [cluster.to_json() for cluster in self.clusters],
+            "message": self.message,
+        }
+
+
+def look(
+    bank: Bank, *, threshold: float | None = None, max_clusters: int = 0, unread: bool = False
+) -> tuple[Plan, tuple[str, ...]]:
+    """The plan for a bank's own active memories, and notes on what it does not cover.
+
+    ``unread``: neither a person nor a model reads it before it is carried out, so that only
+    what is nearly identical is merged, unless the settings name a threshold.
+    """
+    import numpy as np
+
+    indexing = bank.core.indexing
+    if not bank.core.ledger.read_only:
+        bank.embed_new()
+    indexing.follow()
+    reading = bank.core.ledger.read()
+    rows = [
+        row
+        for row in reading.listed(bank.view, Filter(), 1_000_000)
+        if row.workspace == bank.view.workspace
+    ]
+    rows.reverse()
+    vectors = indexing.index.vectors(np.array([row.num for row in rows], np.int64))
+    known = np.flatnonzero(vectors.any(axis=1))
+    members = [member(bank, reading, rows[place]) for place in known.tolist()]
+    nearness = nearness_of(indexing.embedder.name)
+    if threshold is None and bank.settings.merge.threshold >= 0:
+        threshold = bank.settings.merge.threshold
+    if threshold is None and unread:
+        threshold = nearness.sure
+    if threshold is not None:
+        nearness = replace(nearness, same=threshold, related=min(nearness.related, threshold))
+    found = plan(
+        members,
+        vectors[known] if rows else np.empty((0, indexing.embedder.dimensions), np.float32),
+        workspace=bank.view.workspace,
+        nearness=nearness,
+        undone=batches.undone(reading, bank),
+        max_clusters=max_clusters,
+    )
+    together = links.used_together(reading, bank.view)
+    found = replace(found, links=(*found.links, *together))
+    missing = len(rows) - len(members)
+    notes = (f"{missing} memories have no vector of this model and were left out",)
+    return found, notes if missing else ()
+
+
+def member(bank: Bank, reading: Reading, row: Row) -> Member:
+    settings = bank.settings.belief
+    weights = belief.Weights(lessons=reading.lessons(row.workspace)).without(row.lessons)
+    trust = belief.bayesian(
+        row.initial, row.masses, weights, day_of(bank.core.clock()), settings.half_life_days
+    )
+    return Member(memory=bank._memory(reading, row), lower_bound=trust.lower_bound)
+
+
+# Carrying out
+
+
+class _Run:
+    """One plan being carried out; clusters side by side, transactions one by one."""
+
+    def __init__(
+        self, bank: Bank, plan: Plan, job: Job, model: Model | None, progress: Progress
+    ) -> None:
+        self.bank = bank
+        self.plan = plan
+        self.job = job
+        self.model = model
+        self.progress = progress
+        self.related = nearness_of(bank.core.indexing.embedder.name).related
+        self.result = Result(processed=plan.evaluated, skipped=list(plan.skipped), batch=job.id)
+        self.merged: dict[str, str] = {}
+        self.down: str | None = None
+        self.done = 0
+
+    async def run(self) -> Result:
+        limiter = anyio.CapacityLimiter(self.bank.settings.merge.at_once)
+        async with anyio.create_task_group() as group:
+            for cluster in self.plan.clusters:
+                group.start_soon(self._one, cluster, limiter)
+        await anyio.to_thread.run_sync(self._link)
+        return self.result
+
+    async def _one(self, cluster: Cluster, limiter: anyio.CapacityLimiter) -> None:
+        async with limiter:
+            try:
+                if self.down is not None:
+                    raise ModelError(self.down)
+                memory = await self._written(cluster)
+                await anyio.to_thread.run_sync(self._store, cluster, memory)
+            except LeaseLost:
+                raise
+            except (ModelError, Refused, NotFound, InvalidInput) as error:
+                # A reply that cannot be used says nothing about the next one.
+                if isinstance(error, ModelError) and not isinstance(error, InvalidReply):
+                    self.down = str(error)
+                self.result.skipped.append(skip(cluster, str(error)))
+            self.done += 1
+            self.progress(self.done, len(self.plan.clusters))
+
+    async def _written(self, cluster: Cluster) -> Memory:
+        limits = self.bank.settings.limits
+        if self.model is None:
+            return self.bank._fit(merge.by_rules(cluster.id, cluster.members, limits))
+        asked = merge.question(cluster.members)
+        schema = merge.schema(cluster.members)
+        for last in (False, True):
+            reply = await self.model.complete(asked, schema=schema, temperature=0.0)
+            answer: JSON = reply.value
+            if answer["contradiction"].strip():
+                await anyio.to_thread.run_sync(self._disagree, cluster)
+                raise Refused(f"they contradict each other: {answer['contradiction'][:300]}")
+            if answer["different"].strip():
+                raise Refused(f"they are about different things: {answer['different'][:300]}")
+            memory = merge.by_answer(cluster.id, cluster.members, answer, limits)
+            near = await anyio.to_thread.run_sync(self._nearness, cluster, memory)
+            problem = merge.refused(answer, near, self.related)
+            if problem is None:
+                return self.bank._fit(memory)
+            if last:
+                raise problem
+            asked = [
+                *asked,
+                assistant(reply.text),
+                user(f"That was not usable: {problem}. Answer again, JSON only."),
+            ]
+        raise AssertionError
+
+    def _nearness(self, cluster: Cluster, memory: Memory) -> float:
+        """Someone else's lesson must not take the place of these."""
+        [vector] = self.bank.core.indexing.embedder.embed([embedding_text(memory)])
+        length = float(cluster.middle @ cluster.middle) ** 0.5
+        return float(vector @ cluster.middle) / length if length else 0.0
+
+    def _store(self, cluster: Cluster, memory: Memory) -> None:
+        bank = self.bank
+
+        def work(txn: Writing) -> None:
+            txn.queue.hold(self.job, bank.core.clock() + LEASE)
+            sources, stage = [], 0
+            for planned in cluster.members:
+                row = txn.row(bank.view, planned.memory.id)
+                if row is None or row.state != State.ACTIVE:
+                    raise Refused(f"memory {planned.memory.id} was archived or forgotten meanwhile")
+                if row.revision != planned.memory.revision:
+                    raise Refused(f"memory {planned.memory.id} was changed meanwhile")
+                sources.append(bank._memory(txn, row))
+                stage = max(stage, row.stage + 1)
+            step = batches.Step(
+                created=memory,
+                initial=merge.confidence(sources),
+                stage=stage,
+                archived=tuple(source.id for source in sources),
+                links=links.inherited(txn, bank.view, memory.id, sources),
+            )
+            batches.apply(bank, txn, self.job.id, "consolidation", step)
+
+        bank._write(work)
+        bank.core.indexing.wake()
+        self.result.created.append(memory.id)
+        for source in cluster.members:
+            self.result.archived.append(source.memory.id)
+            self.merged[source.memory.id] = memory.id
+
+    def _disagree(self, cluster: Cluster) -> None:
+        first, *others = (m.memory.id for m in cluster.members)
+        kind = LinkType.CONTRADICTS
+        self._draw(
+            [
+                Link(source=first, target=id, type=kind, strength=round(cluster.mean_similarity, 3))
+                for id in others
+            ]
+        )
+
+    def _link(self) -> None:
+        self._draw(self.plan.links)
+
+    def _draw(self, wanted: Iterable[Link]) -> None:
+        bank = self.bank
+        known = bank.core.ledger.read().linked(bank.view)
+        new = links.new(wanted, known, self.merged)
+        for start in range(0, len(new), LINKS_AT_ONCE):
+            part = new[start : start + LINKS_AT_ONCE]
+
+            def work(txn: Writing, part: Sequence[Link] = part) -> int:
+                txn.queue.hold(self.job, bank.core.clock() + LEASE)
+                here = tuple(
+                    link
+                    for link in part
+                    if all(txn.row(bank.view, id) for id in (link.source, link.target))
+                )
+                if here:
+                    batches.apply(bank, txn, self.job.id, "links", batches.Step(links=here))
+                return len(here)
+
+            self.result.links += bank._write(work)
+
+
+async def carry_out(
+    bank: Bank,
+    plan: Plan,
+    job: Job,
+    *,
+    model: Model | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """``job`` is the lease under which it is done: whoever loses it changes nothing more."""
+    started = time.monotonic()
+    result = await _Run(bank, plan, job, model, progress or (lambda done, total: None)).run()
+    result.seconds = time.monotonic() - started
+    result.message = _told(result)
+    return result
+
+
+async def consolidate(
+    bank: Bank,
+    *,
+    model: Model | None = None,
+    threshold: float | None = None,
+    dry_run: bool = False,
+    max_clusters: int = 0,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Result:
+    """Merge what says the same in this workspace, unless that was done within the window.
+
+    Without a ``threshold`` the calibrated one of the embedding model counts. 0
+    ``max_clusters`` is no limit.
+    """
+    started = time.monotonic()
+    if threshold is not None:
+        threshold = share(threshold, "similarity_threshold")
+    whole(max_clusters, "max_clusters", least=0, most=1_000_000)
+
+    def decide() -> tuple[Plan, tuple[str, ...]]:
+        return look(bank, threshold=threshold, max_clusters=max_clusters)
+
+    if dry_run:
+        found, notes = await anyio.to_thread.run_sync(decide)
+        result = _foreseen(bank, found)
+        result.message = "; ".join((_told(result), *notes))
+    else:
+        window = bank.settings.schedule.consolidate_hours
+        job = await anyio.to_thread.run_sync(
+            lambda: leases.take(bank, KIND, hours=0.0 if force else window)
+        )
+        if job is None:
+            hours = f"{window:g} hours"
+            return Result(message=f"done already within the last {hours}; force does it again")
+        async with leases.held(bank, job):
+            found, notes = await anyio.to_thread.run_sync(decide)
+            result = await carry_out(bank, found, job, model=model, progress=progress)
+            result.message = "; ".join((result.message, *notes))
+    result.seconds = time.monotonic() - started
+    return result
+
+
+def _foreseen(bank: Bank, plan: Plan) -> Result:
+    merged = {m.memory.id: cluster.id for cluster in plan.clusters for m in cluster.members}
+    known = bank.core.ledger.read().linked(bank.view)
+    return Result(
+        created=[cluster.id for cluster in plan.clusters],
+        archived=list(merged),
+        skipped=list(plan.skipped),
+        links=len(links.new(plan.links, known, merged)),
+        processed=plan.evaluated,
+        dry_run=True,
+        clusters=plan.clusters,
+    )
+
+
+def _told(result: Result) -> str:
+    if not result.created:
+        return "nothing to merge"
+    verb = "would become" if result.dry_run else "became"
+    told = f"{len(result.archived)} memories {verb} {len(result.created)}"
+    return told if result.dry_run else f"{told}; `reasonbank undo {result.batch}` takes it back"

@@ -1,0 +1,208 @@
+"""What is to be merged, and what is not, and why: decided purely, before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from reasonbank.model import JSON, Link, Memory, Outcome, Source, derived_id
+from reasonbank.safety.prompt_injection import suspicions_of
+from reasonbank.tidy import clusters, links
+from reasonbank.tidy.merge import Member
+from reasonbank.tidy.sentences import differ_in_numbers, opposed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+MOST_MEMBERS = 16
+MOST_TEXT = 60_000
+"""Characters of one cluster; more would not fit a prompt, nor a memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearness:
+    """What the cosines of one embedding model mean (docs/decisions/0011-merge-threshold.md)."""
+
+    same: float
+    """From here on two memories say the same."""
+    sure: float
+    """From here on they are merged unattended where no model reads them first."""
+    related: float
+    """From here on they are about the same thing."""
+
+
+NEARNESS = {
+    "all-MiniLM-L6-v2": Nearness(same=0.8, sure=0.9, related=0.65),
+    "hashed-384": Nearness(same=0.95, sure=0.95, related=0.8),
+}
+# Nobody measured its scale: only what is nearly identical is merged.
+UNKNOWN_MODEL = Nearness(same=0.9, sure=0.9, related=0.8)
+
+
+def nearness_of(model: str) -> Nearness:
+    """A build of a model may carry a suffix."""
+    for name, nearness in NEARNESS.items():
+        if model.startswith(name):
+            return nearness
+    return UNKNOWN_MODEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """``id`` is the one that the merged memory will have; the first member is the centre."""
+
+    id: str
+    members: tuple[Member, ...]
+    mean_similarity: float
+    least_similarity: float
+    middle: Floats = field(compare=False, repr=False)
+
+    def to_json(self) -> JSON:
+        return {
+            "id": self.id,
+            "members": [{"id": m.memory.id, "title": m.memory.title} for m in self.members],
+            "mean_similarity": round(self.mean_similarity, 4),
+            "least_similarity": round(self.least_similarity, 4),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    ids: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What would be merged, the surest first, and what would not, and why."""
+
+    threshold: float
+    clusters: tuple[Cluster, ...]
+    skipped: tuple[Skipped, ...]
+    links: tuple[Link, ...]
+    evaluated: int
+
+
+def apart(one: Memory, other: Memory) -> str | None:
+    """Why two memories that are near each other are not one, if they are not."""
+    if one.scope is not other.scope:
+        return "they are shared with different people"
+    if (one.source is Source.PEER) is not (other.source is Source.PEER):
+        return "one of them came from a peer"
+    if _differ(one.domain, other.domain):
+        return "they belong to different domains"
+    if _differ(one.task_type, other.task_type):
+        return "they belong to different types of task"
+    if one.agent != other.agent:
+        return "they belong to different agents"
+    if contradict(one, other):
+        return "they contradict each other"
+    if one.error_context and other.error_context:
+        types = {m.error_context.error_type.casefold() for m in (one, other) if m.error_context}
+        if len(types) > 1:
+            return "they warn of different errors"
+    if differ_in_numbers(f"{one.title}\n{one.content}", f"{other.title}\n{other.content}"):
+        return "they name different numbers"
+    return None
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and one != other
+
+
+def contradict(one: Memory, other: Memory) -> bool:
+    """Opposite outcome or advice; asked only of memories about the same situation."""
+    if {one.outcome, other.outcome} == {Outcome.SUCCESS, Outcome.FAILURE}:
+        return True
+    return opposed(one.title, other.title) or opposed(one.content, other.content)
+
+
+def plan(
+    members: Sequence[Member],
+    vectors: Floats,
+    *,
+    workspace: str,
+    nearness: Nearness,
+    undone: Iterable[frozenset[str]] = (),
+    max_clusters: int = 0,
+) -> Plan:
+    """Pure: the same memories and vectors give the same plan. 0 is no limit of clusters."""
+    near = clusters.pairs(vectors, min(nearness.same, nearness.related))
+    reasons: dict[tuple[int, int], str] = {}
+    never = [frozenset(ids) for ids in undone]
+
+    @cache
+    def flagged(row: int) -> bool:
+        # A merge would put its text into a prompt unasked, and its words into a clean memory.
+        return bool(suspicions_of(members[row].memory))
+
+    def together(a: int, b: int) -> bool:
+        one, other = members[a].memory, members[b].memory
+        reason = apart(one, other)
+        if reason is None and (flagged(a) or flagged(b)):
+            reason = "one of them looks like an instruction"
+        if reason is None and any(one.id in ids and other.id in ids for ids in never):
+            reason = "their merge was undone"
+        if reason is not None:
+            reasons[a, b] = reason
+        return reason is None
+
+    same = near.above(nearness.same)
+    groups = clusters.grouped(same, most=MOST_MEMBERS, together=together)
+    found, skipped = [], []
+    for rows in groups:
+        cluster = _cluster(workspace, members, vectors, rows)
+        length = sum(len(m.memory.content) for m in cluster.members)
+        if length > MOST_TEXT:
+            skipped.append(skip(cluster, f"their {length:,} characters are too long for one"))
+        else:
+            found.append(cluster)
+    # The surest first: a limit leaves out those that are least alike.
+    found.sort(key=lambda c: (-c.least_similarity, c.id))
+    if max_clusters:
+        skipped += [skip(c, "beyond the limit of clusters") for c in found[max_clusters:]]
+        found = found[:max_clusters]
+    skipped += [
+        Skipped(ids=(members[a].memory.id, members[b].memory.id), reason=reason)
+        for (a, b), reason in sorted(reasons.items())
+    ]
+
+    def conflict(one: Memory, other: Memory, cosine: float) -> bool:
+        # A title that is turned round says enough, however different the rest is.
+        return opposed(one.title, other.title) or (
+            cosine >= nearness.same and contradict(one, other)
+        )
+
+    memories = [member.memory for member in members]
+    merged = {m.memory.id: cluster.id for cluster in found for m in cluster.members}
+    return Plan(
+        threshold=nearness.same,
+        clusters=tuple(found),
+        skipped=tuple(skipped),
+        links=links.found(memories, near, merged=merged, conflict=conflict),
+        evaluated=len(members),
+    )
+
+
+def _cluster(
+    workspace: str, members: Sequence[Member], vectors: Floats, rows: list[int]
+) -> Cluster:
+    middle, mean, least = clusters.centre(vectors[rows])
+    ordered = [members[rows[middle]], *(members[row] for row in rows if row != rows[middle])]
+    told = sorted(f"{m.memory.id}@{m.memory.revision}" for m in ordered)
+    return Cluster(
+        id=derived_id("merge", workspace, *told),
+        members=tuple(ordered),
+        mean_similarity=mean,
+        least_similarity=least,
+        middle=vectors[rows].mean(axis=0),
+    )
+
+
+def skip(cluster: Cluster, reason: str) -> Skipped:
+    return Skipped(ids=tuple(m.memory.id for m in cluster.members), reason=reason)

@@ -1,0 +1,3 @@
+from tests.tidy.conftest import timeouts
+
+__all__ = ["timeouts"]

@@ -1,0 +1,471 @@
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import apsw
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from tests.requirement import requirement
+
+from reasonbank.ledger.sqlite_reads import any_of
+from reasonbank.search import rank as ranking
+from reasonbank.search.rank import (
+    CALIBRATIONS,
+    Calibration,
+    Columns,
+    Fusion,
+    Ranking,
+    Weights,
+    calibration_for,
+    error_match,
+    fuse,
+    keywords,
+    rank,
+    terms,
+    tokens_in,
+)
+
+MINILM = CALIBRATIONS["all-MiniLM-L6-v2"]
+
+
+def a_fusion(similarity: list[float], *, threshold: float = 0.0) -> Fusion:
+    values = np.array(similarity, float)
+    return Fusion(
+        similarity=values,
+        relevance=values,
+        cosine=values,
+        bm25=np.zeros(len(values)),
+        weight=0.5,
+        features={},
+        calibration=Calibration(model="test", threshold=threshold, near=0.98, same=0.995),
+    )
+
+
+def some_columns(count: int, **given: object) -> Columns:
+    columns: dict[str, object] = {
+        "age_days": np.zeros(count),
+        "error_match": np.zeros(count),
+        "confidence": np.ones(count),
+        "scope": np.ones(count),
+        "consolidated": np.zeros(count, bool),
+        **{name: np.asarray(value) for name, value in given.items()},
+    }
+    return Columns(**columns)  # type: ignore[arg-type]
+
+
+def ranked(similarity: list[float], limit: int = 10, **given: object) -> Ranking:
+    return rank(a_fusion(similarity), some_columns(len(similarity), **given), limit=limit)
+
+
+def a_table(*texts: str) -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    connection.execute(
+        "CREATE VIRTUAL TABLE words USING fts5(title, description, content, tags, realm, "
+        f"content='', contentless_delete=1, tokenize=\"{ranking.TOKENIZER}\")"
+    )
+    for number, text in enumerate(texts):
+        connection.execute(
+            "INSERT INTO words(rowid, title, description, content, tags, realm) "
+            "VALUES (?, '', '', ?, '', 'r1')",
+            (number, text),
+        )
+    return connection
+
+
+def found(connection: apsw.Connection, query: str) -> dict[int, float]:
+    expression = any_of(terms(query))
+    if not expression:
+        return {}
+    weights = ", ".join(str(weight) for weight in ranking.COLUMN_WEIGHTS.values())
+    rows = connection.execute(
+        f"SELECT rowid, bm25(words, {weights}) FROM words WHERE words MATCH ? "
+        "ORDER BY rank LIMIT 100",
+        (expression,),
+    )
+    return {row: -score for row, score in rows}
+
+
+class TestComposite:
+    @requirement("RET-3")
+    def test_a_memory_as_old_as_the_half_life_has_exactly_half_the_recency(self):
+        for half_life in (30.0, 7.0):
+            result = rank(
+                a_fusion([1.0]),
+                some_columns(1, age_days=[half_life]),
+                limit=1,
+                half_life_days=half_life,
+                weights=Weights(similarity=0, recency=1, error_match=0),
+            )
+            assert result.scores[0] == 0.5
+
+    @requirement("RET-3")
+    def test_the_default_half_life_is_thirty_days(self):
+        parts = ranked([1.0, 1.0], age_days=[30.0, 60.0]).explain()
+        assert [part.recency for part in parts] == [0.5, 0.25]
+
+    @requirement("RET-3")
+    def test_the_composite_is_the_weighted_sum_of_its_parts(self):
+        result = ranked([0.5], age_days=[30.0], error_match=[1.0])
+        assert result.explain()[0].composite == pytest.approx(0.6 * 0.5 + 0.3 * 0.5 + 0.1)
+
+    @requirement("RET-3")
+    def test_weights_are_shares_of_their_sum(self):
+        for weights in (Weights(), Weights(similarity=6, recency=3, error_match=1)):
+            columns = some_columns(1, age_days=[30.0], error_match=[1.0])
+            result = rank(a_fusion([0.5]), columns, limit=1, weights=weights)
+            assert result.scores[0] == pytest.approx(0.55)
+
+    @requirement("RET-3")
+    @pytest.mark.parametrize(
+        "weights",
+        [
+            {"similarity": 0, "recency": 0, "error_match": 0},
+            {"similarity": -1},
+            {"recency": math.inf},
+            {"recency": math.nan},
+        ],
+    )
+    def test_weights_that_mean_nothing_are_refused(self, weights):
+        with pytest.raises(ValueError, match="weights"):
+            Weights(**weights)
+
+    @requirement("RET-3")
+    @settings(max_examples=200, deadline=None)
+    @given(
+        data=st.lists(
+            st.tuples(*[st.floats(allow_nan=True, allow_infinity=True, width=32)] * 5),
+            min_size=0,
+            max_size=30,
+        )
+    )
+    def test_every_part_stays_between_zero_and_one_whatever_comes_in(self, data):
+        cosine, bm25, age, error, confidence = (
+            np.array([row[i] for row in data], float) for i in range(5)
+        )
+        fusion = fuse("find the flaky test", cosine, bm25, MINILM, rows=100)
+        columns = some_columns(len(data), age_days=age, error_match=error, confidence=confidence)
+        result = rank(fusion, columns, limit=50, threshold=0.0)
+        assert len(result.order) == len(data)
+        for part in result.explain():
+            for value in (
+                part.similarity,
+                part.relevance,
+                part.recency,
+                part.error_match,
+                part.confidence,
+                part.scope,
+                part.composite,
+                part.lexical_weight,
+            ):
+                assert 0.0 <= value <= 1.0
+
+    def test_a_memory_from_the_future_is_as_recent_as_one_of_now(self):
+        assert ranked([1.0], age_days=[-3.0]).explain()[0].recency == 1.0
+
+    def test_no_candidates_give_no_order(self):
+        result = rank(
+            fuse("anything", np.array([]), np.array([]), MINILM, rows=0),
+            some_columns(0, vectors=np.zeros((0, 384), np.float32)),
+            limit=5,
+        )
+        assert result.order.size == 0 and result.explain() == []
+
+    def test_a_candidate_that_was_ruled_out_never_returns(self):
+        fusion = replace(a_fusion([0.9, 0.8]), similarity=np.array([-1.0, 0.8]))
+        result = rank(fusion, some_columns(2), limit=5, threshold=0.0)
+        assert result.order.tolist() == [1] and result.relevant == 1
+        assert result.explain()[1].dropped == "ruled out"
+
+
+class TestMultipliers:
+    @requirement("RET-4")
+    def test_confidence_scope_and_consolidation_multiply_the_composite(self):
+        result = ranked(
+            [0.8], confidence=[0.5], scope=[ranking.SCOPE_WEIGHTS["org"]], consolidated=[True]
+        )
+        part = result.explain()[0]
+        assert (part.confidence, part.scope, part.boost) == (0.5, 0.8, 1.2)
+        assert part.score == pytest.approx(part.composite * 0.5 * 0.8 * 1.2)
+
+    @requirement("RET-4")
+    @pytest.mark.parametrize("fits", [0.9, 0.89, 0.87])
+    def test_a_merged_memory_comes_first_among_near_equals(self, fits):
+        result = ranked([0.9, fits], consolidated=[False, True])
+        assert result.order.tolist() == [1, 0]
+        assert 1.0 < result.explain()[0].boost <= 1.2
+
+    @requirement("RET-4")
+    @pytest.mark.parametrize("fits", [0.7, 0.5, 0.3])
+    def test_a_merged_memory_does_not_push_away_one_that_fits_better(self, fits):
+        result = ranked([0.9, fits], consolidated=[False, True])
+        assert result.order.tolist() == [0, 1]
+
+    @requirement("RET-4")
+    def test_the_boost_of_a_merged_memory_can_be_set(self):
+        columns = some_columns(2, consolidated=[False, True])
+        for boost, order in ((1.5, [1, 0]), (1.0, [0, 1])):
+            result = rank(a_fusion([0.9, 0.89]), columns, limit=2, consolidated=boost)
+            assert result.order.tolist() == order
+
+    @requirement("RET-4")
+    def test_among_equals_the_project_comes_before_the_team_and_the_team_before_the_org(self):
+        scopes = [ranking.SCOPE_WEIGHTS[scope] for scope in ("org", "project", "team")]
+        assert ranked([0.9] * 3, scope=scopes).order.tolist() == [1, 2, 0]
+
+
+class TestDiversity:
+    @requirement("RET-5")
+    def test_two_near_identical_memories_do_not_crowd_out_a_third(self):
+        vectors = _units([[1, 0, 0], [1, 0.02, 0], [0, 1, 0]])
+        result = ranked([0.9, 0.89, 0.3], limit=2, vectors=vectors, confidence=[1, 1, 0.2])
+        assert result.order.tolist() == [0, 2]
+
+    @requirement("RET-5")
+    @settings(max_examples=100, deadline=None)
+    @given(
+        copies=st.integers(2, 150),
+        weakest=st.floats(0.01, 1.0),
+        limit=st.integers(2, 12),
+        seed=st.integers(0, 2**16),
+    )
+    def test_no_number_of_copies_crowds_out_something_else(self, copies, weakest, limit, seed):
+        rng = np.random.default_rng(seed)
+        one, other = _units(rng.normal(size=(2, 384)))
+        vectors = _units(one + 0.001 * rng.normal(size=(copies + 1, 384)))
+        vectors[-1] = other
+        result = ranked([1.0] * copies + [weakest], limit=limit, vectors=vectors)
+        assert copies in result.order.tolist()
+
+    @requirement("RET-5")
+    def test_lambda_one_looks_at_scores_only(self):
+        vectors = _units([[1, 0], [1, 0], [0, 1]])
+        columns = some_columns(3, vectors=vectors)
+        result = rank(a_fusion([0.9, 0.8, 0.7]), columns, limit=2, diversity=1.0)
+        assert result.order.tolist() == [0, 1]
+
+    @requirement("RET-5")
+    def test_memories_that_merely_share_a_subject_keep_their_order(self):
+        vectors = _units([[1, 0], [1, 0.5], [1, 0.9]])
+        result = ranked([0.9, 0.8, 0.7], vectors=vectors)
+        assert result.order.tolist() == [0, 1, 2]
+
+    def test_copies_are_still_returned_when_there_is_room(self):
+        result = ranked([0.9, 0.9, 0.1], limit=3, vectors=_units([[1, 0], [1, 0], [0, 1]]))
+        assert result.order.tolist() == [0, 2, 1]
+
+    def test_memories_without_vectors_are_nobodys_duplicates(self):
+        result = ranked([0.9, 0.8, 0.7], limit=2, vectors=np.zeros((3, 384), np.float32))
+        assert result.order.tolist() == [0, 1]
+
+
+def _units(rows: object) -> np.ndarray:
+    vectors = np.asarray(rows, np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+class TestExplain:
+    @requirement("RET-8")
+    def test_every_part_of_the_score_is_shown(self):
+        fusion = fuse("a", np.array([0.6]), np.array([2.0]), MINILM, rows=50)
+        part = rank(fusion, some_columns(1), limit=1).explain()[0]
+        assert part.cosine == pytest.approx(0.6)
+        assert part.distance == pytest.approx(math.sqrt(2 - 2 * 0.6))
+        assert part.bm25 == 2.0
+        assert part.similarity == pytest.approx(float(fusion.similarity[0]))
+        assert part.dropped is None and part.position == 0
+
+    @requirement("RET-8")
+    def test_each_dropped_candidate_says_why(self):
+        fusion = a_fusion([0.9, 0.9, 0.8, 0.7, 0.1], threshold=0.31)
+        vectors = _units([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+        result = rank(fusion, some_columns(5, vectors=vectors), limit=2)
+        why = {part.candidate: part.dropped for part in result.explain(list("abcde"))}
+        assert why == {
+            0: None,
+            2: None,
+            1: "redundant with a",
+            3: "beyond the limit",
+            4: "below the relevance threshold 0.31",
+        }
+
+    @requirement("RET-8")
+    def test_an_unknown_cosine_is_shown_as_unknown(self):
+        fusion = fuse("a", np.array([np.nan]), np.array([2.0]), MINILM, rows=50)
+        part = rank(fusion, some_columns(1), limit=1, threshold=0.0).explain()[0]
+        assert part.cosine is None and part.distance is None and part.lexical_weight == 1.0
+
+
+class TestAbstention:
+    @requirement("RET-9")
+    def test_unrelated_candidates_are_not_returned(self):
+        fusion = fuse(
+            "replace the gearbox oil", np.array([0.12, 0.08]), np.zeros(2), MINILM, rows=1000
+        )
+        result = rank(fusion, some_columns(2), limit=5)
+        assert result.order.size == 0 and result.relevant == 0
+
+    @requirement("RET-9")
+    def test_a_paraphrase_is_returned_without_a_word_in_common(self):
+        fusion = fuse("the app crashes", np.array([0.7, 0.1]), np.zeros(2), MINILM, rows=1000)
+        assert rank(fusion, some_columns(2), limit=5).order.tolist() == [0]
+
+    @requirement("RET-9")
+    def test_a_rare_identifier_counts_although_its_cosine_is_low(self):
+        texts = [f"note number {n} about the weather in spring" for n in range(300)]
+        bm25 = found(a_table(*texts, "raised by ERR_OSSL_EVP_UNSUPPORTED"), _EVP)
+        fusion = fuse(_EVP, np.array([0.15]), np.array([bm25[300]]), MINILM, rows=301)
+        assert rank(fusion, some_columns(1), limit=5).order.tolist() == [0]
+
+    @requirement("RET-9")
+    def test_one_common_word_does_not_make_a_memory_relevant(self):
+        texts = [f"the test number {n} of the garden" for n in range(100)]
+        texts += [f"something else {n}" for n in range(200)]
+        query = "test the thermal limits of this turbine blade"
+        bm25 = found(a_table(*texts), query)
+        best = max(bm25.values())
+        fusion = fuse(query, np.array([0.15]), np.array([best]), MINILM, rows=300)
+        assert rank(fusion, some_columns(1), limit=5).order.size == 0
+
+    @requirement("RET-9")
+    def test_each_model_has_its_own_threshold_and_a_build_of_it_the_same(self):
+        assert calibration_for("all-MiniLM-L6-v2+int8") is MINILM
+        assert calibration_for("hashed-384").model == "hashed-384"
+        assert calibration_for("some-model-of-tomorrow").threshold > 0
+        assert len({c.threshold for c in CALIBRATIONS.values()}) == len(CALIBRATIONS)
+
+    def test_the_threshold_can_be_overridden(self):
+        fusion = a_fusion([0.2, 0.1], threshold=0.5)
+        assert rank(fusion, some_columns(2), limit=5, threshold=0.15).order.tolist() == [0]
+
+
+_EVP = "build fails with ERR_OSSL_EVP_UNSUPPORTED"
+
+
+class TestFusion:
+    @requirement("RET-2")
+    def test_without_an_embedding_the_full_text_decides(self):
+        unknown = np.full(3, np.nan)
+        fusion = fuse("red green", unknown, np.array([1.0, 9.0, 4.0]), MINILM, rows=1000)
+        assert np.argsort(-fusion.similarity).tolist() == [1, 2, 0]
+        assert fusion.weight == 1.0
+
+    def test_without_a_match_the_cosine_decides(self):
+        fusion = fuse("red", np.array([0.2, 0.6, 0.4]), np.zeros(3), MINILM, rows=1000)
+        assert np.argsort(-fusion.similarity).tolist() == [1, 2, 0]
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        cosine=st.lists(st.floats(-1, 1), min_size=2, max_size=20),
+        seed=st.integers(0, 1000),
+        rows=st.integers(0, 10**6),
+    )
+    def test_more_evidence_never_lowers_the_similarity(self, cosine, seed, rows):
+        values = np.array(cosine)
+        bm25 = np.random.default_rng(seed).exponential(5.0, len(values))
+        order = np.argsort(values)
+        bm25[order] = np.sort(bm25)
+        similarity = fuse("one two three", values, bm25, MINILM, rows=rows).similarity[order]
+        assert (np.diff(similarity) >= -1e-12).all()
+
+
+class TestWords:
+    @requirement("RET-2")
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "parse_config",
+            "E0502",
+            "ERR_OSSL_EVP_UNSUPPORTED",
+            "libssl.so.3",
+            "/usr/lib/x86_64-linux-gnu",
+            "std::vector",
+            "TypeError: 'NoneType' object is not subscriptable",
+            "naïve",
+            "0x80070005",
+        ],
+    )
+    def test_an_exact_identifier_is_found_first(self, name):
+        others = ["parse the config", "a vector of std", "lib usr gnu linux", "so ssl", "E0503"]
+        table = a_table(*others, f"we saw {name} here", *["nothing to see"] * 20)
+        scores = found(table, f"what to do about {name}?")
+        assert max(scores, key=scores.__getitem__) == len(others)
+
+    @settings(max_examples=400, deadline=None)
+    @given(st.text(st.characters(), max_size=60))
+    def test_no_text_breaks_the_full_text_search(self, text):
+        found(_TABLE, text)
+
+    @pytest.mark.parametrize(
+        "text",
+        ['"', '""', "'", "a\x00b", "\ud800", "NEAR(a b)", "a AND OR NOT", "title:x", "*", "^a", ""],
+    )
+    def test_the_syntax_of_the_search_engine_is_not_ours(self, text):
+        found(_TABLE, text)
+
+    def test_a_query_of_ten_megabytes_is_bounded(self):
+        asked = terms("word1 " * 100 + "other" * 2_000_000)
+        assert 0 < len(any_of(asked)) < 10_000
+
+    def test_stop_words_are_left_out_unless_there_is_nothing_else(self):
+        assert terms("How do I fix the flaky test?") == ("fix", "flaky", "test")
+        assert terms("what is it") == ("what", "is", "it")
+
+    def test_punctuation_alone_asks_for_nothing(self):
+        assert terms("?! ... --") == ()
+
+    def test_keywords_are_content_words_with_identifiers_first(self):
+        words = keywords("How do I make parse_config read the config file of the config dir?")
+        assert words[0] == "parse_config" and words[1] == "config"
+        assert not {"how", "do", "the", "of"} & set(words)
+
+    @given(st.text(max_size=200), st.integers(1, 20))
+    def test_keywords_keep_to_the_limit_and_repeat_nothing(self, text, limit):
+        words = keywords(text, limit)
+        assert len(words) <= limit and len(set(words)) == len(words)
+
+    @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2)])
+    def test_four_characters_are_a_token(self, text, tokens):
+        assert tokens_in(text) == tokens
+
+    def test_importing_the_module_does_not_load_numpy(self):
+        code = "import sys, reasonbank.search.rank; assert 'numpy' not in sys.modules"
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+_TABLE = a_table("hello world", "red green blue")
+
+
+class TestErrorMatch:
+    @requirement("RET-6")
+    def test_naming_the_error_type_is_a_full_match(self):
+        query = "Fix the ModuleNotFoundError in CI"
+        assert error_match(query, "ModuleNotFoundError", None) == 1.0
+        assert error_match(query, "modulenotfounderror", "something else") == 1.0
+
+    @requirement("RET-6")
+    def test_saying_the_error_in_plain_words_is_a_partial_match(self):
+        assert 0.5 < error_match("module was not found", "ModuleNotFoundError", None) < 1.0
+
+    @requirement("RET-6")
+    def test_a_task_that_resembles_the_failure_pattern_matches(self):
+        pattern = "pagination: only the first page was read"
+        assert error_match("read every page of the pagination", None, pattern) > 0.5
+        assert error_match("bake a cake", None, pattern) == 0.0
+
+    @requirement("RET-6")
+    def test_one_word_in_common_is_no_match(self):
+        assert error_match("write a page", None, "only the first page was read twice") == 0.0
+
+    def test_part_of_a_longer_name_does_not_count_as_the_error_type(self):
+        assert error_match("the IOErrorHandler class", "IOError", None) == 0.0
+
+    def test_nothing_known_matches_nothing(self):
+        assert error_match("anything", None, None) == 0.0 == error_match("", "", "")
+
+    @given(st.text(), st.text(), st.text())
+    def test_it_stays_between_zero_and_one(self, query, error_type, pattern):
+        assert 0.0 <= error_match(query, error_type, pattern) <= 1.0

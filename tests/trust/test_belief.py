@@ -1,0 +1,658 @@
+"""Confidence is a fold over evidence; these are its laws."""
+
+from __future__ import annotations
+
+import doctest
+import math
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, example, given, strategies as st
+from tests.requirement import requirement
+
+from reasonbank.errors import InvalidInput
+from reasonbank.model import Kind
+from reasonbank.trust import belief
+from reasonbank.trust.belief import EPOCH_DAY, MODELS, Belief, Standing, Tally, Weights
+
+PAGE = Path(__file__).parents[2] / "docs" / "concepts-belief.md"
+CENTURY = 36_525
+TODAY = 20_772  # 2026-11-15
+NONE = (0.0,) * 8
+NEW = Weights()
+
+signs = st.booleans()
+days = st.integers(EPOCH_DAY - CENTURY, EPOCH_DAY + CENTURY)
+recent_days = st.integers(TODAY - 90, TODAY)
+past_days = st.integers(TODAY - CENTURY, TODAY)
+amounts = st.integers(1, 10**6)
+initials = st.floats(0, 1)
+open_initials = st.floats(1e-6, 1 - 1e-6)
+half_lives = st.floats(belief.SHORTEST_HALF_LIFE, 2_000) | st.just(math.inf)
+weights = st.builds(Weights, lessons=st.tuples(*[st.integers(0, 10**6)] * 8))
+models = st.sampled_from(sorted(MODELS))
+observations = st.tuples(st.sampled_from(Kind), signs, days)
+
+
+def tallies(on: st.SearchStrategy[int], most: int = 12) -> st.SearchStrategy[Tally]:
+    return st.dictionaries(st.tuples(st.sampled_from(Kind), signs, on), amounts, max_size=most)
+
+
+def one(kind: Kind, positive: bool, day: int, count: int = 1) -> Tally:
+    return {(kind, positive, day): count}
+
+
+def confidence(
+    tally: Tally, *, initial: float = 0.8, today: int = TODAY, weights: Weights = NEW
+) -> Belief:
+    return belief.bayesian(initial, belief.masses(tally), weights, today)
+
+
+def standing(
+    tally: Tally,
+    *,
+    initial: float = 0.8,
+    created: int = TODAY - 1_000,
+    today: int = TODAY,
+    weights: Weights = NEW,
+    other_uses: int = 0,
+    context: float | None = None,
+) -> Standing:
+    seen = belief.counts(tally)
+    return Standing(
+        initial=initial,
+        masses=belief.masses(tally),
+        counts=seen,
+        weights=weights,
+        today=today,
+        last_day=belief.last_day(tally, created),
+        project_uses=other_uses + seen[belief.SLOTS[Kind.USAGE, True]],
+        context=context,
+    )
+
+
+# Where belief starts
+
+
+@requirement("CON-1")
+@pytest.mark.parametrize(
+    ("source", "outcome", "expected"),
+    [
+        ("explicit", "success", 0.8),
+        ("explicit", "failure", 0.8),
+        ("distilled", "success", 0.7),
+        ("distilled", "failure", 0.6),
+        ("distilled", "mixed", 0.5),
+        ("passive", "success", 0.5),
+        ("consolidated", "success", 0.5),
+        ("solved", "success", 0.5),
+        ("imported", "success", 0.5),
+        ("peer", "success", 0.5),
+    ],
+)
+def test_initial_confidence_follows_the_source(source: str, outcome: str, expected: float) -> None:
+    assert belief.initial_confidence(source, outcome) == expected
+
+
+@requirement("CON-1")
+@given(initials)
+def test_without_evidence_a_belief_is_its_prior_of_strength_two(initial: float) -> None:
+    untouched = belief.bayesian(initial, NONE, NEW, TODAY)
+    assert untouched.mean == pytest.approx(initial, abs=1e-12)
+    assert untouched.strength == pytest.approx(2)
+
+
+@requirement("CON-1")
+@given(open_initials, st.sampled_from(Kind), weights)
+def test_the_first_praise_raises_and_the_first_blame_lowers(
+    initial: float, kind: Kind, learnt: Weights
+) -> None:
+    before = confidence({}, initial=initial, weights=learnt).mean
+    # A kind that was wrong a million times has next to no weight left.
+    assume(learnt.normalised()[list(Kind).index(kind)] > 1e-4)
+    praised = confidence(one(kind, True, TODAY), initial=initial, weights=learnt)
+    blamed = confidence(one(kind, False, TODAY), initial=initial, weights=learnt)
+    assert blamed.mean < before < praised.mean
+
+
+@requirement("CON-1")
+@given(open_initials, signs, tallies(recent_days), st.lists(tallies(recent_days), max_size=3))
+@example(
+    # Weighed with its own lesson, this blame raised confidence by 0.012.
+    0.5,
+    False,
+    {
+        (Kind.OUTCOME, False, TODAY - 65): 20,
+        (Kind.OUTCOME, True, TODAY - 1): 1,
+        (Kind.STABILITY, True, TODAY - 71): 20,
+        (Kind.STABILITY, False, TODAY - 1): 2,
+    },
+    [],
+)
+def test_a_rating_moves_its_memory_the_right_way_even_while_the_weights_learn_from_it(
+    initial: float, helpful: bool, tally: Tally, others: list[Tally]
+) -> None:
+    rated = belief.merge(tally, one(Kind.EXPLICIT, helpful, TODAY))
+    before, after = (
+        confidence(
+            own,
+            initial=initial,
+            weights=belief.learn_weights([own, *others]).without(belief.rating_lessons(own)),
+        ).mean
+        for own in (tally, rated)
+    )
+    assert after >= before if helpful else after <= before
+
+
+@requirement("CON-1")
+@pytest.mark.parametrize("kind", Kind)
+def test_praise_does_not_hide_a_memory_recorded_at_0_8(kind: Kind) -> None:
+    """contextd started from Beta(1, 1): its first "helpful" turned 0.8 into 0.58 to 0.67."""
+    praised = confidence(one(kind, True, TODAY)).mean
+    assert praised > 0.8
+
+
+# Order, batches and roll-up
+
+
+@requirement("CON-5")
+@given(st.data(), st.lists(observations, max_size=30), half_lives)
+def test_order_of_arrival_and_batching_change_nothing_at_all(
+    data: st.DataObject, arrived: list[tuple[Kind, bool, int]], half_life: float
+) -> None:
+    shuffled = data.draw(st.permutations(arrived))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(arrived)), max_size=4)))
+    bounds = [0, *cuts, len(arrived)]
+    batches = [belief.merge(*({seen: 1} for seen in shuffled[a:b])) for a, b in pairwise(bounds)]
+
+    singly = belief.merge(*({seen: 1} for seen in arrived))
+    in_batches = belief.merge(*data.draw(st.permutations(batches)))
+
+    assert in_batches == singly
+    assert belief.masses(in_batches, half_life) == belief.masses(singly, half_life)
+    assert belief.counts(in_batches) == belief.counts(singly)
+    assert belief.rating_lessons(in_batches) == belief.rating_lessons(singly)
+    assert belief.last_day(in_batches, 0) == belief.last_day(singly, 0)
+
+
+@requirement("CON-5")
+@given(st.data(), tallies(days, most=30), half_lives)
+def test_the_order_in_which_a_store_lists_a_tally_changes_nothing_at_all(
+    data: st.DataObject, tally: Tally, half_life: float
+) -> None:
+    relisted = dict(data.draw(st.permutations(list(tally.items()))))
+    assert belief.masses(relisted, half_life) == belief.masses(tally, half_life)
+    assert belief.rating_lessons(relisted) == belief.rating_lessons(tally)
+
+
+@requirement("CON-5")
+@given(tallies(recent_days))
+def test_rows_of_a_database_fold_like_typed_evidence(tally: Tally) -> None:
+    rows = {(str(kind), int(good), day): count for (kind, good, day), count in tally.items()}
+    assert belief.masses(rows) == belief.masses(tally)  # type: ignore[arg-type]
+    assert belief.rating_lessons(rows) == belief.rating_lessons(tally)  # type: ignore[arg-type]
+    assert belief.last_day(rows, 0) == belief.last_day(tally, 0)  # type: ignore[arg-type]
+
+
+@given(tallies(recent_days), st.sampled_from(Kind), signs, recent_days)
+def test_a_count_of_zero_is_no_evidence(tally: Tally, kind: Kind, sign: bool, day: int) -> None:
+    padded = belief.merge(one(kind, sign, day, 0), tally)
+    assert belief.masses(padded) == belief.masses(tally)
+    assert belief.last_day(padded, 0) == belief.last_day(tally, 0)
+    assert belief.rating_lessons(padded) == belief.rating_lessons(tally)
+
+
+def test_the_order_of_the_eight_numbers_is_fixed_since_ledgers_store_it() -> None:
+    assert [f"{kind} {'for' if good else 'against'}" for kind, good in belief.SLOTS] == [
+        "explicit for",
+        "explicit against",
+        "usage for",
+        "usage against",
+        "outcome for",
+        "outcome against",
+        "stability for",
+        "stability against",
+    ]
+    assert list(belief.SLOTS.values()) == list(range(8))
+
+
+# Praise, blame and bounds
+
+
+@requirement("CON-10")
+@given(
+    model=models,
+    tally=tallies(past_days),
+    kind=st.sampled_from(Kind),
+    positive=signs,
+    day=past_days,
+    count=amounts,
+    initial=initials,
+    learnt=weights,
+    created=past_days,
+    other_uses=st.integers(0, 10**6),
+    context=st.none() | st.floats(0, 1),
+)
+def test_praise_never_lowers_and_blame_never_raises_under_any_model(
+    model: str,
+    tally: Tally,
+    kind: Kind,
+    positive: bool,
+    day: int,
+    count: int,
+    initial: float,
+    learnt: Weights,
+    created: int,
+    other_uses: int,
+    context: float | None,
+) -> None:
+    before, after = (
+        MODELS[model](
+            standing(
+                evidence,
+                initial=initial,
+                created=created,
+                weights=learnt,
+                other_uses=other_uses,
+                context=context,
+            )
+        )
+        for evidence in (tally, belief.merge(tally, one(kind, positive, day, count)))
+    )
+    assert after >= before if positive else after <= before
+
+
+@given(tallies(past_days), st.sampled_from(Kind), signs, past_days, amounts, initials, weights)
+def test_the_lower_bound_moves_with_praise_and_blame_too(
+    tally: Tally, kind: Kind, good: bool, day: int, count: int, initial: float, learnt: Weights
+) -> None:
+    before = confidence(tally, initial=initial, weights=learnt).lower_bound
+    more = belief.merge(tally, one(kind, good, day, count))
+    after = confidence(more, initial=initial, weights=learnt).lower_bound
+    assert after >= before - 1e-12 if good else after <= before + 1e-12
+
+
+@requirement("CON-10")
+@given(
+    model=models,
+    tally=tallies(days),
+    initial=initials,
+    learnt=weights,
+    created=days,
+    today=days,
+    context=st.none() | st.floats(-1, 1),
+)
+def test_confidence_stays_between_0_and_1_under_any_model(
+    model: str,
+    tally: Tally,
+    initial: float,
+    learnt: Weights,
+    created: int,
+    today: int,
+    context: float | None,
+) -> None:
+    state = standing(
+        tally, initial=initial, weights=learnt, created=created, today=today, context=context
+    )
+    assert 0 <= MODELS[model](state) <= 1
+
+
+@given(tallies(days), initials, days, half_lives)
+@example({(Kind.EXPLICIT, sign, 10**6): 10**6 for sign in (True, False)}, 0.5, -(10**6), 30.0)
+def test_dates_a_century_off_overflow_nothing(
+    tally: Tally, initial: float, today: int, half_life: float
+) -> None:
+    held = belief.bayesian(initial, belief.masses(tally, half_life), NEW, today, half_life)
+    assert math.isfinite(held.strength)
+    assert 0 <= held.lower_bound <= held.mean <= 1
+
+
+def test_many_successes_outrank_one_lucky_one() -> None:
+    lucky = Belief(alpha=2, beta=1)
+    proven = Belief(alpha=61, beta=41)
+    assert lucky.mean > proven.mean
+    assert lucky.lower_bound < proven.lower_bound
+
+
+@given(initials, weights, tallies(past_days))
+def test_usage_alone_lifts_no_further_than_three_uses_today(
+    initial: float, learnt: Weights, tally: Tally
+) -> None:
+    searched = {key: count for key, count in tally.items() if key[0] is Kind.USAGE and key[1]}
+    lifted = confidence(searched, initial=initial, weights=learnt).mean
+    most = confidence(one(Kind.USAGE, True, TODAY, 3), initial=initial, weights=learnt).mean
+    assert lifted <= most + 1e-12
+
+
+def test_a_use_long_ago_does_not_hold_back_the_uses_of_today() -> None:
+    today = one(Kind.USAGE, True, TODAY, 3)
+    with_old = belief.merge(today, one(Kind.USAGE, True, TODAY - 3_000))
+    assert confidence(with_old).mean == pytest.approx(confidence(today).mean)
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6))
+@example(455393.1450231341, 282863.3553076636)  # alpha / (alpha + beta) falls here
+def test_the_mean_does_not_lose_even_its_last_bit_to_praise(alpha: float, beta: float) -> None:
+    praised = Belief(alpha=math.nextafter(alpha, math.inf), beta=beta)
+    assert praised.mean >= Belief(alpha=alpha, beta=beta).mean
+
+
+def test_four_failures_outvote_a_million_searches() -> None:
+    popular = one(Kind.USAGE, True, TODAY, 10**6)
+    failed = one(Kind.OUTCOME, False, TODAY, 4)
+    assert confidence(belief.merge(popular, failed), initial=0.5).mean < 0.5
+
+
+# Fading
+
+
+@requirement("CON-7")
+@given(
+    tallies(past_days),
+    initials,
+    weights,
+    st.lists(st.integers(TODAY, TODAY + CENTURY), min_size=2, max_size=6),
+)
+@example(
+    # With usage capped on the day of reading, this one faded past its prior.
+    belief.merge(one(Kind.USAGE, True, TODAY, 10**6), one(Kind.EXPLICIT, False, TODAY, 10)),
+    0.8,
+    NEW,
+    [TODAY, TODAY + 1_000, TODAY + 1_500, TODAY + 3_000, TODAY + 9_000],
+)
+def test_an_untouched_belief_drifts_back_to_its_prior_and_never_past_it(
+    tally: Tally, initial: float, learnt: Weights, read_on: list[int]
+) -> None:
+    gaps = [
+        confidence(tally, initial=initial, weights=learnt, today=day).mean - initial
+        for day in sorted(read_on)
+    ]
+    for earlier, later in pairwise(gaps):
+        assert abs(later) <= abs(earlier) + 1e-9
+        assert earlier * later >= -1e-12
+
+
+@requirement("CON-7")
+def test_evidence_loses_half_its_mass_in_a_half_life() -> None:
+    rated = one(Kind.EXPLICIT, True, TODAY, 8)
+    fresh = confidence(rated).strength - 2
+    assert confidence(rated, today=TODAY + 180).strength - 2 == pytest.approx(fresh / 2)
+    assert confidence(rated, today=TODAY + 540).strength - 2 == pytest.approx(fresh / 8)
+
+
+@requirement("CON-7")
+@given(tallies(past_days), past_days, past_days)
+def test_reading_on_one_day_leaves_every_other_reading_as_it_was(
+    tally: Tally, day: int, other: int
+) -> None:
+    kept = belief.masses(tally)
+    first = belief.bayesian(0.8, kept, NEW, day)
+    belief.bayesian(0.8, kept, NEW, other)
+    assert belief.bayesian(0.8, kept, NEW, day) == first
+    assert belief.masses(tally) == kept
+
+
+def test_an_infinite_half_life_never_fades() -> None:
+    kept = belief.masses(one(Kind.OUTCOME, True, TODAY - CENTURY, 5), math.inf)
+    assert kept[belief.SLOTS[Kind.OUTCOME, True]] == 5
+    today, later = (
+        belief.bayesian(0.5, kept, NEW, day, math.inf) for day in (TODAY, TODAY + CENTURY)
+    )
+    assert today == later
+
+
+@pytest.mark.parametrize("half_life", [29.9, 0, -1, math.nan])
+def test_a_half_life_too_short_to_stay_exact_is_refused(half_life: float) -> None:
+    with pytest.raises(InvalidInput, match=r"half_life: .* use 30 or more"):
+        belief.masses(one(Kind.USAGE, True, TODAY), half_life)
+
+
+# Weights that learn
+
+
+@requirement("CON-3")
+def test_a_new_project_trusts_ratings_at_7_to_3_and_the_rest_at_5_to_5() -> None:
+    assert [NEW.of(kind).mean for kind in Kind] == pytest.approx([0.7, 0.5, 0.5, 0.5])
+    assert NEW.normalised() == pytest.approx([0.7 / 2.2, 0.5 / 2.2, 0.5 / 2.2, 0.5 / 2.2])
+
+
+@requirement("CON-3")
+@given(weights)
+def test_weights_sum_to_one_and_none_is_negative(learnt: Weights) -> None:
+    assert math.fsum(learnt.normalised()) == pytest.approx(1, abs=1e-12)
+    assert min(learnt.normalised()) >= 0
+
+
+@requirement("CON-4")
+@pytest.mark.parametrize("kind", [Kind.USAGE, Kind.OUTCOME, Kind.STABILITY])
+@pytest.mark.parametrize("foretold", [True, False])
+@pytest.mark.parametrize("helpful", [True, False])
+def test_a_rating_teaches_whether_a_kind_foretold_it(
+    kind: Kind, foretold: bool, helpful: bool
+) -> None:
+    evidence = one(kind, foretold, TODAY - 3, 2)
+    rated = belief.merge(evidence, one(Kind.EXPLICIT, helpful, TODAY))
+    before, after = NEW.of(kind), belief.learn_weights([rated]).of(kind)
+    if foretold == helpful:
+        assert (after.alpha, after.beta) == (before.alpha + 1, before.beta)
+    else:
+        assert (after.alpha, after.beta) == (before.alpha, before.beta + 1)
+
+
+@requirement("CON-4")
+@pytest.mark.parametrize(
+    ("age", "learns"), [(-1, False), (0, True), (1, True), (30, True), (31, False)]
+)
+def test_a_rating_looks_back_30_days_and_not_ahead(age: int, learns: bool) -> None:
+    evidence = one(Kind.OUTCOME, True, TODAY - age)
+    rated = belief.merge(evidence, one(Kind.EXPLICIT, True, TODAY))
+    assert any(belief.rating_lessons(rated)) == learns
+
+
+@requirement("CON-4")
+@given(st.dictionaries(st.tuples(st.just(Kind.EXPLICIT), signs, days), amounts))
+def test_ratings_alone_teach_nothing(tally: Tally) -> None:
+    assert belief.learn_weights([tally]) == NEW
+
+
+@requirement("CON-4")
+@given(tallies(days), st.sampled_from(Kind))
+def test_absent_evidence_changes_no_weight(tally: Tally, absent: Kind) -> None:
+    without = {key: count for key, count in tally.items() if key[0] is not absent}
+    assert belief.learn_weights([without]).of(absent) == NEW.of(absent)
+
+
+@requirement("CON-4")
+@given(st.integers(1, 10**6))
+def test_as_much_for_as_against_foretells_nothing(count: int) -> None:
+    torn = {
+        (Kind.OUTCOME, True, TODAY - 20): count,
+        (Kind.OUTCOME, False, TODAY - 2): count,
+        (Kind.EXPLICIT, True, TODAY): 1,
+    }
+    assert belief.learn_weights([torn]) == NEW
+
+
+@requirement("CON-4")
+@given(tallies(recent_days, most=30))
+def test_explicit_ratings_never_change_their_own_weight(tally: Tally) -> None:
+    assert belief.learn_weights([tally]).of(Kind.EXPLICIT) == NEW.of(Kind.EXPLICIT)
+
+
+@requirement("CON-4")
+@given(tallies(recent_days, most=30))
+def test_each_rating_teaches_each_kind_at_most_once(tally: Tally) -> None:
+    ratings = sum(belief.counts(tally)[:2])
+    lessons = belief.rating_lessons(tally)
+    for right, wrong in zip(lessons[::2], lessons[1::2], strict=True):
+        assert right + wrong <= ratings
+
+
+@requirement("CON-4")
+@given(st.lists(tallies(recent_days), max_size=5), tallies(recent_days))
+def test_a_project_can_swap_one_memorys_lessons_for_its_new_ones(
+    project: list[Tally], news: Tally
+) -> None:
+    assume(project)
+    kept = belief.learn_weights(project).lessons
+    changed = belief.merge(project[0], news)
+    old, new = belief.rating_lessons(project[0]), belief.rating_lessons(changed)
+    swapped = tuple(k - o + n for k, o, n in zip(kept, old, new, strict=True))
+    assert Weights(lessons=swapped) == belief.learn_weights([changed, *project[1:]])
+
+
+def test_a_kind_that_foretells_ratings_gains_on_one_that_does_not() -> None:
+    project = [
+        {
+            (Kind.OUTCOME, helped, TODAY): 1,
+            (Kind.USAGE, True, TODAY): 1,
+            (Kind.EXPLICIT, helped, TODAY): 1,
+        }
+        for helped in [True, False] * 10
+    ]
+    _, usage, outcome, stability = belief.learn_weights(project).normalised()
+    assert outcome > usage == stability
+
+
+# Three models, one interface
+
+
+@requirement("CON-10")
+@pytest.mark.parametrize(
+    ("kind", "positive", "step"),
+    [
+        (Kind.EXPLICIT, True, 0.3),
+        (Kind.EXPLICIT, False, -0.2),
+        (Kind.USAGE, True, 0),
+        (Kind.USAGE, False, 0),
+        (Kind.OUTCOME, True, 0.1),
+        (Kind.OUTCOME, False, -0.1),
+        (Kind.STABILITY, True, 0.2),
+        (Kind.STABILITY, False, -0.2),
+    ],
+)
+def test_additive_takes_fixed_steps(kind: Kind, positive: bool, step: float) -> None:
+    state = standing(one(kind, positive, TODAY), initial=0.5, created=TODAY)
+    assert MODELS["additive"](state) == pytest.approx(0.5 + step)
+
+
+@requirement("CON-10")
+def test_additive_loses_a_twentieth_for_each_idle_month() -> None:
+    state = standing({}, initial=0.5, created=TODAY - 75)
+    assert MODELS["additive"](state) == pytest.approx(0.5 - 0.05 * 2.5)
+
+
+@requirement("CON-10")
+def test_additive_clips_the_total_and_not_each_step() -> None:
+    praised_then_blamed = belief.merge(
+        one(Kind.EXPLICIT, True, TODAY, 2), one(Kind.EXPLICIT, False, TODAY, 3)
+    )
+    assert MODELS["additive"](standing(praised_then_blamed)) == pytest.approx(0.8 + 0.6 - 0.6)
+
+
+@requirement("CON-10")
+def test_safla_mixes_four_shares() -> None:
+    tally = {
+        (Kind.EXPLICIT, True, TODAY - 30): 1,
+        (Kind.OUTCOME, True, TODAY - 40): 3,
+        (Kind.OUTCOME, False, TODAY): 1,
+        (Kind.STABILITY, False, TODAY): 1,
+        (Kind.USAGE, True, TODAY - 30): 5,
+    }
+    known = 0.4 * (1.6 + 4) / (2 + 6) + 0.3 * 5 / 20 + 0.2 * 0.5
+    matched = standing(tally, other_uses=15, context=0.6)
+    unasked = standing(tally, other_uses=15)
+    assert MODELS["safla"](matched) == pytest.approx(known + 0.1 * 0.6)
+    assert MODELS["safla"](unasked) == pytest.approx(known / 0.9)
+
+
+@requirement("CON-10")
+@pytest.mark.parametrize("model", MODELS)
+def test_praise_dated_before_the_memory_was_made_does_not_age_it(model: str) -> None:
+    new = standing({}, created=TODAY)
+    praised = standing(one(Kind.USAGE, True, TODAY - 300), created=TODAY)
+    assert MODELS[model](praised) >= MODELS[model](new)
+
+
+@requirement("CON-10")
+@pytest.mark.parametrize("model", ["additive", "safla"])
+def test_blame_does_not_end_a_long_idleness(model: str) -> None:
+    idle = standing({}, created=TODAY - 300)
+    blamed = standing(one(Kind.OUTCOME, False, TODAY), created=TODAY - 300)
+    assert MODELS[model](blamed) < MODELS[model](idle)
+
+
+@requirement("CON-10")
+@given(tallies(past_days), initials, weights)
+def test_in_context_and_without_confidence_is_the_bayesian_mean(
+    tally: Tally, initial: float, learnt: Weights
+) -> None:
+    state = standing(tally, initial=initial, weights=learnt)
+    mean = confidence(tally, initial=initial, weights=learnt).mean
+    assert MODELS["bayesian"](state) == MODELS["contextual"](state) == mean
+
+
+@given(st.lists(st.tuples(initials, tallies(days))), weights, days, half_lives, signs)
+def test_many_memories_at_once_give_the_same_numbers(
+    memories: list[tuple[float, Tally]],
+    others: Weights,
+    today: int,
+    half_life: float,
+    leave_out: bool,
+) -> None:
+    import numpy as np
+
+    rows = len(memories)
+    kept = [belief.masses(tally, half_life) for _, tally in memories]
+    lessons = [belief.rating_lessons(tally) for _, tally in memories]
+    project = Weights(lessons=tuple(map(sum, zip(others.lessons, *lessons, strict=True))))
+    together = belief.bayesian_means(
+        np.array([initial for initial, _ in memories], dtype=float),
+        np.array(kept, dtype=float).reshape(rows, 8),
+        project,
+        today,
+        half_life,
+        own=np.array(lessons, dtype=np.int64).reshape(rows, 8) if leave_out else 0,
+    )
+    singly = [
+        belief.bayesian(
+            initial, masses, project.without(own) if leave_out else project, today, half_life
+        ).mean
+        for (initial, _), masses, own in zip(memories, kept, lessons, strict=True)
+    ]
+    assert together.shape == (rows,)
+    assert together.tolist() == pytest.approx(singly, abs=1e-12)
+
+
+def test_belief_loads_without_numpy() -> None:
+    look = "import sys, reasonbank.trust.belief; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", look], check=False).returncode == 0
+
+
+# The page that explains it
+
+
+def test_the_worked_example_in_the_documentation_is_computed() -> None:
+    rows = re.findall(
+        r"^\| (\d+) \| [^|]+ \| ([a-z]+)? ?([+−])? ?\| ([\d.]+) \| ([\d.]+) \|$",
+        PAGE.read_text("utf-8"),
+        re.MULTILINE,
+    )
+    tally: Tally = {}
+    for after, kind, sign, mean, lower in rows:
+        today = TODAY + int(after)
+        if kind:
+            tally = belief.merge(tally, one(Kind(kind), sign == "+", today))
+        held = confidence(tally, today=today)
+        assert (f"{held.mean:.3f}", f"{held.lower_bound:.3f}") == (mean, lower), after
+    assert len(rows) == 8
+
+
+def test_the_code_in_the_documentation_runs() -> None:
+    result = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,0 +1,137 @@
+"""What outcomes of similar questions add to resemblance: the arithmetic, without a bank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from reasonbank.trust import experience
+
+HERE = np.eye(8, dtype=np.float32)[0]
+
+
+def at(degrees: float, axis: int = 1) -> np.ndarray:
+    """A question that is so far from the one at hand."""
+    angle = np.radians(degrees)
+    return (np.cos(angle) * HERE + np.sin(angle) * np.eye(8)[axis]).astype(np.float32)
+
+
+def lift(
+    *outcomes: tuple[np.ndarray, bool], resembled: float = 0.5, strength: float = 1.0
+) -> float:
+    """Of one memory with these outcomes."""
+    return float(lifts([outcomes], resembled=resembled, strength=strength)[0][0])
+
+
+def lifts(
+    memories: Sequence[Sequence[tuple[np.ndarray, bool]]],
+    resembled: float = 0.5,
+    strength: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    told = [(place, *each) for place, outcomes in enumerate(memories) for each in outcomes]
+    asked = np.array([question for _, question, _ in told], np.float32).reshape(-1, 8)
+    return experience.lifts(
+        len(memories),
+        np.array([place for place, _, _ in told], np.intp),
+        (asked @ HERE).astype(np.float64),
+        asked,
+        np.array([succeeded for _, _, succeeded in told], bool),
+        np.full(len(told), resembled),
+        np.full(len(told), strength),
+    )
+
+
+def test_success_lifts_and_failure_lowers_most_where_the_questions_are_alike() -> None:
+    for succeeded, sign in ((True, 1), (False, -1)):
+        here, near, far = (sign * lift((at(angle), succeeded)) for angle in (0, 30, 80))
+        assert here > near > far > 0
+
+
+def test_a_question_that_has_nothing_in_common_says_nothing() -> None:
+    assert lift((at(90), True)) == pytest.approx(0.0, abs=1e-6)
+    assert lift((at(150), False)) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_second_outcome_of_the_same_kind_adds_to_the_first() -> None:
+    once, twice = lift((at(20), True)), lift((at(20), True), (at(20), True))
+    assert once < twice < 0.5 + experience.MARGIN
+
+
+def test_an_outcome_that_was_foreseen_teaches_less() -> None:
+    assert lift((HERE, True), resembled=0.9) < lift((HERE, True), resembled=0.2)
+
+
+def test_what_is_old_counts_less() -> None:
+    assert 0 < lift((HERE, True), strength=0.25) < lift((HERE, True))
+
+
+def test_many_related_failures_do_not_hide_success_with_this_very_question() -> None:
+    elsewhere = [(at(40, axis), False) for axis in (1, 2, 3)]
+    assert lift((HERE, True), (HERE, True), *elsewhere) > 0 > lift(*elsewhere)
+
+
+def test_each_memory_is_judged_by_its_own_outcomes_however_many_others_have() -> None:
+    few = [(at(10), True)]
+    many = [(at(5 + angle), angle % 3 > 0) for angle in range(40)]
+    together, _ = lifts([few, [], many])
+    assert together[0] == pytest.approx(lift(*few))
+    assert together[1] == 0.0
+    assert together[2] == pytest.approx(lift(*many))
+
+
+def test_the_order_of_outcomes_does_not_matter() -> None:
+    outcomes = [(at(angle, axis), angle > 30) for angle in (10, 25, 50) for axis in (1, 2)]
+    assert lift(*outcomes) == pytest.approx(lift(*reversed(outcomes)))
+
+
+def test_of_thousands_of_outcomes_the_nearest_are_heard() -> None:
+    near = [(at(5), True)] * experience.NEAREST
+    assert lift(*near, *[(at(60), False)] * 500) == pytest.approx(lift(*near))
+
+
+def test_of_outcomes_of_the_same_question_the_first_named_are_heard() -> None:
+    """The ledger names the newest first."""
+    newest = [(HERE, True)] * experience.NEAREST
+    assert lift(*newest, *[(HERE, False)] * 500) == pytest.approx(lift(*newest))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_a_forecast_settles_at_the_rate_that_was_seen(rate: float) -> None:
+    outcomes = [(HERE, number < rate * 60) for number in range(60)]
+    _, forecast = lifts([outcomes], resembled=0.5)
+    assert 0.5 + forecast[0] == pytest.approx(rate, abs=0.03)
+
+
+def test_failures_never_make_a_score_negative_and_still_tell_memories_apart() -> None:
+    similarity = np.array([0.5, 0.5, 0.5, 0.05])
+    total = experience.adjusted(similarity, np.array([0.0, -0.5, -0.8, 0.0]))
+    assert total[0] == 0.5 and total[3] == 0.05
+    assert total[0] > total[1] > total[2] > 0
+
+
+def test_a_question_is_known_by_its_own_outcomes_and_not_by_those_of_others() -> None:
+    def known(times: int, degrees: float) -> float:
+        cosine = np.full(times, np.cos(np.radians(degrees)))
+        place = np.zeros(times, np.intp)
+        return float(experience.familiar(1, place, cosine, np.ones(times))[0])
+
+    assert 0.5 < known(1, 0) < known(10, 0) < 1
+    assert known(10, 30) < 0.01
+
+
+def test_a_forecast_is_bolder_where_the_question_is_new_and_plain_where_it_is_known() -> None:
+    chance = np.array([0.0, 0.2, 0.5, 0.8, 1.0])
+    new = experience.decided(chance, np.zeros(5))
+    assert new.tolist() == pytest.approx([0.0, 1 - new[3], 0.5, new[3], 1.0])
+    assert 0.8 < new[3] < 0.9
+    assert experience.decided(chance, np.ones(5)) == pytest.approx(chance)
+
+
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_the_shares_in_a_task_are_one_together_and_each_is_twice_the_next(count: int) -> None:
+    shares = [experience.share(place, count) for place in range(count)]
+    assert sum(shares) == pytest.approx(1.0)
+    assert all(a == pytest.approx(2 * b) for a, b in pairwise(shares))
