@@ -221,7 +221,7 @@ async def stream(bugs: list[Bug], seed: int, memory: bool, known: dict[Any, Any]
                     once = Once(name=box.name, command=box.command, files=box.files,
                                 limits=box.limits, known=known, bug=bug.name)  # fmt: skip
                     solution = await solve(
-                        bank, bug.task, model=model, verify=once, ask_model=False,
+                        bank.context, bug.task, model=model, verify=once, ask_model=False,
                         use_memory=memory, store=memory,
                     )  # fmt: skip
                     results.append(solution.outcome == "success")
@@ -341,7 +341,7 @@ def _timed(k: int) -> float:
         with bank:
             model = Scripted(reply, delay=SECONDS)
             began = time.perf_counter()
-            asyncio.run(solve(bank, "Say something", model=model, mode="parallel", k=k))
+            asyncio.run(solve(bank.context, "Say something", model=model, mode="parallel", k=k))
             return time.perf_counter() - began
 
 

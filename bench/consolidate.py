@@ -30,20 +30,21 @@ from bench import retrieval_sets as sets, tables
 from bench.retrieval import Vectors
 from bench.tables import Table
 from reasonbank import Bank, Settings
+from reasonbank.embed.calibration import calibration_for
 from reasonbank.embed.minilm import MiniLM
+from reasonbank.index.clusters import grouped, pairs
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import Call
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Memory, Outcome
-from reasonbank.tidy.clusters import grouped, pairs
 from reasonbank.tidy.consolidate import Result, consolidate
-from reasonbank.tidy.plan import MOST_MEMBERS, nearness_of
+from reasonbank.tidy.plan import MOST_MEMBERS
 from reasonbank.tidy.sentences import differ_in_numbers, opposed
 
 Floats = NDArray[np.float32]
 Scores = NDArray[np.float64]
 Clustering = Callable[[Floats, float], list[list[int]]]
-SAME = nearness_of(MiniLM.name).same
+SAME = calibration_for(MiniLM.name).merge.same
 DELAY = 0.2
 DEPTH = 10
 
@@ -214,9 +215,9 @@ def fill(bank: Bank, texts: Sequence[str]) -> list[str]:
 
         def work(txn: Writing, start: int = start) -> None:
             for memory in memories[start : start + 500]:
-                bank._record(txn, memory)
+                memories.record_in(bank.context, txn, memory)
 
-        bank._write(work)
+        bank.context.write(work)
     bank.embed_new()
     return [m.id for m in memories]
 
@@ -236,7 +237,7 @@ def merged(bank: Bank, **options: Any) -> Result:
     import anyio
 
     async def run() -> Result:
-        return await consolidate(bank, **options)
+        return await consolidate(bank.context, **options)
 
     return anyio.run(run)
 

@@ -94,7 +94,7 @@ def run(bank: Bank, model: Model | None, traces: list[Trace], slots: int = 2) ->
     for trace in traces:
         bank.distil(trace)
     started = time.perf_counter()
-    staff = Staff(bank, model, turns=False)
+    staff = Staff(bank.context, model, turns=False)
     staff._worker._slots = slots
     done = asyncio.run(staff.run(until_empty=True))
     seconds = time.perf_counter() - started
@@ -189,13 +189,13 @@ def claiming(traces: list[Trace]) -> Table:
 
 
 def _claims(bank: Bank, traces: list[Trace], size: int) -> float:
-    ledger, took = bank.core.ledger, []
+    ledger, took = bank.store.ledger, []
     for _ in range(ROUNDS):
         for trace in traces:
             bank.distil(replace(trace, id=new_id()))
         started, count = time.perf_counter(), 0
         while True:
-            now = bank.core.clock()
+            now = bank.store.clock()
             taken = ledger.write(
                 lambda txn, now=now: txn.queue.claim("w", now, size, 5, ["distil"])
             )

@@ -17,7 +17,7 @@ import numpy as np
 
 from bench.learning_vectors import Embedded
 from reasonbank import Bank, ErrorContext, Hit, Memory, Outcome, Settings, Source
-from reasonbank.search.rank import tokens_in
+from reasonbank.search.text import tokens_in
 from reasonbank.store.vectors import embedding_text
 
 START = 1_767_225_600_000_000  # 2026-01-01

@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 
 from bench import retrieval_sets as sets
 from bench.retrieval_sets import Corpus, Document, Part, Question
+from reasonbank.embed.calibration import Calibration, calibration_for
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.ledger.sqlite_reads import any_of
 from reasonbank.search import rank
+from reasonbank.search.text import terms
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"
@@ -126,7 +128,7 @@ class Words:
                 self.rows += 1
 
     def best(self, query: str, limit: int) -> tuple[NDArray[np.int64], Array]:
-        expression = any_of(rank.terms(query))
+        expression = any_of(terms(query))
         rows = (
             self._connection.execute(
                 "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?",
@@ -208,7 +210,7 @@ def _sorted(pool: Pool, scores: Array) -> NDArray[np.int64]:
 
 
 def ours(
-    pool: Pool, calibration: rank.Calibration, *, diversity: float, threshold: float | None
+    pool: Pool, calibration: Calibration, *, diversity: float, threshold: float | None
 ) -> NDArray[np.int64]:
     fusion = rank.fuse(pool.question.text, pool.cosine, pool.bm25, calibration, rows=pool.rows)
     count = len(pool.documents)
@@ -290,7 +292,7 @@ class Outcome:
         }
 
 
-def run(part: Part, vectors: Vectors, calibration: rank.Calibration) -> Outcome:
+def run(part: Part, vectors: Vectors, calibration: Calibration) -> Outcome:
     measures: dict[str, list[list[float]]] = {}
     groups = []
     for pool in pools(part, vectors):
@@ -340,7 +342,7 @@ def strangers(parts: dict[str, Part], data: Path) -> dict[str, Part]:
     return crossed
 
 
-def silence(part: Part, vectors: Vectors, calibration: rank.Calibration) -> float:
+def silence(part: Part, vectors: Vectors, calibration: Calibration) -> float:
     """The share of questions that got no answer at all."""
     quiet = [
         ours(pool, calibration, diversity=1.0, threshold=None).size == 0
@@ -387,7 +389,7 @@ def main() -> int:
     foreign = strangers(parts, data)
     vectors = Vectors(MiniLM())
     vectors.prepare(_texts([*parts.values(), *foreign.values()]))
-    calibration = rank.calibration_for(MiniLM.name)
+    calibration = calibration_for(MiniLM.name)
 
     report: dict[str, object] = {"model": MiniLM.name, "part": asked.part, "sets": {}}
     for name, part in parts.items():

@@ -136,7 +136,7 @@ def chroma_server(bank: Bank, queries: list[str]) -> Iterator[Callable[[], Searc
         return
     import chromadb
 
-    embed = bank.core.indexing.embedder.embed
+    embed = bank.store.indexing.embedder.embed
     bodies = {
         query: json.dumps(
             {"query_embeddings": [vector.tolist()], "n_results": 5,
@@ -156,9 +156,9 @@ def chroma_server(bank: Bank, queries: list[str]) -> Iterator[Callable[[], Searc
                 "bench", metadata={"hnsw:space": "cosine"}, embedding_function=None
             )
             memories = bank.memories(limit=1_000_000)
-            nums = [row.num for row in bank.core.ledger.read().listed(
+            nums = [row.num for row in bank.store.ledger.read().listed(
                 bank.view, Filter(scopes=tuple(Scope)), 1_000_000)]  # fmt: skip
-            vectors = bank.core.indexing.index.vectors(np.array(nums, np.int64))
+            vectors = bank.store.indexing.index.vectors(np.array(nums, np.int64))
             for start in range(0, len(memories), 2000):
                 part = memories[start : start + 2000]
                 collection.upsert(
@@ -284,7 +284,7 @@ def measure(given: argparse.Namespace) -> Table:
                 name, tables.number(mean), f"{mean - base:+.2f}", tables.number(p99),
                 tables.number(many) if many else "–",
             )  # fmt: skip
-        bank.core.used.clear()
+        bank.store.used.clear()
     more = took["MCP, standard streams"][0] - base
     theirs = rates.get("Chroma's server, vectors only")
     if theirs:

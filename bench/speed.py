@@ -39,7 +39,7 @@ from reasonbank.index.local import LocalIndex
 from reasonbank.ledger.port import Filter
 from reasonbank.ledger.sqlite_reads import any_of
 from reasonbank.model import Scope, State
-from reasonbank.search.rank import terms
+from reasonbank.search.text import terms
 from reasonbank.settings import Embed, Settings
 
 BARE_WORDS = "select rowid from words where words match ? order by rank limit 100"
@@ -95,7 +95,7 @@ def opened(size: int) -> Iterator[Bank]:
     with copied(size) as path, opened_at(path) as bank:
         # A changed index format would be rebuilt here, before anything is measured.
         bank.search("warm up")
-        bank.core.indexing.index.save()
+        bank.store.indexing.index.save()
         yield bank
 
 
@@ -119,12 +119,12 @@ def queries(count: int) -> tuple[list[str], Floats]:
 
 
 def realms_of(bank: Bank) -> tuple[int, ...]:
-    return bank.core.ledger.read().realms(bank.view, tuple(Scope), (State.ACTIVE,))
+    return bank.store.ledger.read().realms(bank.view, tuple(Scope), (State.ACTIVE,))
 
 
 def nums_of(bank: Bank) -> Nums:
     """The ledger's numbers of all memories; they have gaps."""
-    found = bank.core.ledger.read().matching(bank.view, Filter(), None)
+    found = bank.store.ledger.read().matching(bank.view, Filter(), None)
     assert found is not None
     return found
 
@@ -155,7 +155,7 @@ def dense(options: Options) -> Table:
     for size in options.sizes:
         if size <= speed_corpus.WHOLE_BANKS:
             with opened(size) as bank:
-                index = bank.core.indexing.index
+                index = bank.store.indexing.index
                 _dense_at(table, options, index, realms_of(bank), nums_of(bank))  # type: ignore[arg-type]
         else:
             path = speed_corpus.index_of(size)
@@ -256,13 +256,13 @@ def filtered(options: Options) -> Table:
 
 
 def _filter_is_exact(bank: Bank, chosen: Filter, asked: list[str], vectors: Floats) -> bool:
-    index, reading = bank.core.indexing.index, bank.core.ledger.read()
+    index, reading = bank.store.indexing.index, bank.store.ledger.read()
     among = reading.matching(bank.view, chosen, None)
     assert among is not None
     if not np.array_equal(among, nums_of(bank)[37::100]):
         return False
     matrix = index.vectors(among)
-    db = bare(Path(bank.core.ledger.url.removeprefix("sqlite:///")))
+    db = bare(Path(bank.store.ledger.url.removeprefix("sqlite:///")))
     everything = "select rowid, -rank from words where words match ? order by rank"
     allowed = set(among.tolist())
     for query, vector in zip(asked, vectors, strict=True):
@@ -299,8 +299,8 @@ def searching(options: Options) -> Table:
 
 def _searching_in(bank: Bank, table: Table, options: Options, size: int) -> None:
     asked, vectors = queries(options.queries_at(size))
-    index, realms = bank.core.indexing.index, realms_of(bank)
-    db = bare(Path(bank.core.ledger.url.removeprefix("sqlite:///")))
+    index, realms = bank.store.indexing.index, realms_of(bank)
+    db = bare(Path(bank.store.ledger.url.removeprefix("sqlite:///")))
     match = {query: any_of(terms(query)) for query in asked}
     vector = dict(zip(asked, vectors, strict=True))
     for query in asked:
@@ -329,7 +329,7 @@ def embedding(options: Options) -> Table:
     size = min(options.sizes)
     with opened(size) as bank:
         asked, _ = queries(options.queries)
-        indexing = bank.core.indexing
+        indexing = bank.store.indexing
 
         def uncached(query: str) -> None:
             indexing.queries._kept.pop(query, None)
@@ -552,7 +552,7 @@ def getting(options: Options) -> Table:
     table = Table("get", "Getting a memory by its id")
     size = min(options.sizes)
     with opened(size) as bank:
-        db = bare(Path(bank.core.ledger.url.removeprefix("sqlite:///")))
+        db = bare(Path(bank.store.ledger.url.removeprefix("sqlite:///")))
         ids = [row[0] for row in db.execute("select id from memories order by id")]
         ids = ids[:: max(1, len(ids) // 500)]
         took = interleaved(
@@ -577,7 +577,7 @@ def getting(options: Options) -> Table:
 
 def build_peer(name: str, size: int) -> None:
     with opened(size) as bank:
-        matrix = bank.core.indexing.index.vectors(nums_of(bank))
+        matrix = bank.store.indexing.index.vectors(nums_of(bank))
     speed_peers.PEERS[name](_peer_folder(name, size), matrix)
 
 
@@ -604,7 +604,7 @@ def peers(options: Options) -> Table:
 
 
 def _peers_at(bank: Bank, table: Table, options: Options, size: int) -> None:
-    index, realms = bank.core.indexing.index, realms_of(bank)
+    index, realms = bank.store.indexing.index, realms_of(bank)
     asked, vectors = queries(min(options.queries, 50))
     nums = nums_of(bank)
     matrix = index.vectors(nums)
@@ -642,7 +642,7 @@ def _banks(options: Options) -> list[int]:
 
 def _unused(bank: Bank) -> None:
     """Forget the uses of some thousand searches, which closing would write."""
-    bank.core.used.clear()
+    bank.store.used.clear()
 
 
 BENCHES: dict[str, Callable[[Options], Table]] = {

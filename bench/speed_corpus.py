@@ -238,7 +238,7 @@ def _build(folder: Path, size: int) -> None:
     with Bank.open(
         f"sqlite:///{folder / 'bank.db'}", workspace=WORKSPACE, settings=SETTINGS
     ) as bank:
-        core = bank.core
+        core = bank.store
         for start in range(0, size, STEP):
             count = min(STEP, size - start)
             chunk = [next(made) for _ in range(count)]
@@ -249,7 +249,7 @@ def _build(folder: Path, size: int) -> None:
 
             def work(txn, start=start, memories=memories, rated=rated, packed=packed):  # type: ignore[no-untyped-def]
                 if start == 0:
-                    bank._join(txn)
+                    bank.context.join(txn)
                 for i, memory in enumerate(memories, start):
                     at = now - 90 * DAY * (size - i) // size
                     payload = {"lesson": lesson(memory), "stage": 0}
@@ -273,7 +273,7 @@ def _build(folder: Path, size: int) -> None:
 def _event(bank: Bank, what: What, subject: str, at: int, payload: dict[str, object]) -> Event:
     return Event(
         id=new_id(), what=what, subject=subject, workspace=bank.view.workspace, at=at,
-        origin=bank.core.ledger.bank_id, author="bench", surface="bench", payload=payload,
+        origin=bank.store.ledger.bank_id, author="bench", surface="bench", payload=payload,
     )  # fmt: skip
 
 

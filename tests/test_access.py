@@ -2,8 +2,9 @@
 
 import pytest
 
-from reasonbank.access import LOCAL, Caller, Right
+from reasonbank.access import LOCAL, Caller
 from reasonbank.errors import Forbidden, InvalidInput
+from reasonbank.model import Right
 from reasonbank.store.workspaces import digest_of
 from reasonbank.testing.builders import a_memory
 

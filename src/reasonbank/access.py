@@ -1,27 +1,26 @@
-"""Who calls, and how far they reach: made at the door from a token, never from a payload."""
+"""Who calls, and how far they reach: made at the door from a token, never from a payload.
+
+Bearer tokens are made, checked and revoked here; the ledger keeps only their digests.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import re
-from dataclasses import dataclass
-from enum import StrEnum
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from reasonbank.bank import Bank
-from reasonbank.errors import Forbidden, InvalidInput
-from reasonbank.model import text
+from reasonbank.errors import Forbidden, InvalidInput, NotFound, Unauthorized
+from reasonbank.ledger.events import What
+from reasonbank.ledger.port import Token, Writing
+from reasonbank.model import JSON, Right, choice, from_micros, text, whole
 from reasonbank.store import workspaces
 
-
-class Right(StrEnum):
-    """What a caller may do; each includes the one before."""
-
-    READ = "read"
-    WRITE = "write"
-    ADMIN = "admin"
-
-
-_ORDER = tuple(Right)
 _ID = re.compile(r"[0-9a-f]{16}").fullmatch
 
 
@@ -34,7 +33,7 @@ class Caller:
     workspaces: tuple[str, ...] | None = None
 
     def must(self, right: Right) -> None:
-        if _ORDER.index(self.right) < _ORDER.index(right):
+        if not self.right.includes(right):
             raise Forbidden(f"this needs a token with scope {right}; yours has {self.right}")
 
     def must_reach_all(self) -> None:
@@ -57,7 +56,9 @@ class Caller:
             id, path = bank.view.workspace, None
         if not self.reaches(id):
             raise Forbidden(f"your token does not reach workspace {workspace or id}")
-        return bank.seen_by(workspace=id, path=path, author=self.name, surface=surface)
+        return bank.seen_by(
+            workspace=id, path=path, author=self.name, surface=surface, right=self.right
+        )
 
     def _only(self, workspaces: tuple[str, ...]) -> str:
         if len(workspaces) > 1:
@@ -73,7 +74,7 @@ LOCAL = Caller()
 
 def _named(bank: Bank, workspace: str, *, among: tuple[str, ...] | None) -> tuple[str, str | None]:
     """The id, and the path if that was given: a full path, an id, or a name."""
-    reading = bank.core.ledger.read()
+    reading = bank.store.ledger.read()
     workspace = text(workspace, "workspace", 4096)
     if os.path.isabs(os.path.expanduser(workspace)):
         path = workspaces.path_of(workspace)
@@ -93,3 +94,164 @@ def _named(bank: Bank, workspace: str, *, among: tuple[str, ...] | None) -> tupl
 def workspace_id(bank: Bank, workspace: str) -> str:
     """The id of a workspace given by its full path, its id or its name."""
     return _named(bank, workspace, among=None)[0]
+
+
+# Tokens
+
+DAY = 86_400_000_000
+# The prefix lets secret scanners recognise a token; the id finds its row without a scan.
+_FORM = re.compile(r"rbk_([0-9a-f]{12})_([0-9a-f]{64})").fullmatch
+# When a token was last used is written at most so often: it is for people, not for audits.
+COARSE = 3_600_000_000
+MOST = 10_000
+
+
+class Tokens:
+    """The tokens of a bank."""
+
+    def __init__(self, bank: Bank) -> None:
+        self._bank = bank
+        self._ledger = bank.store.ledger
+        self._clock = bank.store.clock
+        self._needed = False
+
+    @property
+    def exist(self) -> bool:
+        """True once any was ever made: a revoked or expired one must not open the door."""
+        self._needed = self._needed or self._ledger.read().has_tokens()
+        return self._needed
+
+    def create(
+        self,
+        *,
+        scope: str,
+        workspaces: Sequence[str] | None = None,
+        name: str | None = None,
+        expires_days: int | None = None,
+        by: Bank | None = None,
+    ) -> tuple[Token, str]:
+        """A new token, and the secret that is told this once only; ``by`` is who makes it."""
+        by = by or self._bank
+        right = choice(Right, scope, "scope")
+        if workspaces is not None and not workspaces:
+            raise InvalidInput("workspaces", "is empty; name at least one, or leave it out")
+        id, key = secrets.token_hex(6), secrets.token_hex(32)
+        now = self._clock()
+        days = (
+            None if expires_days is None else whole(expires_days, "expires", least=1, most=36_500)
+        )
+        token = Token(
+            id=id,
+            name=text(
+                f"token {id}" if name is None else name,
+                "name",
+                self._bank.settings.limits.label,
+                strip=True,
+            ),
+            scope=str(right),
+            workspaces=self._ids(workspaces),
+            digest=_digest(key),
+            created_at=now,
+            created_by=by.author,
+            expires_at=None if days is None else now + days * DAY,
+        )
+
+        def work(txn: Writing) -> None:
+            known = txn.tokens()
+            if len(known) >= MOST:
+                raise InvalidInput("tokens", f"there are {MOST:,} already; that is the most")
+            if any(t.name == token.name and self._live(t) for t in known):
+                raise InvalidInput(
+                    "name", f"{token.name!r} is taken by a token that is still valid"
+                )
+            txn.put_token(token)
+            by.context.note(txn, What.ADMITTED, token.id)
+
+        self._ledger.write(work)
+        return token, f"rbk_{id}_{key}"
+
+    def _ids(self, workspaces: Iterable[str] | None) -> tuple[str, ...] | None:
+        if workspaces is None:
+            return None
+        return tuple(dict.fromkeys(workspace_id(self._bank, place) for place in workspaces))
+
+    def _live(self, token: Token) -> bool:
+        return token.revoked_at is None and not self._expired(token)
+
+    def _expired(self, token: Token) -> bool:
+        return token.expires_at is not None and token.expires_at <= self._clock()
+
+    def caller(self, secret: str) -> tuple[Caller, Token]:
+        """Whoever shows this secret; an error that says what is wrong with it."""
+        found = _FORM(secret)
+        token = self._ledger.read().token(found[1]) if found else None
+        # In constant time: how long a refusal takes must not tell how much was right.
+        known = hmac.compare_digest(
+            token.digest if token else bytes(32), _digest(found[2] if found else "")
+        )
+        if token is None or not known:
+            raise Unauthorized(
+                "this token is not known here; `reasonbank token create` makes one, and "
+                "`reasonbank token list` shows those there are"
+            )
+        if token.revoked_at is not None:
+            raise Unauthorized(f"token {token.id} was revoked; ask for another")
+        if self._expired(token):
+            raise Unauthorized(f"token {token.id} has expired; ask for another")
+        caller = Caller(name=token.name, right=Right(token.scope), workspaces=token.workspaces)
+        return caller, token
+
+    def used(self, token: Token) -> bool:
+        """Whether it is time to note that the token was used (see ``note_use``)."""
+        return token.last_used is None or self._clock() - token.last_used > COARSE
+
+    def note_use(self, token: Token) -> None:
+        def work(txn: Writing) -> None:
+            if (now := txn.token(token.id)) is not None:
+                txn.put_token(replace(now, last_used=self._clock()))
+
+        self._ledger.write(work)
+
+    def list(self) -> list[JSON]:
+        return [self.told(token) for token in self._ledger.read().tokens()]
+
+    def revoke(self, id: str, *, by: Bank | None = None) -> JSON:
+        """It opens nothing from now on; its row stays. Twice changes nothing."""
+
+        def work(txn: Writing) -> Token:
+            token = txn.token(id)
+            if token is None:
+                raise NotFound(f"there is no token {id[:80]!r}; `reasonbank token list` shows all")
+            if token.revoked_at is None:
+                token = replace(token, revoked_at=self._clock())
+                txn.put_token(token)
+                (by or self._bank).context.note(txn, What.REVOKED, token.id)
+            return token
+
+        return self.told(self._ledger.write(work))
+
+    def told(self, token: Token) -> JSON:
+        """What may be said of a token: everything but its digest."""
+
+        def moment(at: int | None) -> Any:
+            return None if at is None else from_micros(at).isoformat()
+
+        return {
+            "id": token.id,
+            "name": token.name,
+            "scope": token.scope,
+            "workspaces": None if token.workspaces is None else list(token.workspaces),
+            "state": "revoked" if token.revoked_at is not None
+            else "expired" if self._expired(token) else "valid",
+            "created_at": moment(token.created_at),
+            "created_by": token.created_by,
+            "expires_at": moment(token.expires_at),
+            "last_used": moment(token.last_used),
+            "revoked_at": moment(token.revoked_at),
+        }  # fmt: skip
+
+
+def _digest(key: str) -> bytes:
+    # A plain hash is right here: the key is 256 random bits, which nobody guesses however
+    # fast they can hash; slow hashes are for passwords.
+    return hashlib.sha256(key.encode()).digest()

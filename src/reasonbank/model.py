@@ -82,6 +82,18 @@ class Kind(StrEnum):
     STABILITY = "stability"
 
 
+class Right(StrEnum):
+    """What a caller may do; each includes the one before."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def includes(self, other: Right) -> bool:
+        order = tuple(Right)
+        return order.index(self) >= order.index(other)
+
+
 class LinkType(StrEnum):
     SIMILAR = "similar"
     CONTRADICTS = "contradicts"

@@ -15,7 +15,7 @@ from reasonbank.errors import InvalidSetting
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Ledger
 from reasonbank.settings import Settings, check, default_url, load
-from reasonbank.store.context import Core
+from reasonbank.store.context import Store
 from reasonbank.store.spans import export_to
 from reasonbank.store.vectors import Indexing
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reasonbank.remote import Key
 
 
-def open_core(
+def open_store(
     url: str | None = None,
     *,
     settings: Settings | None = None,
@@ -35,7 +35,7 @@ def open_core(
     embedder: Embedder | None = None,
     index: Index | None = None,
     clock: Callable[[], int] | None = None,
-) -> Core:
+) -> Store:
     settings = load() if settings is None else check(settings)
     export_to(settings)
     clock = clock or (lambda: time.time_ns() // 1000)
@@ -59,9 +59,9 @@ def open_core(
         if embedder.semantic
         else (f"the {embedder.name} embedder knows nothing of meaning; set embed.model to minilm",)
     )
-    core = Core(ledger, indexing, settings, clock, notes)
-    core.tidy = lambda: _tidy(path, embedder.name)
-    return core
+    store = Store(ledger, indexing, settings, clock, notes)
+    store.tidy = lambda: _tidy(path, embedder.name)
+    return store
 
 
 def _tidy(bank: Path, model: str) -> None:
@@ -213,32 +213,32 @@ def layered(model: Model, settings: Settings, meters: Meters, replies: Replies |
     )
 
 
-def model_for(core: Core) -> Model | None:
+def model_for(store: Store) -> Model | None:
     """The model that works for a bank, whose statistics tell what it did."""
-    meters = _meters_of(core)
-    model = model_of(core.settings, url=core.ledger.url, meters=meters)
+    meters = _meters_of(store)
+    model = model_of(store.settings, url=store.ledger.url, meters=meters)
     if model is not None:
-        core.model = meters
+        store.model = meters
     return model
 
 
-def clients_model_for(core: Core) -> Model | None:
+def clients_model_for(store: Store) -> Model | None:
     """The model of whoever calls, if the settings leave the thinking to the calling agent.
 
     Its replies are not cached: the next client may have another model.
     """
-    if core.settings.learn.reasoner != "agent":
+    if store.settings.learn.reasoner != "agent":
         return None
     from reasonbank.llm.sampling import SamplingModel
 
-    core.model = meters = _meters_of(core)
-    return layered(SamplingModel(meters), core.settings, meters, None)
+    store.model = meters = _meters_of(store)
+    return layered(SamplingModel(meters), store.settings, meters, None)
 
 
-def _meters_of(core: Core) -> Meters:
+def _meters_of(store: Store) -> Meters:
     from reasonbank.llm.meters import Meters
 
-    return core.model if isinstance(core.model, Meters) else Meters()
+    return store.model if isinstance(store.model, Meters) else Meters()
 
 
 def _adapter(settings: Settings, meters: Meters, environment: Mapping[str, str] | None) -> Model:

@@ -38,7 +38,7 @@ def outcomes(bank, *, memory, times):
         model = agent.Policy(random.Random(3))
         for _ in range(times):
             solution = await solve(
-                bank, BUG.task, model=model, verify=verifier, ask_model=False,
+                bank.context, BUG.task, model=model, verify=verifier, ask_model=False,
                 use_memory=memory, store=memory,
             )  # fmt: skip
             yield solution.solution, solution.outcome == "success"

@@ -52,7 +52,7 @@ def test_three_tasks_are_solved_end_to_end_by_a_real_model(open_bank):
             model = model_of(settings, meters=meters)
             try:
                 return [
-                    await solve(bank, task, model=model, iterations=1, **options)
+                    await solve(bank.context, task, model=model, iterations=1, **options)
                     for task, options in TASKS
                 ]
             finally:

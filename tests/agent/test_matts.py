@@ -20,7 +20,7 @@ TASK = "Write a function that adds up a list"
 
 
 def solved(bank, model, task=TASK, **options):
-    return anyio.run(lambda: solve(bank, task, model=model, **options))
+    return anyio.run(lambda: solve(bank.context, task, model=model, **options))
 
 
 # Parallel

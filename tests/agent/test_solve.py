@@ -22,7 +22,7 @@ TASK = "Write a function that adds up a list"
 
 def solved(bank, model, task=TASK, **options):
     options.setdefault("mode", "off")
-    return anyio.run(lambda: solve(bank, task, model=model, **options))
+    return anyio.run(lambda: solve(bank.context, task, model=model, **options))
 
 
 def nothing_is_stored(bank):
@@ -270,7 +270,7 @@ def test_a_disk_that_is_full_costs_the_memory_and_not_the_solution(plain_bank, m
     def full(work):
         raise StorageFull("no room left")
 
-    monkeypatch.setattr(plain_bank.core.ledger, "write", full)
+    monkeypatch.setattr(plain_bank.store.ledger, "write", full)
     solution = solved(plain_bank, Player(scores={"a": 0.9}))
     assert (solution.solution, solution.trace_id) == ("a", None)
     assert solution.notes == ("nothing was stored: no room left",)
@@ -453,7 +453,7 @@ def test_cancelled_at_any_call_the_bank_is_whole(open_bank, mode):
         async def run(bank=bank, player=player, at=at):
             model = Stepper(player, at)
             with model.scope:
-                return await solve(bank, TASK, model=model, mode=mode, k=3)
+                return await solve(bank.context, TASK, model=model, mode=mode, k=3)
 
         solution = anyio.run(run)
         traces = bank.traces()
@@ -481,7 +481,9 @@ def test_cancelling_cancels_every_attempt(plain_bank):
         model = Player(lambda call: Slow(seconds=1, reply="a"))
         model._sleep = hang
         async with anyio.create_task_group() as group:
-            group.start_soon(lambda: solve(plain_bank, TASK, model=model, mode="parallel", k=4))
+            group.start_soon(
+                lambda: solve(plain_bank.context, TASK, model=model, mode="parallel", k=4)
+            )
             while len(started) < 4:
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()

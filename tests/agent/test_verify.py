@@ -303,7 +303,7 @@ def adding(**limits):
 
 
 def solved(bank, model, **options):
-    return anyio.run(lambda: solve(bank, "Write add(xs)", model=model, **options))
+    return anyio.run(lambda: solve(bank.context, "Write add(xs)", model=model, **options))
 
 
 @requirement("AGT-2")

@@ -46,7 +46,7 @@ def work_together(path: Path, start: Any, pipe: Any, number: int) -> None:
             bank.update(ids[1], title=f"Changed by {number}")
             bank.archive(ids[2])
             bank.forget(ids[3])
-            pipe.send((bank.core.ledger.bank_id, ids, None))
+            pipe.send((bank.store.ledger.bank_id, ids, None))
     except BaseException as error:
         pipe.send(("", [], repr(error)))
         raise
@@ -75,7 +75,7 @@ def test_eight_processes_share_a_bank_without_losing_or_failing(path: Path, new:
     assert [error for _, _, error in told if error] == []
     assert len({bank_id for bank_id, _, _ in told}) == 1
     with open_bank(path) as bank:
-        assert bank.core.ledger.check() == []
+        assert bank.store.ledger.check() == []
         for number, (_, ids, _) in enumerate(told):
             assert bank.get(ids[0]).confidence > 0.8
             assert bank.get(ids[1]).title == f"Changed by {number}"
@@ -90,7 +90,7 @@ def open_and_tell(path: Path, start: Any, pipe: Any) -> None:
     start.wait(60)
     try:
         with open_bank(path) as bank:
-            pipe.send(bank.core.ledger.bank_id)
+            pipe.send(bank.store.ledger.bank_id)
     except BaseException as error:
         pipe.send(repr(error))
         raise
@@ -169,7 +169,7 @@ def test_one_failure_leaves_the_others_of_its_group_alone(bank: Bank) -> None:
     new = [a_memory(f"New {i}") for i in range(6)]
     calls = [lambda m=m: bank.record(m) for m in new]
     calls.insert(3, lambda: bank.record(a_memory(id=there.id)))
-    results = Group(bank.core.ledger).run(calls)
+    results = Group(bank.store.ledger).run(calls)
     assert isinstance(results.pop(3), Refused)
     assert [bank.get(m.id).title for m in new] == [r.title for r in results]
 
@@ -180,8 +180,8 @@ def test_an_error_of_sqlite_in_one_job_leaves_the_others_alone(bank: Bank) -> No
 
     new = [a_memory(f"New {i}") for i in range(4)]
     calls: list[Any] = [lambda m=m: bank.record(m) for m in new]
-    calls.insert(2, lambda: bank.core.ledger.write(broken))
-    results = Group(bank.core.ledger).run(calls)
+    calls.insert(2, lambda: bank.store.ledger.write(broken))
+    results = Group(bank.store.ledger).run(calls)
     assert isinstance(results[2], Exception)
     assert {m.title for m in bank.memories()} == {m.title for m in new}
 
@@ -193,7 +193,7 @@ def test_an_interrupted_thread_does_not_interrupt_the_others_of_its_group(bank: 
         for error in times:
             raise error
 
-    ledger = bank.core.ledger
+    ledger = bank.store.ledger
     new = [a_memory(f"New {i}") for i in range(4)]
     calls: list[Any] = [lambda m=m: bank.record(m) for m in new]
     calls.insert(2, lambda: ledger.write(interrupted))
@@ -210,7 +210,7 @@ def test_more_waiting_threads_than_one_commit_takes_are_all_served(
 ) -> None:
     monkeypatch.setattr("reasonbank.ledger.sqlite.BATCH", 4)
     new = [a_memory(f"New {i}") for i in range(40)]
-    results = Group(bank.core.ledger).run([lambda m=m: bank.record(m) for m in new])
+    results = Group(bank.store.ledger).run([lambda m=m: bank.record(m) for m in new])
     assert [r.id for r in results] == [m.id for m in new]
     assert bank.statistics()["memories"] == 40
 

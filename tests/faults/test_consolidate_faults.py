@@ -40,7 +40,7 @@ def filled(bank: Bank) -> dict[str, list[str]]:
 
 def merged(bank: Bank, **options: Any) -> Result:
     async def run() -> Result:
-        return await consolidate(bank, **options)
+        return await consolidate(bank.context, **options)
 
     return anyio.run(run)
 
@@ -51,13 +51,13 @@ def whole(bank: Bank, sources: list[str]) -> bool:
     into = {bank.get(id).merged_into for id in sources}
     assert len(states) == len(into) == 1, "some sources are merged and some are not"
     [heir] = into
-    children = {b for a, b in bank.core.ledger.read().kin(sources) if a in sources}
+    children = {b for a, b in bank.store.ledger.read().kin(sources) if a in sources}
     if states == {State.ACTIVE}:
         assert heir is None and not children
         return False
     memory = bank.get(heir)
     assert memory.state is State.ACTIVE and set(memory.parents) == set(sources)
-    steps = bank.core.ledger.read().batches(bank.view)
+    steps = bank.store.ledger.read().batches(bank.view)
     assert [s.payload["created"] for s in steps].count(heir) == 1
     return True
 
@@ -73,7 +73,7 @@ def run_until(path: Path, last: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with open_bank(path) as bank:
-        ledger: Any = bank.core.ledger
+        ledger: Any = bank.store.ledger
         append, write = ledger._writer.append, ledger.write
 
         def appending(event: Any) -> None:
@@ -106,7 +106,7 @@ def test_killed_at_every_step_each_cluster_is_merged_or_is_not(path: Path) -> No
             process.join(60)
             ended = process.exitcode
         with open_bank(path, clock=lambda: time.time_ns() // 1000 + LEASE) as bank:
-            assert bank.core.ledger.check() == []
+            assert bank.store.ledger.check() == []
             seen.add(tuple(whole(bank, clusters[name]) for name in NAMES))
             if ended == 0:
                 break
@@ -139,13 +139,13 @@ def test_of_two_consolidations_at_once_one_does_the_work(path: Path) -> None:
             model = Scripted(lambda call: "never mind", delay=1, sleep=pause)
 
             async def first() -> None:
-                results.append(await consolidate(bank, model=model))
+                results.append(await consolidate(bank.context, model=model))
 
             async with anyio.create_task_group() as group:
                 group.start_soon(first)
                 await asked.wait()
                 with pytest.raises(Refused, match="under way"):
-                    await consolidate(other, force=True)
+                    await consolidate(other.context, force=True)
                 go_on.set()
 
         anyio.run(both)
@@ -157,15 +157,15 @@ def test_of_two_consolidations_at_once_one_does_the_work(path: Path) -> None:
 def test_whoever_lost_the_turn_changes_nothing_more(path: Path) -> None:
     with open_bank(path) as bank:
         clusters = filled(bank)
-        found, _ = look(bank)
-        lost = leases.take(bank, KIND, hours=0)
+        found, _ = look(bank.context)
+        lost = leases.take(bank.context, KIND, hours=0)
         assert lost is not None
         later = open_bank(path, clock=lambda: time.time_ns() // 1000 + 2 * LEASE)
         with later:
-            assert leases.take(later, KIND, hours=0) is not None
+            assert leases.take(later.context, KIND, hours=0) is not None
 
             async def late() -> None:
-                await carry_out(bank, found, lost)
+                await carry_out(bank.context, found, lost)
 
             with pytest.raises(BaseExceptionGroup) as caught:
                 anyio.run(late)
@@ -211,15 +211,15 @@ def test_a_source_that_changes_while_its_merge_is_written_stops_that_merge(
 def test_a_link_to_what_was_forgotten_meanwhile_is_not_drawn(path: Path) -> None:
     with open_bank(path) as bank:
         one, other = bank.record(lesson("alpha", 0)), bank.record(lesson("beta", 0))
-        found, _ = look(bank)
+        found, _ = look(bank.context)
         from dataclasses import replace
 
         wanted = Link(source=one.id, target=other.id, type=LinkType.SIMILAR, strength=0.7)
-        job = leases.take(bank, KIND, hours=0)
+        job = leases.take(bank.context, KIND, hours=0)
         assert job is not None
         bank.forget(other.id)
 
         async def run() -> Result:
-            return await carry_out(bank, replace(found, links=(wanted,)), job)
+            return await carry_out(bank.context, replace(found, links=(wanted,)), job)
 
         assert anyio.run(run).links == 0 and bank.links(one.id) == []

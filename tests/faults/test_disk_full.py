@@ -62,7 +62,7 @@ def check_all_there(bank: Bank, stored: list[Memory]) -> None:
     assert len(stored) > 3
     assert [bank.get(memory.id) for memory in stored] == stored
     assert bank.statistics()["memories"] == len(stored)
-    assert bank.core.ledger.check() == []
+    assert bank.store.ledger.check() == []
 
 
 def test_a_full_disk_keeps_what_was_acknowledged_and_goes_on_when_there_is_room(
@@ -122,7 +122,7 @@ def test_a_new_bank_on_a_full_disk_is_refused_and_made_when_there_is_room(
 def limited(path: Path) -> Iterator[tuple[Bank, Callable[[int], None]]]:
     """A bank whose file may not grow: a full disk that needs no root."""
     with open_bank(path) as bank:
-        db = bank.core.ledger._db
+        db = bank.store.ledger._db
         pages = db.pragma("page_count")
 
         def grow(more: int) -> None:
@@ -161,7 +161,7 @@ def test_a_workspace_that_did_not_fit_is_visible_when_it_is_made_later(
 
 def test_a_commit_that_failed_leaves_no_partition_behind_in_memory(bank: Bank) -> None:
     """The same when it is the commit itself that fails, not a statement in it."""
-    db = bank.core.ledger._db
+    db = bank.store.ledger._db
     db.set_commit_hook(lambda: True)
     with pytest.raises(Exception):  # noqa: B017  (whatever SQLite says about it)
         bank.record(a_memory("Lost"))
@@ -179,12 +179,12 @@ def test_what_was_counted_on_a_full_disk_is_stored_once_there_is_room(small_disk
     with open_bank(path) as bank:
         bank.record(a_memory())
         bank.embed_new()
-        bank.core.ledger.scrub()  # What is to be written next needs room.
+        bank.store.ledger.scrub()  # What is to be written next needs room.
         fill_up(ballast)
         bank.search("zebra")
         bank.search("wait for the port")
         with pytest.raises(StorageFull):
-            bank.core.flush()
+            bank.store.flush()
         assert bank.statistics()["searches"]["answered"] == 2
         ballast.unlink()
         assert bank.statistics()["searches"]["answered"] == 2
@@ -202,10 +202,10 @@ def test_a_disk_that_fills_while_a_session_is_learned_from_loses_and_doubles_not
     model = Scripted(lambda _: {"memories": lessons})
     with open_bank(path) as bank:
         job = bank.distil(Trace(task="fill the disk", outcome=Outcome.SUCCESS))
-        bank.core.ledger.scrub()
+        bank.store.ledger.scrub()
 
         async def learn() -> int:
-            worker = Worker(bank, tasks(model), slots=1, max_attempts=100)
+            worker = Worker(bank.context, tasks(model), slots=1, max_attempts=100)
             work = worker._tasks["distil"]
 
             async def filling(task: Work) -> Effects:
@@ -219,9 +219,9 @@ def test_a_disk_that_fills_while_a_session_is_learned_from_loses_and_doubles_not
         assert anyio.run(learn) == 0
         assert bank.memories() == [] and bank.trace(job.subject).memories_learned == ()
         ballast.unlink()
-        later = bank.core.clock() + 2 * LONGEST_PAUSE
-        bank.core.clock = lambda: later
-        worker = Worker(bank, tasks(model), slots=1, max_attempts=100)
+        later = bank.store.clock() + 2 * LONGEST_PAUSE
+        bank.store.clock = lambda: later
+        worker = Worker(bank.context, tasks(model), slots=1, max_attempts=100)
         assert anyio.run(lambda: worker.run(until_empty=True)) == 1
         assert len(bank.memories()) == len(bank.trace(job.subject).memories_learned) == 3
     assert len(model.calls) == 1, "what was paid for is kept"

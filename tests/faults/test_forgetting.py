@@ -173,7 +173,7 @@ def test_a_deleted_workspace_is_in_no_file(path: Path, marker: str) -> None:
         assert secret.traces() == []
     assert where_found(marker, path) == []
     with open_bank(path) as bank:
-        assert bank.core.ledger.check() == []
+        assert bank.store.ledger.check() == []
 
 
 @requirement("MEM-11")

@@ -140,7 +140,7 @@ def test_kill_9_of_four_writers_loses_nothing_that_was_acknowledged(
             told = killed_round(path, rng)
             all_told += told
             with open_bank(path) as bank:
-                assert bank.core.ledger.check() == []
+                assert bank.store.ledger.check() == []
                 for one in told:
                     one.check(bank)
         assert unlike_its_log(path) == {}

@@ -128,7 +128,7 @@ def test_an_index_file_that_is_cut_short_under_a_live_process_is_made_anew(path:
     assert len(reply) > 0
     again = bank.search("wait for the port")
     assert again.skipped == ()
-    assert len(bank.core.indexing.index) == 120
+    assert len(bank.store.indexing.index) == 120
     bank.close()
     with open_bank(path, embedder=Fragile()) as bank:
         assert bank.search("wait for the port").skipped == ()

@@ -221,4 +221,4 @@ def test_a_sound_bank_is_not_called_corrupt_by_one_who_looked_before(tmp_path: P
             bank.update(memory.id, domain="networks")
             bank.archive(memory.id)
             bank.restore(memory.id)
-            assert bank.core.ledger.check() == []
+            assert bank.store.ledger.check() == []

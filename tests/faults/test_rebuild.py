@@ -97,7 +97,7 @@ def lived(bank: Bank, rng: random.Random, steps: int = 120) -> None:
 def test_tables_made_anew_from_the_log_are_the_same(path: Path, seed: int) -> None:
     with open_bank(path, clock=Clock()) as bank:
         lived(bank, random.Random(seed))
-        bank.core.flush()
+        bank.store.flush()
         before = projections(bank)
         assert before["words"] and before["memories"] and not before["orphans"]
         bank.rebuild()
@@ -163,8 +163,8 @@ def rated(bank: Bank, clock: Clock, count: int) -> list[str]:
 
 
 def exact(bank: Bank, ids: list[str]) -> list[float]:
-    reading = bank.core.ledger.read()
-    return [bank._confidence(reading, reading.row(bank.view, id)) for id in ids]
+    reading = bank.store.ledger.read()
+    return [bank.context.confidence(reading, reading.row(bank.view, id)) for id in ids]
 
 
 @requirement("CON-6")

@@ -189,7 +189,7 @@ class BankMachine(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self) -> None:
-        self.bank.core.flush()
+        self.bank.store.flush()
         before = projections(self.bank)
         self.bank.rebuild()
         assert differences(before, projections(self.bank)) == {}

@@ -15,14 +15,15 @@ from tests.requirement import requirement
 from reasonbank.jobs.worker import Effects, Work, Worker
 from reasonbank.ledger.port import LEASE
 from reasonbank.model import Trace
+from reasonbank.store import memories
 
 WORKERS = 8
 
 
 async def one_memory_a_job(work: Work) -> Effects:
-    def effects(bank: Any, txn: Any) -> None:
+    def effects(context: Any, txn: Any) -> None:
         # A second time it would be refused: the id is taken.
-        bank._record(txn, a_memory(id=work.job.id, content=work.job.subject))
+        memories.record_in(context, txn, a_memory(id=work.job.id, content=work.job.subject))
 
     return effects
 
@@ -31,7 +32,7 @@ def work(path: Path, ready: Any) -> None:
     async def run() -> None:
         with open_bank(path) as bank:
             ready.send(True)
-            await Worker(bank, {"distil": one_memory_a_job}, max_attempts=20).run()
+            await Worker(bank.context, {"distil": one_memory_a_job}, max_attempts=20).run()
 
     anyio.run(run)
 
@@ -53,7 +54,7 @@ def test_workers_that_are_killed_lose_no_job_and_do_none_twice(memory_disk: Path
     rng = random.Random(3)
     with open_bank(path) as bank:
         jobs = [bank.distil(Trace(task=f"task {n}")).id for n in range(count)]
-        queue = bank.core.ledger.read().queue
+        queue = bank.store.ledger.read().queue
         workers = [started(path) for _ in range(min(WORKERS, 2 + count // 500))]
         kills = 0
         try:
@@ -73,8 +74,10 @@ def test_workers_that_are_killed_lose_no_job_and_do_none_twice(memory_disk: Path
     async def rest() -> None:
         # A minute later the leases of the dead have run out.
         with open_bank(path, clock=lambda: time.time_ns() // 1000 + LEASE) as bank:
-            await Worker(bank, {"distil": one_memory_a_job}, max_attempts=20).run(until_empty=True)
-            assert bank.core.ledger.check() == []
+            await Worker(bank.context, {"distil": one_memory_a_job}, max_attempts=20).run(
+                until_empty=True
+            )
+            assert bank.store.ledger.check() == []
             assert {m.id for m in bank.memories(limit=1_000_000)} == set(jobs)
             assert {j.state for j in bank.jobs(limit=100_000)} == {"done"}
 

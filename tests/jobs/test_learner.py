@@ -41,7 +41,7 @@ def learned(bank, trace, model=None, attempts=5):
     bank.distil(trace)
 
     async def run():
-        return await Worker(bank, tasks(model), max_attempts=attempts).run(until_empty=True)
+        return await Worker(bank.context, tasks(model), max_attempts=attempts).run(until_empty=True)
 
     anyio.run(run)
     return bank.trace(trace.id)
@@ -149,14 +149,14 @@ def test_what_the_agent_learns_itself_no_worker_takes(open_bank):
     assert [job.kind for job in bank.jobs(state="waiting")] == ["distil"]
 
     async def run():
-        return await Staff(bank, None).run(until_empty=True)
+        return await Staff(bank.context, None).run(until_empty=True)
 
     anyio.run(run)
     assert bank.distil_prepare()["trace_id"] == MENDED.id
 
 
 def test_a_worker_beside_a_server_learns_and_ends_with_it(plain_bank):
-    with beside(plain_bank, None):
+    with beside(plain_bank.context, None):
         plain_bank.distil(MENDED)
         while "distil" in {job.kind for job in plain_bank.jobs(state="waiting")} | {
             job.kind for job in plain_bank.jobs(state="running")
@@ -244,7 +244,7 @@ def test_a_worker_takes_the_turns_of_the_schedule(bank, clock):
     clock.advance(days=1.11)
 
     async def run():
-        return await Staff(bank, None).run(until_empty=True)
+        return await Staff(bank.context, None).run(until_empty=True)
 
     anyio.run(run)
     assert {job.kind for job in bank.jobs(state="done")} >= {"consolidate", "maintain", "promote"}

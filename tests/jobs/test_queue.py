@@ -13,6 +13,7 @@ from reasonbank.errors import InvalidInput, LeaseLost, NotFound, Refused, Storag
 from reasonbank.jobs.worker import Worker
 from reasonbank.ledger.port import LEASE, LONGEST_PAUSE
 from reasonbank.model import JobState
+from reasonbank.store import memories
 from reasonbank.testing.builders import a_memory, a_trace
 
 KINDS = ("distil",)
@@ -25,20 +26,22 @@ def anyio_backend():
 
 
 def claim(bank, worker="one", attempts=5):
-    queue = bank.core.ledger
-    return queue.write(lambda txn: txn.queue.claim(worker, bank.core.clock(), 1, attempts, KINDS))
+    queue = bank.store.ledger
+    return queue.write(lambda txn: txn.queue.claim(worker, bank.store.clock(), 1, attempts, KINDS))
 
 
 def queue_of(bank):
-    return bank.core.ledger.read().queue
+    return bank.store.ledger.read().queue
 
 
 def recording(done=None):
     """A task that stores one memory for each job."""
 
     async def task(work):
-        def effects(bank, txn):
-            bank._record(txn, a_memory(title=f"From {work.job.subject}", id=work.job.id))
+        def effects(context, txn):
+            memories.record_in(
+                context, txn, a_memory(title=f"From {work.job.subject}", id=work.job.id)
+            )
 
         if done is not None:
             done.append(work.job.attempts)
@@ -57,7 +60,7 @@ def failing(error):
 def work_off(bank, task, **options):
     async def run():
         options.setdefault("rng", random.Random(1))
-        worker = Worker(bank, {"distil": task}, **options)
+        worker = Worker(bank.context, {"distil": task}, **options)
         return await worker.run(until_empty=True)
 
     return anyio.run(run)
@@ -115,16 +118,16 @@ def test_whoever_lost_a_job_can_change_nothing_any_more(plain_bank, clock):
     )
 
     def late(txn):
-        plain_bank._record(txn, a_memory(title="Too late"))
+        memories.record_in(plain_bank.context, txn, a_memory(title="Too late"))
         txn.queue.finish(lost)
 
     for change in (late, lambda txn: txn.queue.hold(lost, clock.now),
                    lambda txn: txn.queue.fail(lost, "x", None),
                    lambda txn: txn.queue.checkpoint(lost, {})):  # fmt: skip
         with pytest.raises(LeaseLost):
-            plain_bank.core.ledger.write(change)
+            plain_bank.store.ledger.write(change)
     assert plain_bank.memories() == []
-    plain_bank.core.ledger.write(lambda txn: txn.queue.finish(held))
+    plain_bank.store.ledger.write(lambda txn: txn.queue.finish(held))
 
 
 def test_holding_on_keeps_the_lease(plain_bank, clock):
@@ -132,7 +135,7 @@ def test_holding_on_keeps_the_lease(plain_bank, clock):
     [job] = claim(plain_bank)
     for _ in range(5):
         clock.now += LEASE // 2
-        plain_bank.core.ledger.write(lambda txn: txn.queue.hold(job, clock.now + LEASE))
+        plain_bank.store.ledger.write(lambda txn: txn.queue.hold(job, clock.now + LEASE))
     assert claim(plain_bank, "two") == []
 
 
@@ -160,7 +163,7 @@ def test_a_failed_job_waits_longer_each_time_and_then_is_dead_with_the_reason(pl
 
 
 def test_pauses_are_drawn_at_random_and_have_a_bound(plain_bank):
-    worker = Worker(plain_bank, {}, rng=random.Random(7))
+    worker = Worker(plain_bank.context, {}, rng=random.Random(7))
     for attempt, most in ((1, 4), (2, 8), (5, 64), (40, LONGEST_PAUSE // SECOND)):
         drawn = [worker._pause(attempt) for _ in range(200)]
         assert 0 <= min(drawn) < max(drawn) <= most * SECOND
@@ -194,8 +197,8 @@ def test_effects_that_fail_take_the_end_of_the_job_with_them(plain_bank):
     plain_bank.distil(a_trace())
 
     async def task(work):
-        def effects(bank, txn):
-            bank._record(txn, a_memory(title="Half of it"))
+        def effects(context, txn):
+            memories.record_in(context, txn, a_memory(title="Half of it"))
             raise Refused("the other half")
 
         return effects
@@ -234,7 +237,7 @@ def test_a_clock_that_jumps_a_year_strands_no_job(plain_bank, clock, days):
     clock.advance(days=days)
     assert work_off(plain_bank, recording()) == 3
     with pytest.raises(LeaseLost):
-        plain_bank.core.ledger.write(lambda txn: txn.queue.finish(held))
+        plain_bank.store.ledger.write(lambda txn: txn.queue.finish(held))
 
 
 def test_a_dead_job_can_be_tried_again_or_dropped(plain_bank):
@@ -282,7 +285,7 @@ def test_forgetting_removes_what_a_model_answered_about_it(plain_bank):
     plain_bank.distil(a_trace())
     [job] = claim(plain_bank)
     answer = {"memories": [{"content": memory.content}]}
-    plain_bank.core.ledger.write(lambda txn: txn.queue.checkpoint(job, answer))
+    plain_bank.store.ledger.write(lambda txn: txn.queue.checkpoint(job, answer))
     plain_bank.forget(memory.id)
     assert queue_of(plain_bank).job(job.id).checkpoint is None
 
@@ -307,7 +310,7 @@ def test_stopping_finishes_what_is_under_way_and_takes_nothing_more(plain_bank):
             worker.stop()
             return await recording()(work)
 
-        worker = Worker(plain_bank, {"distil": task}, slots=1)
+        worker = Worker(plain_bank.context, {"distil": task}, slots=1)
         return await worker.run()
 
     assert anyio.run(run) == 1
@@ -323,7 +326,7 @@ def test_a_trace_shows_what_was_learned_and_found_out_later(plain_bank):
     assert plain_bank.trace(trace.id).outcome is None
     lesson = Lesson(memory=replace(a_memory(), source_span=(1, 2)))
     verdict = Verdict(outcome=Outcome.FAILURE, by="judge", score=0.2, reason="tests fail")
-    plain_bank._write(lambda txn: store(plain_bank, txn, trace, [lesson], verdict))
+    plain_bank.context.write(lambda txn: store(plain_bank.context, txn, trace, [lesson], verdict))
     after = plain_bank.trace(trace.id)
     assert after.outcome is Outcome.FAILURE and after.final_score == 0.2
     assert after.memories_learned == (lesson.memory.id,)

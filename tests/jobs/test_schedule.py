@@ -29,14 +29,14 @@ def bank(open_bank):
 
 def run_due(bank, **options):
     async def run():
-        return await Schedule(bank, **options).run_due()
+        return await Schedule(bank.context, **options).run_due()
 
     return anyio.run(run)
 
 
 def due(bank):
     async def look():
-        return Schedule(bank).due()
+        return Schedule(bank.context).due()
 
     return anyio.run(look)
 
@@ -117,7 +117,7 @@ def test_several_workers_queue_a_turn_once(plain_bank, open_bank, clock):
     other = open_bank()
 
     async def both():
-        one, two = Schedule(plain_bank), Schedule(other)
+        one, two = Schedule(plain_bank.context), Schedule(other.context)
         assert one.due() == two.due() != []
         return one.queue(), two.queue()
 
@@ -168,8 +168,8 @@ def test_it_stops_cleanly(plain_bank, clock):
     clock.advance(days=AN_INTERVAL)
 
     async def run():
-        schedule = Schedule(plain_bank)
-        worker = Worker(plain_bank, schedule.tasks(), idle_seconds=0.01)
+        schedule = Schedule(plain_bank.context)
+        worker = Worker(plain_bank.context, schedule.tasks(), idle_seconds=0.01)
         async with anyio.create_task_group() as group:
             group.start_soon(schedule.run)
             group.start_soon(worker.run)

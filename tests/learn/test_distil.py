@@ -151,8 +151,8 @@ def test_an_account_keeps_its_beginning_and_its_end_within_the_budget():
 
 
 def stored(bank, trace, memories, verdict=None):
-    ready = lessons.prepare(bank, memories, trace)
-    return bank._write(lambda txn: lessons.store(bank, txn, trace, ready, verdict))
+    ready = lessons.prepare(bank.context, memories, trace)
+    return bank.context.write(lambda txn: lessons.store(bank.context, txn, trace, ready, verdict))
 
 
 @requirement("DIS-6")

@@ -14,7 +14,7 @@ from reasonbank import Filter, LinkType, Scope
 from reasonbank.ledger.events import What, lesson
 from reasonbank.ledger.sqlite_glance import QUIET
 from reasonbank.model import new_id
-from reasonbank.search.rank import terms
+from reasonbank.search.text import terms
 from reasonbank.testing import a_memory, a_warning
 
 QUESTIONS = ("retry the upload", "E11000 duplicate key", "parse_config_v2 fails", "timeout")
@@ -38,7 +38,7 @@ def answers(bank):
 def warm(bank):
     for _ in range(QUIET + 2):
         answers(bank)
-    bank.core.used.clear()
+    bank.store.used.clear()
 
 
 def some_memory(rng):
@@ -86,12 +86,12 @@ def test_what_others_write_is_seen_by_the_very_next_search(open_bank, seed, mode
     ]
     for _ in range(24):
         rng.choice(deeds)()
-        other.core.flush()
+        other.store.flush()
         now = answers(searcher)
-        searcher.core.used.clear()
+        searcher.store.used.clear()
         fresh = open_bank()
         assert now == answers(fresh)
-        fresh.core.used.clear()
+        fresh.store.used.clear()
         fresh.close()
 
 
@@ -112,16 +112,16 @@ def test_an_author_is_compared_with_those_in_view_whatever_was_asked_before(open
     for number in range(12):
         here.outcome(mine.id, succeeded=number == 0, session=f"task {number}")
         there.outcome(theirs.id, succeeded=True, session=f"task {number}")
-    here.core.flush()
+    here.store.flush()
 
     def own(bank):
         """What a search says that looks at nothing but this project."""
         found = bank.search("retry the upload", filter=Filter(scopes=(Scope.PROJECT,)))
-        bank.core.used.clear()
+        bank.store.used.clear()
         return found.to_json()
 
     here.search("retry the upload")
-    here.core.used.clear()
+    here.store.used.clear()
     assert own(here) == own(open_bank(workspace=open_bank.project("here")))
 
 
@@ -133,17 +133,17 @@ def test_full_text_that_is_remembered_scores_as_sqlite_does(open_bank, shared):
 
     def write(bank, rows):
         def work(txn):
-            bank._join(txn)
+            bank.context.join(txn)
             for _ in range(rows):
                 payload = {"lesson": lesson(some_memory(rng)), "stage": 0}
-                bank._append(txn, What.RECORDED, new_id(), payload)
+                bank.context.append(txn, What.RECORDED, new_id(), payload)
 
-        bank._write(work)
+        bank.context.write(work)
 
     write(bank, 2_400)
     if shared:
         write(open_bank(workspace=open_bank.project("others")), 300)
-    ledger, view = bank.core.ledger, bank.view
+    ledger, view = bank.store.ledger, bank.view
     among = np.arange(1, 2_000, 3)
     for _ in range(QUIET + 1):
         ledger.glance().words(view, Filter(), ("retry",), 5, None)
@@ -170,7 +170,7 @@ def test_uses_are_stored_though_searches_never_pause(open_bank):
         bank.search("retry the upload")
         searches += 1
     assert 0 < watcher.get(memory.id).usage_count <= searches
-    bank.core.flush()
+    bank.store.flush()
     assert watcher.get(memory.id).usage_count == searches
 
 
@@ -182,12 +182,12 @@ def test_uses_that_name_no_task_are_told_apart_by_caller_only(open_bank):
         bank.search("retry the upload")
     agent.search("retry the upload")
     bank.search("retry the upload", session="task 1")
-    bank.core.flush()
-    used = [event for event in bank.core.ledger.read().events(None) if event.what is What.USED]
+    bank.store.flush()
+    used = [event for event in bank.store.ledger.read().events(None) if event.what is What.USED]
     told = {(event.author, event.payload["session"]): event.payload.get("times") for event in used}
     assert told == {
-        (bank._author, "task 1"): None,
-        (bank._author, None): {memory.id: 3},
+        (bank.author, "task 1"): None,
+        (bank.author, None): {memory.id: 3},
         ("agent", None): None,
     }
     assert bank.get(memory.id).usage_count == 5

@@ -92,7 +92,7 @@ def test_sessions_are_judged_and_distilled_by_a_real_model(settings, open_bank):
     meters = Meters()
     jobs = {truth: bank.distil(trace) for truth, trace in TRACES.items()}
     model = model_of(bank.settings, meters=meters, environment={})
-    assert run(Staff(bank, model, turns=False).run(until_empty=True)) == len(jobs)
+    assert run(Staff(bank.context, model, turns=False).run(until_empty=True)) == len(jobs)
     right = 0
     for truth, job in jobs.items():
         trace = bank.trace(job.subject)

@@ -13,10 +13,10 @@ from tests.conftest import Clock, Opener
 from tests.requirement import requirement
 
 from reasonbank import Bank, Settings
-from reasonbank.bank import held_out
 from reasonbank.proof.calibration import calibrated
 from reasonbank.proof.holdout import compare, harmful
 from reasonbank.proof.report import html, report, sentences
+from reasonbank.search.answer import held_out
 from reasonbank.settings import Embed, ProofSettings
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
 
@@ -71,7 +71,7 @@ def test_the_report_gives_the_difference_that_memory_makes(open_bank: Opener, cl
     bank = open_bank(settings=HALF)
     memory = bank.record(a_memory())
     work(bank, 200, clock, helped=0.9, alone=0.5)
-    found = report(bank)
+    found = report(bank.context)
     assert found.tasks == 200 and 60 < found.held_out < 140
     assert found.overall.helps
     assert found.overall.low < found.overall.difference < found.overall.high  # type: ignore[operator]
@@ -86,7 +86,7 @@ def test_a_memory_that_hurts_is_named(open_bank: Opener, clock: Clock) -> None:
     bank = open_bank(settings=HALF)
     memory = bank.record(a_memory(title="Retry uploads without end"))
     work(bank, 200, clock, helped=0.3, alone=0.8)
-    found = report(bank)
+    found = report(bank.context)
     assert found.harmful == (memory.id,)
     assert "Hurts: Retry uploads without end" in " ".join(sentences(found))
 
@@ -101,9 +101,9 @@ def test_an_export_keeps_the_experiment(open_bank: Opener, clock: Clock) -> None
     file.seek(0)
     copy = open_bank("copy", settings=HALF)
     copy.import_(file)
-    assert report(copy) == report(bank)
+    assert report(copy.context) == report(bank.context)
     bank.rebuild()
-    assert report(copy) == report(bank)
+    assert report(copy.context) == report(bank.context)
 
 
 def test_a_task_that_reports_on_its_memories_only_counts_as_well(open_bank: Opener) -> None:
@@ -111,14 +111,14 @@ def test_a_task_that_reports_on_its_memories_only_counts_as_well(open_bank: Open
     memory = bank.record(a_memory())
     bank.search(QUESTION, session="one")
     bank.outcome(memory.id, succeeded=True, session="one")
-    assert report(bank).tasks == 1
+    assert report(bank.context).tasks == 1
 
 
 def test_without_held_out_tasks_nothing_is_claimed(open_bank: Opener, clock: Clock) -> None:
     bank = open_bank()
     bank.record(a_memory())
     work(bank, 20, clock, helped=0.9, alone=0.5)
-    found = report(bank)
+    found = report(bank.context)
     assert found.overall.difference is None and not found.by_memory
     assert "cannot be told yet" in " ".join(sentences(found))
 
@@ -128,7 +128,7 @@ def test_a_deleted_workspace_takes_its_tasks_along(open_bank: Opener, clock: Clo
     bank.record(a_memory())
     work(bank, 20, clock, helped=0.9, alone=0.5)
     bank.delete_workspace(bank.view.workspace, confirm=True)
-    assert report(bank).tasks == 0
+    assert report(bank.context).tasks == 0
 
 
 def test_few_tasks_give_a_wide_interval() -> None:
@@ -183,7 +183,7 @@ def test_the_report_draws_predicted_against_observed_success(
         bank.search(QUESTION, session=f"task {number}")
         bank.outcome(memory.id, succeeded=rng.random() < 0.75, session=f"task {number}")
         clock.advance(days=0.01)
-    found = report(bank)
+    found = report(bank.context)
     assert found.calibration.count == 200
     assert sum(each.count for each in found.calibration.bins) == 200
     assert 0 < found.calibration.brier < 0.25  # type: ignore[operator]
@@ -213,7 +213,7 @@ def test_a_failure_that_a_warning_was_stored_for_is_a_repeated_mistake(
     bank.store_trace(a_trace(outcome="failure", task="DeadlockDetected again, rows were locked"))
     bank.store_trace(a_trace(outcome="failure", task="The disk is full"))
     bank.store_trace(a_trace(outcome="success", task="DeadlockDetected was avoided"))
-    mistakes = report(bank).mistakes
+    mistakes = report(bank.context).mistakes
     # The first came before the warning; the recorded warning is a failure of its own.
     assert (mistakes.failures, mistakes.warned) == (4, 1)
     assert mistakes.by_warning == ((warning.id, 1),)
@@ -229,7 +229,7 @@ def test_a_warning_that_a_failed_trace_was_turned_into_is_no_second_failure(
     bank.store_trace(
         a_trace(outcome="failure", task="DeadlockDetected", memories_learned=(warning.id,))
     )
-    assert report(bank).mistakes.failures == 1
+    assert report(bank.context).mistakes.failures == 1
 
 
 def test_the_command_prints_sentences_json_or_a_page(open_bank: Opener, clock: Clock) -> None:

@@ -58,7 +58,7 @@ FORMATS = {
     "azure-storage-key": ["DefaultEndpointsProtocol=https;AccountName=acme;AccountKey={b64:86}==;"],
     "azure-shared-access-key": ["Endpoint=sb://acme.servicebus.windows.net/;SharedAccessKeyName="
                                 "Root;SharedAccessKey={b64:43}="],
-    "azure-sas": ["https://acme.blob.core.windows.net/c?sv=2023-01-03&se=2026-01-01&sig={an:43}%3D"],
+    "azure-sas": ["https://acme.blob.store.windows.net/c?sv=2023-01-03&se=2026-01-01&sig={an:43}%3D"],
     "azure-ad-secret": ["{an:3}8Q~{url:34}"],
     "azure-devops-token": ["{an:76}AZDO{an:4}"],
     "azure-resource-key": ["{an:44}AzFu{an:8}==", "{an:42}AzSe{an:6}"],

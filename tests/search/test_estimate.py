@@ -120,7 +120,7 @@ def _take(bank: Bank, lines: list[str]) -> None:
     from reasonbank.ledger.events import Event
 
     events = [Event.from_json(json.loads(line)) for line in lines]
-    bank.core.ledger.write(lambda txn: txn.take(events))
+    bank.store.ledger.write(lambda txn: txn.take(events))
 
 
 def _told(bank: Bank, question: str) -> list[tuple[str, float | None, float]]:
@@ -169,11 +169,11 @@ def test_where_all_in_sight_is_unlikely_somebody_who_fared_better_is_looked_for(
     bad = theirs.record(a_memory(title="Delete it all"))
     mine.outcome(good.id, succeeded=True, session="one")
     mine.outcome(bad.id, succeeded=False, session="two")
-    reading = mine.core.ledger.glance()
+    reading = mine.store.ledger.glance()
     nums = reading.matching(mine.view, Filter(), None)
     assert nums is not None
     rows = reading.candidates(mine.view, Filter(), nums)
-    trust = trust_in(mine, reading, rows, np.full(2, 0.5), None)
+    trust = trust_in(mine.context, reading, rows, np.full(2, 0.5), None)
     assert crowded_out(reading, rows, trust, 0.1)
     assert not crowded_out(reading, rows, trust, 0.6)
 
@@ -183,9 +183,9 @@ def test_a_forgotten_memory_no_longer_speaks_for_its_author(open_bank: Opener) -
     cache, _ = ways(bank)
     told(bank, cache, BUILD, False, "one")
     workspace = bank.view.workspace
-    assert list(bank.core.ledger.read().authors([workspace]).values()) == [(0, 1)]
+    assert list(bank.store.ledger.read().authors([workspace]).values()) == [(0, 1)]
     bank.forget(cache)
-    assert list(bank.core.ledger.read().authors([workspace]).values()) == [(0, 0)]
+    assert list(bank.store.ledger.read().authors([workspace]).values()) == [(0, 0)]
 
 
 def test_a_corrected_outcome_counts_once_for_the_author(open_bank: Opener) -> None:
@@ -193,7 +193,7 @@ def test_a_corrected_outcome_counts_once_for_the_author(open_bank: Opener) -> No
     cache, _ = ways(bank)
     for succeeded in (False, True, True):
         told(bank, cache, BUILD, succeeded, "one")
-    assert list(bank.core.ledger.read().authors([bank.view.workspace]).values()) == [(1, 0)]
+    assert list(bank.store.ledger.read().authors([bank.view.workspace]).values()) == [(1, 0)]
 
 
 def test_an_unnamed_search_keeps_nothing_of_what_was_asked(open_bank: Opener) -> None:

@@ -54,7 +54,7 @@ def test_a_group_never_chains(bank):
         "run a job every month on the build server",
         "the build server is slow every month",
     ]
-    vectors = bank.core.indexing.embedder.embed(chain)
+    vectors = bank.store.indexing.embedder.embed(chain)
     assert (
         all(vectors[i] @ vectors[i + 1] > 0.5 for i in range(4)) and vectors[0] @ vectors[4] < 0.4
     )
@@ -62,7 +62,7 @@ def test_a_group_never_chains(bank):
         bank.search(question)
     for gap in bank.gaps():
         told = [gap.question, *gap.wordings]
-        own = bank.core.indexing.embedder.embed(told)
+        own = bank.store.indexing.embedder.embed(told)
         assert (own @ own.T).min() > 0.64
 
 
@@ -125,7 +125,7 @@ def test_what_is_kept_is_bounded_and_can_be_switched_off(open_bank, clock):
     for i in range(5):
         bank.search(f"question number{i} about thing{i}")
         clock.advance(days=1)
-        bank.core.flush()
+        bank.store.flush()
     bank.search("x" * 3000)
     kept = asked(bank)
     assert len(kept) == 3 and max(map(len, kept)) == 500
@@ -163,7 +163,7 @@ def test_a_forgotten_gap_is_on_no_page_of_any_file(open_bank):
         bank.search(" ".join(f"filler{i}x{n}" for n in range(30)))
     bank.search(NEEDLE)
     bank.search(f"{NEEDLE} again")  # The same gap.
-    bank.core.flush()
+    bank.store.flush()
     assert on_disk(open_bank.folder)
     assert bank.forget_gaps(NEEDLE) == 2
     with pytest.raises(NotFound, match="reasonbank gaps"):
@@ -182,7 +182,7 @@ def test_forgetting_a_memory_takes_the_questions_along_that_quote_it(open_bank, 
     bank.search(f"what about the {NEEDLE} then")
     bank.search(NEEDLE[:20])
     bank.search("something else")
-    bank.core.flush()
+    bank.store.flush()
     memory = bank.record(a_memory(title=NEEDLE))
     bank.forget(memory.id)
     assert asked(bank) == ["something else"]
@@ -211,15 +211,15 @@ def test_questions_never_leave_the_bank(open_bank, tmp_path):
 def test_a_search_in_vain_writes_nothing_itself(open_bank, monkeypatch):
     """It is written with the next commit, and a disk that is full costs no answer."""
     bank = open_bank()
-    written = bank.core.ledger.write
+    written = bank.store.ledger.write
 
     def full(work):
         raise StorageFull("the disk is full")
 
-    monkeypatch.setattr(bank.core.ledger, "write", full)
+    monkeypatch.setattr(bank.store.ledger, "write", full)
     assert not bank.search(NEEDLE)
     assert bank.gaps() == []
-    monkeypatch.setattr(bank.core.ledger, "write", written)
+    monkeypatch.setattr(bank.store.ledger, "write", written)
     assert asked(bank) == [NEEDLE]
 
 

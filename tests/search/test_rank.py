@@ -11,23 +11,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.requirement import requirement
 
+from reasonbank.embed.calibration import CALIBRATIONS, Calibration, calibration_for
 from reasonbank.ledger.sqlite_reads import any_of
 from reasonbank.search import rank as ranking
-from reasonbank.search.rank import (
-    CALIBRATIONS,
-    Calibration,
-    Columns,
-    Fusion,
-    Ranking,
-    Weights,
-    calibration_for,
-    error_match,
-    fuse,
-    keywords,
-    rank,
-    terms,
-    tokens_in,
-)
+from reasonbank.search.rank import Columns, Fusion, Ranking, Weights, fuse, rank
+from reasonbank.search.text import error_match, keywords, terms, tokens_in
 
 MINILM = CALIBRATIONS["all-MiniLM-L6-v2"]
 

@@ -10,7 +10,7 @@ from tests.requirement import requirement
 from reasonbank import Filter, InvalidInput, Memory, Outcome, Scope, Settings, Source, State
 from reasonbank.ledger.events import Event, What, lesson
 from reasonbank.model import new_id, to_micros
-from reasonbank.search.rank import tokens_in
+from reasonbank.search.text import tokens_in
 from reasonbank.settings import Embed, Search
 from reasonbank.testing import a_memory, a_warning
 
@@ -285,7 +285,7 @@ def crowd(open_bank):
     special = {kind: set(rows.tolist()) for kind, rows in zip("abc", chosen, strict=True)}
 
     def write(txn):
-        bank._join(txn)
+        bank.context.join(txn)
         at = txn.stamp()
         for i in range(COUNT):
             memory = a_memory(
@@ -309,7 +309,7 @@ def crowd(open_bank):
             [(num, 1, row.tobytes()) for num, row in zip(nums.tolist(), stored, strict=True)],
         )
 
-    bank._write(write)
+    bank.context.write(write)
     return bank, compass, stored.astype(np.float32), special
 
 
@@ -340,15 +340,15 @@ def test_in_a_large_bank_rare_words_lead_and_common_ones_still_count(plain_bank)
     rows = 2_400
 
     def write(txn):
-        plain_bank._join(txn)
+        plain_bank.context.join(txn)
         for i in range(rows):
             words = "retry upload network" if i % 2 else "retry download network"
             rare = {7: "E11000", 8: "E11000 upload", 9: "parse_config_v2"}.get(i, "")
             payload = {"lesson": lesson(a_memory(title=f"{words} {rare}")), "stage": 0}
-            plain_bank._append(txn, What.RECORDED, new_id(), payload)
+            plain_bank.context.append(txn, What.RECORDED, new_id(), payload)
 
-    plain_bank._write(write)
-    reading = plain_bank.core.ledger.read()
+    plain_bank.context.write(write)
+    reading = plain_bank.store.ledger.read()
 
     def best(*terms):
         nums, scores = reading.words(plain_bank.view, Filter(), terms, 5, None)
@@ -373,16 +373,16 @@ def test_a_word_that_only_others_use_hides_nothing_that_is_here(open_bank):
 
     def write(bank, word):
         def work(txn):
-            bank._join(txn)
+            bank.context.join(txn)
             for i in range(1_200):
                 payload = {"lesson": lesson(a_memory(title=f"retry {word} {i}")), "stage": 0}
-                bank._append(txn, What.RECORDED, new_id(), payload)
+                bank.context.append(txn, What.RECORDED, new_id(), payload)
 
-        bank._write(work)
+        bank.context.write(work)
 
     write(here, "upload")
     write(there, "zebra")
-    reading = here.core.ledger.read()
+    reading = here.store.ledger.read()
     assert len(reading.words(here.view, Filter(), ("retry", "zebra"), 50, None)[0]) == 50
     assert not len(reading.words(here.view, Filter(), ("zebra",), 50, None)[0])
 
@@ -734,7 +734,7 @@ def test_a_search_that_asks_for_nonsense_is_refused_by_name(plain_bank):
 
 
 def test_the_ledger_knows_how_many_rows_full_text_counts_over(plain_bank):
-    reading = plain_bank.core.ledger.read()
+    reading = plain_bank.store.ledger.read()
     assert reading.word_rows() == 0
     ids = [plain_bank.record(a_memory(title=f"upload {i}")).id for i in range(200)]
     plain_bank.update(ids[0], title="download")

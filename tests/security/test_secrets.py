@@ -13,8 +13,8 @@ from tests.requirement import requirement
 from tests.surfaces.http_server import a_token, serving
 
 from reasonbank.errors import ReasonBankError
+from reasonbank.health import report
 from reasonbank.model import plain
-from reasonbank.surfaces.doctor import report
 from reasonbank.surfaces.show.metrics import render
 from reasonbank.testing import a_memory, a_trace, a_warning
 
@@ -107,7 +107,7 @@ def test_numbers_audit_and_health_tell_no_text(open_bank):
     bank.feedback(memory.id, helpful=True, comment=TEXT)
     bank.store_trace(a_trace(task=TEXT))
     bank.search(f"{QUESTION} {TEXT}", session=QUESTION)
-    for told in (render(bank), bank.statistics(), bank.audit(uses=True), report(bank)):
+    for told in (render(bank), bank.statistics(), bank.audit(uses=True), report(bank.context)):
         clean(json.dumps(plain(told)))
 
 

@@ -104,7 +104,7 @@ def test_it_reaches_no_prompt_that_nobody_looks_at(poisoned):
     injected = poisoned.inject(QUESTION)
     assert injected.prompt == "" and injected.withheld[0][1] == FLAG
     model = Player(scores={"a": 0.9})
-    anyio.run(lambda: solve(poisoned, f"make {QUESTION} work", model=model, mode="off"))
+    anyio.run(lambda: solve(poisoned.context, f"make {QUESTION} work", model=model, mode="off"))
     assert ORDER not in str(model.calls)
 
 
@@ -120,5 +120,5 @@ def test_no_merge_and_no_promotion_carries_it_on(open_bank):
     assert result.created == []
     assert {s.reason for s in result.skipped} == {"one of them looks like an instruction"}
     assert bank.get(mine.id).state is State.ACTIVE
-    shared = promote(bank)
+    shared = promote(bank.context)
     assert shared["promoted"] == [] and FLAG in json.dumps(shared)

@@ -7,20 +7,22 @@ import json
 import anyio
 import pytest
 from click.testing import CliRunner
+from tests.agent.player import Player
 from tests.requirement import requirement
+from tests.tidy.test_promote import prove
 
 from reasonbank import Bank, Change, InvalidInput, Scope
 from reasonbank.ledger.events import What
 from reasonbank.surfaces.cli import main
 from reasonbank.testing import a_memory, a_trace
-from reasonbank.tidy.consolidate import consolidate
 
 # What only reads, or makes derived things anew.
 NO_CHANGE = {
-    "audit", "author", "contradicting", "close", "embed_new", "evidence", "export", "gaps",
-    "genealogy", "get",
-    "history", "inject", "jobs", "links", "memories", "open", "rebuild", "recommend", "reindex",
-    "search", "seen_by", "settings", "statistics", "trace", "traces", "within", "workspaces",
+    "audit", "author", "batches", "close", "contradicting", "embed_new", "evidence", "export",
+    "gaps", "genealogy", "get", "health", "history", "inject", "jobs", "links", "memories",
+    "open", "rebuild", "recommend", "reindex",
+    "report", "search", "seen_by", "settings", "statistics", "store", "trace", "traces", "view",
+    "within", "workspaces",
 }  # fmt: skip
 
 
@@ -43,13 +45,18 @@ def changing(bank, open_bank, clock):
     twins = bank.within(open_bank.project("twins"))
     for _ in range(2):
         twins.record(a_memory())
-    merged = anyio.run(lambda: consolidate(twins, force=True))
+    merged = twins.consolidate()
+    more = bank.within(open_bank.project("more twins"))
+    for _ in range(2):
+        more.record(a_memory())
+    prove(more, more.record(a_memory()))
+    bank.within(open_bank.project("elsewhere")).record(a_memory())
     tickets = {}
     queued, failed = bank.distil(a_trace()), bank.distil(a_trace())
-    (taken,) = bank._write(
+    (taken,) = bank.context.write(
         lambda txn: [txn.queue.claim_one(failed.id, "w", clock(), clock() + 60_000_000)]
     )
-    bank._write(lambda txn: txn.queue.fail(taken, "no luck", None))
+    bank.context.write(lambda txn: txn.queue.fail(taken, "no luck", None))
     bank.search("retry uploads", session=session)
     return {
         "record": lambda: bank.record(a_memory()),
@@ -71,6 +78,9 @@ def changing(bank, open_bank, clock):
         "purge_traces": lambda: bank.purge_traces(older_than_days=0),
         "maintain": bank.maintain,
         "forget_gaps": lambda: bank.search("zyzzyva") or bank.forget_gaps(),
+        "promote": more.promote,
+        "consolidate": more.consolidate,
+        "solve": lambda: anyio.run(lambda: bank.solve("Sum a list", model=Player(), mode="off")),
         "undo_batch": lambda: twins.undo_batch(merged.batch),
         "archive": lambda: bank.archive(one),
         "restore": lambda: bank.restore(one),
@@ -95,8 +105,8 @@ def test_every_change_is_on_record_with_who_when_and_how(open_bank, clock):
         call()
         entries = [c for c in bank.audit(everywhere=True, limit=20) if c.seq > before]
         assert entries, name
-        assert {"mika"} == {e.author for e in entries if e.origin == bank.core.ledger.bank_id}
-        assert {"mcp"} == {e.surface for e in entries if e.origin == bank.core.ledger.bank_id}
+        assert {"mika"} == {e.author for e in entries if e.origin == bank.store.ledger.bank_id}
+        assert {"mcp"} == {e.surface for e in entries if e.origin == bank.store.ledger.bank_id}
         assert all(isinstance(entry, Change) for entry in entries)
 
 

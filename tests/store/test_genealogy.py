@@ -79,7 +79,7 @@ def test_genealogy_ends_even_where_kin_go_in_a_circle(plain_bank):
         for at, id in enumerate(ids, 1)
     ]
     joined = event(1, What.JOINED, plain_bank.view.workspace, {"team": "default", "org": "local"})
-    plain_bank._write(lambda txn: txn.take([joined, *circle]))
+    plain_bank.context.write(lambda txn: txn.take([joined, *circle]))
     for id in ids:
         tree = plain_bank.genealogy(id)
         assert set(tree.ancestors) == set(tree.descendants) == set(ids) - {id}

@@ -42,7 +42,7 @@ def test_a_search_is_a_span_with_its_embedding_inside(open_bank, spans):
     assert [s.name for s in (created, search, again)] == [
         "create_memory", "search_memory", "search_memory",
     ]  # fmt: skip
-    assert embedding.name == f"embeddings {bank.core.indexing.embedder.name}"
+    assert embedding.name == f"embeddings {bank.store.indexing.embedder.name}"
     assert embedding.parent.span_id == search.context.span_id
     assert dict(search.attributes) == {
         "gen_ai.operation.name": "search_memory",

@@ -83,7 +83,9 @@ def test_an_outcome_that_is_found_out_later_counts_from_then_on(plain_bank):
     trace = plain_bank.store_trace(a_trace(outcome=None))
     assert plain_bank.statistics()["success_rate"] is None
     learned = {"ids": [], "outcome": "success", "by": "judge", "score": 0.9}
-    plain_bank._write(lambda txn: plain_bank._append(txn, What.LEARNED, trace.id, learned))
+    plain_bank.context.write(
+        lambda txn: plain_bank.context.append(txn, What.LEARNED, trace.id, learned)
+    )
     assert plain_bank.statistics()["success_rate"] == 1.0
 
 
@@ -132,7 +134,7 @@ def model_settings():
 @requirement("OBS-1")
 def test_what_models_did_is_added_up_over_processes(open_bank, model_settings):
     async def ask(bank, *questions):
-        model = model_for(bank.core)
+        model = model_for(bank.store)
         for question in questions:
             await model.complete([user(question)])
         await model.close()

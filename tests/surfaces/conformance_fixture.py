@@ -36,9 +36,9 @@ from mcp.types import (
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from reasonbank.access import Right
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput
+from reasonbank.model import Right
 from reasonbank.surfaces.mcp.server import make_server
 from reasonbank.surfaces.mcp.tool import Errand, Offer
 

@@ -11,22 +11,22 @@ from tests.conftest import Fragile
 from tests.requirement import requirement
 
 from reasonbank import Settings
+from reasonbank.health import health, report, verdict
 from reasonbank.settings import LLM, Embed
-from reasonbank.surfaces.doctor import health, report, verdict
 from reasonbank.testing import a_memory, a_trace
 
 PARTS = ["store", "disk", "embedder", "model", "queue"]
 
 
 def found(bank, name, *, deep=True):
-    (check,) = [check for check in health(bank, deep=deep) if check.name == name]
+    (check,) = [check for check in health(bank.context, deep=deep) if check.name == name]
     return check
 
 
 @requirement("OBS-3")
 @pytest.mark.parametrize("deep", [True, False])
 def test_a_sound_bank_is_well_in_every_part(open_bank, deep):
-    checks = health(open_bank.with_embedder(Fragile()), deep=deep)
+    checks = health(open_bank.with_embedder(Fragile()).context, deep=deep)
     assert [check.name for check in checks] == PARTS
     assert {check.status for check in checks} == {"ok"}
     assert verdict(checks) == "ok"
@@ -58,7 +58,7 @@ def test_a_damaged_store_is_told_by_the_deep_look(open_bank):
         f.write(b"\xff" * 8192)
     bank = open_bank()
     assert found(bank, "store").status == "fail"
-    assert verdict(health(bank)) == "fail"
+    assert verdict(health(bank.context)) == "fail"
 
 
 @requirement("OBS-3")
@@ -120,7 +120,7 @@ def test_a_model_that_is_away_is_told_and_without_its_key(open_bank, monkeypatch
     bank = with_model(open_bank, "http://127.0.0.1:1/v1", key_env="SOME_KEY")
     check = found(bank, "model")
     assert check.status == "warn" and "does not answer" in check.found
-    assert "hush" not in repr(health(bank))
+    assert "hush" not in repr(health(bank.context))
     assert found(bank, "model", deep=False).status == "ok"
     monkeypatch.delenv("SOME_KEY")
     assert "SOME_KEY" in found(bank, "model").found
@@ -135,9 +135,9 @@ def test_a_queue_that_does_not_move_is_told(open_bank, clock):
     check = found(bank, "queue")
     assert check.status == "warn" and "29 minutes" in check.found and check.repair
     now = clock()
-    taken = bank._write(lambda txn: txn.queue.claim_one(job.id, "w", now, now + 60_000_000))
+    taken = bank.context.write(lambda txn: txn.queue.claim_one(job.id, "w", now, now + 60_000_000))
     assert found(bank, "queue").status == "ok"
-    bank._write(lambda txn: txn.queue.fail(taken, "no luck", None))
+    bank.context.write(lambda txn: txn.queue.fail(taken, "no luck", None))
     check = found(bank, "queue")
     assert check.status == "warn" and "1 failed for good" in check.found
     assert "queue retry" in check.repair
@@ -145,7 +145,7 @@ def test_a_queue_that_does_not_move_is_told(open_bank, clock):
 
 def test_the_report_has_the_names_that_agents_know(open_bank):
     bank = open_bank()
-    told = report(bank)
+    told = report(bank.context)
     assert told["status"] == "degraded"  # Hashed knows no meaning.
     assert told["memory_count"] == 0 and told["cache_hit_rate"] is None
     assert told["uptime"] >= 0

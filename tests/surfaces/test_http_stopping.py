@@ -53,7 +53,7 @@ def stopped_while_writing(folder, how, *arguments):
     assert [e for writer in writers for e in writer.errors] == []
     with Bank.open(f"sqlite:///{folder}/reasonbank/bank.db", workspace=folder) as bank:
         stored = {m.id for m in bank.memories(Filter(), limit=1_000_000)}
-        assert bank.core.ledger.check() == []
+        assert bank.store.ledger.check() == []
     acknowledged = {id for writer in writers for id in writer.acknowledged}
     assert acknowledged <= stored
     return code, stored - acknowledged

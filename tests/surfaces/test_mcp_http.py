@@ -13,7 +13,8 @@ from tests.requirement import requirement
 from tests.surfaces.mcp_agent import LESSON, NOBODY, Agent, connected, offering
 from tests.surfaces.mcp_http import serving, stateless
 
-from reasonbank.access import LOCAL, Caller, Right
+from reasonbank.access import LOCAL, Caller
+from reasonbank.model import Right
 from reasonbank.surfaces.mcp.memory_tools import OFFERS
 from reasonbank.surfaces.mcp.server import BankTool, make_server
 from reasonbank.surfaces.mcp.tool import Errand, Offer

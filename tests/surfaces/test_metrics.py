@@ -54,7 +54,7 @@ def test_counters_never_go_down_while_numbers_are_stored(open_bank):
     bank = open_bank()
     for count in range(1, 4):
         bank.search("zebra")
-        bank.core.flush()
+        bank.store.flush()
         assert samples(families(bank)["reasonbank_searches_empty"]) == {(): count}
 
 

@@ -343,10 +343,10 @@ def furnished(folder: Path) -> tuple[Bank, dict[str, str]]:
     bank.search(UNKNOWN)
     trace = bank.store_trace(Trace.from_json(TASK | {"metadata": {"model": "m"}}))
     job = bank.distil(Trace.from_json({"task": "fails"}))
-    held = bank._write(
-        lambda txn: txn.queue.claim_one(job.id, "w", bank.core.clock(), bank.core.clock())
+    held = bank.context.write(
+        lambda txn: txn.queue.claim_one(job.id, "w", bank.store.clock(), bank.store.clock())
     )
-    bank._write(lambda txn: txn.queue.fail(held, "no luck", None))
+    bank.context.write(lambda txn: txn.queue.fail(held, "no luck", None))
     ticket = bank.distil_prepare(Trace.from_json({"task": "thought about"}))["ticket"]
     bank.embed_new()
     return bank, {

@@ -8,10 +8,10 @@ from tests.conftest import DAY
 from tests.requirement import requirement
 from tests.surfaces.http_server import LESSON, a_token, command, serving
 
-from reasonbank.access import Right
+from reasonbank.access import Tokens
 from reasonbank.errors import InvalidInput, NotFound, Unauthorized
+from reasonbank.model import Right
 from reasonbank.surfaces.http.routes import ROUTES
-from reasonbank.tokens import Tokens
 
 
 @pytest.fixture

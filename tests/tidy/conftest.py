@@ -53,7 +53,7 @@ def dough(number: int, **overrides: Any) -> Memory:
 
 def merged(bank: Bank, **options: Any) -> Result:
     async def run() -> Result:
-        return await consolidate(bank, **options)
+        return await consolidate(bank.context, **options)
 
     return anyio.run(run)
 

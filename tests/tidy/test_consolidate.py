@@ -10,6 +10,7 @@ import pytest
 from tests.requirement import requirement
 from tests.tidy.conftest import dough, merged, timeout
 
+from reasonbank.embed.calibration import Nearness
 from reasonbank.errors import Forgotten, InvalidInput, ModelUnavailable, NotFound, Refused
 from reasonbank.ledger.port import Filter
 from reasonbank.llm.meters import Meters
@@ -20,7 +21,7 @@ from reasonbank.store import leases
 from reasonbank.testing.builders import a_memory, a_warning
 from reasonbank.tidy.consolidate import KIND
 from reasonbank.tidy.merge import Member, confidence
-from reasonbank.tidy.plan import Nearness, plan
+from reasonbank.tidy.plan import plan
 
 ANSWER = {
     "title": "Give every database query a timeout",
@@ -219,7 +220,7 @@ def test_an_answer_that_is_bad_once_is_asked_for_again(bank, timeouts, bad):
 def test_a_model_that_is_down_leaves_all_as_it_was_and_is_asked_no_more(bank, timeouts, doughs):
     model = Scripted(lambda call: ModelUnavailable("busy"))
     settings = replace(bank.settings, merge=replace(bank.settings.merge, at_once=1))
-    bank.core.settings = settings
+    bank.store.settings = settings
     result = merged(bank, model=model)
     assert result.created == [] and len(model.calls) == 1
     assert states(bank, timeouts + doughs) == {State.ACTIVE}
@@ -378,7 +379,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(bank, timeouts, doughs):
     result = merged(bank, dry_run=True)
     after = io.StringIO()
     bank.export(after)
-    assert after.getvalue() == before.getvalue() and leases.last(bank, KIND) is None
+    assert after.getvalue() == before.getvalue() and leases.last(bank.context, KIND) is None
     assert {frozenset(m.memory.id for m in c.members) for c in result.clusters} == {
         frozenset(ids(timeouts)), frozenset(ids(doughs))
     }  # fmt: skip

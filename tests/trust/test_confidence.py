@@ -336,7 +336,7 @@ def test_the_order_in_which_evidence_arrives_does_not_matter(open_bank, clock, o
     bank = open_bank()
     ids = history(bank, clock)
     before = numbers(bank, ids)
-    events = list(bank.core.ledger.read().events(None))
+    events = list(bank.store.ledger.read().events(None))
     middle = len(events) // 2
     parts = {
         "forwards": [events],
@@ -347,9 +347,9 @@ def test_the_order_in_which_evidence_arrives_does_not_matter(open_bank, clock, o
     }[order]
     copy = open_bank("copy")
     for part in parts:
-        copy._write(lambda txn, part=part: txn.take(part))
+        copy.context.write(lambda txn, part=part: txn.take(part))
     assert numbers(copy, ids) == before
-    copy._write(lambda txn: txn.take(events))
+    copy.context.write(lambda txn: txn.take(events))
     assert numbers(copy, ids) == before
 
 

@@ -17,7 +17,6 @@ from reasonbank.agent.matts import Mode, Plan
 from reasonbank.agent.solution import Metered, Solution
 from reasonbank.agent.thinking import OnProgress, Thinking, storable
 from reasonbank.agent.verify import Verifier, verifier
-from reasonbank.bank import Bank
 from reasonbank.errors import (
     BudgetExhausted,
     InvalidInput,
@@ -46,6 +45,9 @@ from reasonbank.model import (
     text,
     whole,
 )
+from reasonbank.search.answer import search
+from reasonbank.store import queue, traces
+from reasonbank.store.context import Context
 
 MOST_ITERATIONS = 10
 
@@ -53,7 +55,7 @@ log = logging.getLogger(__name__)
 
 
 async def solve(
-    bank: Bank,
+    context: Context,
     task: str,
     *,
     model: Model,
@@ -78,10 +80,10 @@ async def solve(
     ``BudgetExhausted`` carries the best ``Solution`` so far, if there is one. Cancelled, it
     keeps the attempts as a trace without an outcome, and nothing else.
     """
-    defaults = bank.settings.agent
-    limits = bank.settings.limits
+    defaults = context.settings.agent
+    limits = context.settings.limits
     work = _Work(
-        bank=bank,
+        context=context,
         task=text(task, "task", min(limits.content, limits.query)),
         model=model,
         mode=choice(Mode, defaults.mode if mode is None else mode, "mode"),
@@ -90,7 +92,7 @@ async def solve(
             defaults.iterations if iterations is None else iterations,
             "iterations", least=1, most=MOST_ITERATIONS,
         ),
-        verifier=verifier(bank.settings, verify) if isinstance(verify, str) else verify,
+        verifier=verifier(context.settings, verify) if isinstance(verify, str) else verify,
         ask_model=ask_model,
         use_memory=use_memory,
         store=store,
@@ -109,11 +111,11 @@ class _Work:
     """One call of ``solve``."""
 
     def __init__(
-        self, *, bank: Bank, task: str, model: Model, mode: Mode, k: int, iterations: int,
+        self, *, context: Context, task: str, model: Model, mode: Mode, k: int, iterations: int,
         verifier: Verifier | None, ask_model: bool, use_memory: bool, store: bool, budget: int,
         effort: Effort | None, parent: str | None, on_progress: OnProgress | None,
     ) -> None:  # fmt: skip
-        self._bank = bank
+        self._context = context
         self._mode = mode
         self._k = k
         self._iterations = iterations
@@ -121,14 +123,14 @@ class _Work:
         self._store = store
         self._budget = budget
         self._parent = parent
-        self._enough = bank.settings.agent.enough
+        self._enough = context.settings.agent.enough
         self._trace_id = new_id()
         self._stored = False
         self._started = time.perf_counter()
         self._hits: tuple[Hit, ...] = ()
         self._plan = Plan(k=k, sequential=False, reason="")
         self._metered = Metered(model)
-        llm = bank.settings.llm
+        llm = context.settings.llm
         self._thinking = Thinking(
             # One limiter and one budget for all attempts, whatever model was given.
             model=Budgeted(
@@ -145,7 +147,7 @@ class _Work:
             checks=anyio.CapacityLimiter(os.cpu_count() or 1),
             effort=effort,
             max_tokens=llm.max_tokens,
-            now=lambda: from_micros(bank.core.clock()),
+            now=lambda: from_micros(context.now()),
             on_progress=on_progress,
         )
 
@@ -181,8 +183,9 @@ class _Work:
         await thinking.report(f"{shown}attempts: {self._plan.reason}")
 
     def _search(self) -> tuple[Hit, ...]:
-        settings = self._bank.settings
-        reply = self._bank.search(
+        settings = self._context.settings
+        reply = search(
+            self._context,
             self._thinking.task,
             limit=settings.agent.memories,
             min_confidence=settings.belief.inject_above,
@@ -263,7 +266,7 @@ class _Work:
 
     def _fit(self, memory: Memory) -> bool:
         try:
-            checked(memory, self._bank.settings.limits)
+            checked(memory, self._context.settings.limits)
         except InvalidInput as error:
             self._thinking.note(f"a lesson was left out: {error}")
             return False
@@ -273,24 +276,24 @@ class _Work:
         self, trace: Trace, verdict: Verdict, memories: Sequence[Memory] | None
     ) -> tuple[str, ...]:
         """All of it in one transaction; without ``memories``, a worker finds them later."""
-        bank = self._bank
+        context = self._context
         # What was shown and comes back is an echo, and no second witness.
         found = [
             lesson
-            for lesson in lessons.prepare(bank, memories or (), trace)
+            for lesson in lessons.prepare(context, memories or (), trace)
             if lesson.twin not in self._shown()
         ]
 
         def work(txn: Writing) -> JSON:
             if memories is None:
-                bank._distil(txn, trace)
+                queue.distil_in(context, txn, trace)
             else:
-                bank._store_trace(txn, trace)
-            return lessons.store(bank, txn, trace, found, verdict)
+                traces.store_in(context, txn, trace)
+            return lessons.store(context, txn, trace, found, verdict)
 
-        learned = bank._write(work)["learned"]
+        learned = context.write(work)["learned"]
         self._stored = True
-        bank.core.indexing.wake()
+        context.store.indexing.wake()
         return tuple(learned)
 
     async def _exhausted(self, error: BudgetExhausted) -> BudgetExhausted:
@@ -320,11 +323,11 @@ class _Work:
 
         def write() -> None:
             def work(txn: Writing) -> None:
-                self._bank._store_trace(txn, trace)
+                traces.store_in(self._context, txn, trace)
                 if verdict is not None:
-                    lessons.store(self._bank, txn, trace, (), verdict)
+                    lessons.store(self._context, txn, trace, (), verdict)
 
-            self._bank._write(work)
+            self._context.write(work)
             self._stored = True
 
         try:
@@ -364,14 +367,14 @@ class _Work:
                 "matts_reason": self._plan.reason,
                 "total_iterations": max(attempt.iteration for attempt in spoken),
                 "total_tokens": tokens.input + tokens.output + tokens.reasoning,
-                "workspace_id": self._bank.view.workspace,
+                "workspace_id": self._context.view.workspace,
                 "verifier": self._thinking.verifier.name if self._thinking.verifier else None,
                 "chosen_attempt": chosen.number,
                 "memories_shown": list(self._shown()),
                 "ended": ended,
             },
         )
-        return self._bank._fit_trace(trace)
+        return traces.fit(self._context, trace)
 
     def _shown(self) -> tuple[str, ...]:
         return tuple(hit.memory.id for hit in self._hits)

@@ -9,11 +9,11 @@ from datetime import datetime
 import anyio
 
 from reasonbank.agent.attempts import Attempt, declared, digest, parted
-from reasonbank.agent.prompts import prompt
 from reasonbank.agent.verify import Verdict, Verifier
 from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.port import Effort, Message, Model, assistant, system, user
+from reasonbank.llm.prompts import prompt
 from reasonbank.model import JSON
 
 # Attempts should differ from each other; judgements of one thing should not.
@@ -96,9 +96,9 @@ class Thinking:
     # Solutions
 
     def _opening(self, number: int, of: int) -> list[Message]:
-        parts = [prompt("think")]
+        parts = [prompt("agent", "think")]
         if self.memories:
-            parts += [prompt("memories"), *self.memories]
+            parts += [prompt("agent", "memories"), *self.memories]
         if of > 1:
             parts.append(f"This is attempt {number} of {of}, made apart from the others: go about "
                          "it in your own way.")  # fmt: skip
@@ -111,7 +111,7 @@ class Thinking:
     async def refine(self, last: Attempt, *, number: int, iteration: int) -> Attempt:
         attempt = Attempt(number=number, iteration=iteration, refines=last.number)
         await self.report(f"attempt {number}: refining {last.number}", attempt)
-        asked = prompt("refine").format(feedback=_feedback(last))
+        asked = prompt("agent", "refine").format(feedback=_feedback(last))
         return await self._attempt(
             attempt, [*self._opening(1, 1), assistant(excerpt(last.text, SHOWN)), user(asked)]
         )
@@ -124,7 +124,7 @@ class Thinking:
         for one in line:
             notes = f"<notes>{one.notes}</notes>\n" if one.notes else ""
             asked += [assistant(excerpt(notes + one.text, SHOWN)),
-                      user(prompt("recheck").format(feedback=_feedback(one)))]  # fmt: skip
+                      user(prompt("agent", "recheck").format(feedback=_feedback(one)))]  # fmt: skip
         return await self._attempt(attempt, asked)
 
     async def _attempt(self, attempt: Attempt, asked: list[Message]) -> Attempt:
@@ -194,7 +194,7 @@ class Thinking:
             asked += f"\n\nIt was run, and {said}:\n<report>\n{verdict.report}\n</report>"
         try:
             reply = await self.model.complete(
-                [system(prompt("evaluate")), user(asked)],
+                [system(prompt("agent", "evaluate")), user(asked)],
                 schema=EVALUATION,
                 temperature=JUDGING,
                 max_tokens=EVALUATION_TOKENS,
@@ -214,7 +214,7 @@ class Thinking:
         )
         try:
             reply = await self.model.complete(
-                [system(prompt("compare")), user(asked)],
+                [system(prompt("agent", "compare")), user(asked)],
                 schema=COMPARISON,
                 temperature=JUDGING,
                 max_tokens=EVALUATION_TOKENS,

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import anyio.to_thread
 
-from reasonbank.bank import Bank
 from reasonbank.jobs.worker import Effects, Task, Work
 from reasonbank.learn import lessons, outcome, session
 from reasonbank.learn.distil import distil, memories
@@ -16,6 +15,8 @@ from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import Model
 from reasonbank.model import JSON, Memory, Outcome, Trace
 from reasonbank.settings import Settings
+from reasonbank.store import traces
+from reasonbank.store.context import Context
 
 
 def reasoner_of(settings: Settings) -> str:
@@ -30,12 +31,12 @@ def tasks(model: Model | None) -> dict[str, Task]:
     """What a worker does, by the kind of job."""
 
     async def learn(work: Work) -> Effects:
-        trace = await anyio.to_thread.run_sync(lambda: work.bank.trace(work.job.subject))
+        trace = await anyio.to_thread.run_sync(lambda: traces.get(work.context, work.job.subject))
         found, verdict = by_rules(trace) if model is None else await _by_model(model, work, trace)
-        ready = await anyio.to_thread.run_sync(lambda: lessons.prepare(work.bank, found, trace))
+        ready = await anyio.to_thread.run_sync(lambda: lessons.prepare(work.context, found, trace))
 
-        def effects(bank: Bank, txn: Writing) -> None:
-            lessons.store(bank, txn, trace, ready, verdict)
+        def effects(context: Context, txn: Writing) -> None:
+            lessons.store(context, txn, trace, ready, verdict)
 
         return effects
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import anyio
 import anyio.to_thread
 
-from reasonbank.bank import DAY, Bank
 from reasonbank.errors import StorageError
 from reasonbank.jobs.worker import Effects, Task, Work, Worker
 from reasonbank.ledger.port import Reading, Writing
 from reasonbank.llm.port import Model
 from reasonbank.model import Job, JobState, to_micros
-from reasonbank.store import leases
+from reasonbank.store import leases, maintenance
+from reasonbank.store.context import Context
 from reasonbank.tidy import consolidate, promote
 
 MAINTAIN = "maintain"
@@ -42,11 +42,11 @@ class Turn:
 
 
 class Schedule:
-    def __init__(self, bank: Bank, *, model: Model | None = None) -> None:
-        self._bank = bank
+    def __init__(self, context: Context, *, model: Model | None = None) -> None:
+        self._context = context
         self._model = model
         self._stopping = anyio.Event()
-        times = bank.settings.schedule
+        times = context.settings.schedule
         self._hours = {
             consolidate.KIND: times.consolidate_hours,
             MAINTAIN: times.maintain_hours,
@@ -55,8 +55,8 @@ class Schedule:
 
     def due(self) -> list[Turn]:
         """The turns that are due and not queued yet, for all projects of the bank."""
-        reading = self._bank.core.ledger.read()
-        now = self._bank.core.clock()
+        reading = self._context.read()
+        now = self._context.now()
         return [
             Turn(kind=kind, workspace=place.id)
             for place in reading.workspaces()
@@ -66,7 +66,7 @@ class Schedule:
 
     def queue(self) -> int:
         """Queue what is due; how many turns that were."""
-        now = self._bank.core.clock()
+        now = self._context.now()
 
         def work(txn: Writing) -> int:
             count = 0
@@ -79,7 +79,7 @@ class Schedule:
             return count
 
         due = self.due()
-        return self._bank.core.ledger.write(work) if due else 0
+        return self._context.store.ledger.write(work) if due else 0
 
     def tasks(self) -> Mapping[str, Task]:
         """What a worker does for each kind of turn."""
@@ -105,43 +105,45 @@ class Schedule:
     async def run_due(self) -> int:
         """Do all that is due now; how many turns that were."""
         await anyio.to_thread.run_sync(self.queue)
-        return await Worker(self._bank, self.tasks(), slots=1).run(until_empty=True)
+        return await Worker(self._context, self.tasks(), slots=1).run(until_empty=True)
 
     async def _consolidate(self, work: Work) -> Effects:
         async def all_of_it() -> None:
             plan, _ = await anyio.to_thread.run_sync(
-                lambda: consolidate.look(work.bank, unread=self._model is None),
+                lambda: consolidate.look(work.context, unread=self._model is None),
                 abandon_on_cancel=True,
             )
-            result = await consolidate.carry_out(work.bank, plan, work.job, model=self._model)
+            result = await consolidate.carry_out(work.context, plan, work.job, model=self._model)
             log.info("workspace %s: %s", work.job.workspace, result.message)
 
         return await self._within_limit(work, all_of_it)
 
     async def _maintain(self, work: Work) -> Effects:
         async def all_of_it() -> None:
-            await anyio.to_thread.run_sync(work.bank.maintain, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(
+                lambda: maintenance.maintain(work.context), abandon_on_cancel=True
+            )
 
         effects = await self._within_limit(work, all_of_it)
 
-        def tidy(bank: Bank, txn: Writing) -> None:
-            effects(bank, txn)
+        def tidy(context: Context, txn: Writing) -> None:
+            effects(context, txn)
             longest = max(self._hours.values()) * 2 / 24
-            txn.queue.drop_done(bank.core.clock() - int(max(KEPT_DAYS, longest) * DAY))
+            txn.queue.drop_done(context.now() - int(max(KEPT_DAYS, longest) * maintenance.DAY))
 
         return tidy
 
     async def _promote(self, work: Work) -> Effects:
         async def all_of_it() -> None:
             await anyio.to_thread.run_sync(
-                lambda: promote.promote(work.bank, job=work.job), abandon_on_cancel=True
+                lambda: promote.promote(work.context, job=work.job), abandon_on_cancel=True
             )
 
         return await self._within_limit(work, all_of_it)
 
     async def _within_limit(self, work: Work, act: Callable[[], Awaitable[None]]) -> Effects:
         """What takes longer ends; its transactions are whole, and the rest comes next time."""
-        minutes = self._bank.settings.schedule.limit_minutes
+        minutes = self._context.settings.schedule.limit_minutes
         with anyio.move_on_after(minutes * 60) as limit:
             await act()
         if limit.cancelled_caught:
@@ -149,7 +151,7 @@ class Schedule:
                 "%s of workspace %s was ended after %g minutes",
                 work.job.kind, work.job.workspace, minutes,
             )  # fmt: skip
-        return lambda bank, txn: None
+        return lambda context, txn: None
 
 
 def _is_due(reading: Reading, turn: Turn, hours: float, now: int) -> bool:

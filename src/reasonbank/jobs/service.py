@@ -12,11 +12,11 @@ from contextlib import contextmanager
 import anyio
 import anyio.to_thread
 
-from reasonbank.bank import Bank
 from reasonbank.jobs.learner import reasoner_of, tasks
 from reasonbank.jobs.schedule import Schedule
 from reasonbank.jobs.worker import Worker
 from reasonbank.llm.port import Model
+from reasonbank.store.context import Context
 
 FAREWELL_SECONDS = 10.0
 """What is not done by then is done anew by the next worker."""
@@ -25,18 +25,18 @@ FAREWELL_SECONDS = 10.0
 class Staff:
     """The worker of a bank and the schedule that gives it turns."""
 
-    def __init__(self, bank: Bank, model: Model | None, *, turns: bool = True) -> None:
+    def __init__(self, context: Context, model: Model | None, *, turns: bool = True) -> None:
         """Without ``turns`` it only learns from sessions."""
-        reasoner = reasoner_of(bank.settings)
+        reasoner = reasoner_of(context.settings)
         thinker = model if reasoner == "model" else None
-        learn = bank.settings.learn
+        learn = context.settings.learn
         self._model = model
         self._turns = turns
-        self._schedule = Schedule(bank, model=thinker)
+        self._schedule = Schedule(context, model=thinker)
         # What the calling agents learn from themselves is left to them.
         learning = {} if reasoner == "agent" else tasks(thinker)
         self._worker = Worker(
-            bank,
+            context,
             {**learning, **(self._schedule.tasks() if turns else {})},
             slots=learn.workers,
             max_attempts=learn.attempts,
@@ -61,11 +61,11 @@ class Staff:
                 await self._model.close()
 
 
-def work(bank: Bank, model: Model | None, *, until_empty: bool, turns: bool = True) -> int:
+def work(context: Context, model: Model | None, *, until_empty: bool, turns: bool = True) -> int:
     """Work until nothing is due, or until SIGINT or SIGTERM; how many jobs were done."""
 
     async def run() -> int:
-        staff = Staff(bank, model, turns=turns)
+        staff = Staff(context, model, turns=turns)
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, staff.stop)
         return await staff.run(until_empty=until_empty)
@@ -74,12 +74,12 @@ def work(bank: Bank, model: Model | None, *, until_empty: bool, turns: bool = Tr
 
 
 @contextmanager
-def beside(bank: Bank, model: Model | None) -> Iterator[None]:
+def beside(context: Context, model: Model | None) -> Iterator[None]:
     """A worker in a thread of its own; whoever leaves waits a while for what is under way."""
     started: queue.SimpleQueue[tuple[asyncio.AbstractEventLoop, Staff]] = queue.SimpleQueue()
 
     async def run() -> None:
-        staff = Staff(bank, model)
+        staff = Staff(context, model)
         started.put((asyncio.get_running_loop(), staff))
         await staff.run(until_empty=False)
 

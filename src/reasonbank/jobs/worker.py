@@ -18,10 +18,10 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, LeaseLost, NotFound, ReasonBankError, StorageError
 from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, Writing
 from reasonbank.model import JSON, Job, new_id
+from reasonbank.store.context import Context
 from reasonbank.store.leases import first_of
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ IDLE_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
-Effects = Callable[[Bank, Writing], None]
+Effects = Callable[[Context, Writing], None]
 """What a finished job writes; it runs in the transaction that ends the job."""
 
 
@@ -40,11 +40,11 @@ class Work:
     """One attempt at one job; ``bank`` is seen from the job's workspace."""
 
     job: Job
-    bank: Bank
+    context: Context
 
     async def checkpoint(self, value: JSON) -> None:
         """Keep what was paid for, so that the next attempt need not pay again."""
-        ledger = self.bank.core.ledger
+        ledger = self.context.store.ledger
         await _thread(lambda: ledger.write(lambda txn: txn.queue.checkpoint(self.job, value)))
         self.job = replace(self.job, checkpoint=value)
 
@@ -55,7 +55,7 @@ Task = Callable[[Work], Awaitable[Effects]]
 class Worker:
     def __init__(
         self,
-        bank: Bank,
+        context: Context,
         tasks: Mapping[str, Task],
         *,
         slots: int = 2,
@@ -63,8 +63,8 @@ class Worker:
         idle_seconds: float = IDLE_SECONDS,
         rng: random.Random | None = None,
     ) -> None:
-        self._bank = bank
-        self._ledger = bank.core.ledger
+        self._context = context
+        self._ledger = context.store.ledger
         self._tasks = tasks
         self._slots = slots
         self._max_attempts = max_attempts
@@ -103,7 +103,7 @@ class Worker:
     def _claim(self, claim: str) -> Job | None:
         # One at a time: of ten jobs that were claimed together, the one that kills its
         # worker would use up the attempts of the other nine.
-        now = self._bank.core.clock()
+        now = self._context.now()
         kinds = tuple(self._tasks)
         if not self._ledger.read().queue.due(now, kinds):
             return None
@@ -113,7 +113,9 @@ class Worker:
         return taken[0] if taken else None
 
     async def _attempt(self, job: Job) -> None:
-        work = Work(job=job, bank=self._bank.seen_by(workspace=job.workspace, surface="worker"))
+        work = Work(
+            job=job, context=self._context.seen_by(workspace=job.workspace, surface="worker")
+        )
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._hold, job)
@@ -133,16 +135,16 @@ class Worker:
                 await _thread(lambda: self._prolong(job))
 
     def _prolong(self, job: Job) -> None:
-        until = self._bank.core.clock() + LEASE
+        until = self._context.now() + LEASE
         self._ledger.write(lambda txn: txn.queue.hold(job, until))
 
     def _finish(self, work: Work, effects: Effects) -> None:
         def both(txn: Writing) -> None:
-            effects(work.bank, txn)
+            effects(work.context, txn)
             txn.queue.finish(work.job)
 
         self._ledger.write(both)
-        self._bank.core.indexing.wake()
+        self._context.store.indexing.wake()
 
     async def _failed(self, job: Job, error: BaseException) -> None:
         if isinstance(error, LeaseLost):
@@ -154,7 +156,7 @@ class Worker:
             where = traceback.extract_tb(error.__traceback__)[-1]
             reason = f"unexpected {type(error).__name__} at {where.filename}:{where.lineno}"
         hopeless = isinstance(error, InvalidInput | NotFound) or job.attempts >= self._max_attempts
-        due = None if hopeless else self._bank.core.clock() + self._pause(job.attempts)
+        due = None if hopeless else self._context.now() + self._pause(job.attempts)
         log.warning("job %s (%s), attempt %d: %s", job.id, job.kind, job.attempts, reason)
         with suppress(LeaseLost, StorageError):
             await _thread(lambda: self._ledger.write(lambda txn: txn.queue.fail(job, reason, due)))

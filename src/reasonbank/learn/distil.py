@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reasonbank.learn.prompts import prompt
 from reasonbank.learn.transcript_text import BUDGET, account
 from reasonbank.llm.port import Message, Model, system, user
+from reasonbank.llm.prompts import prompt
 from reasonbank.model import JSON, LIMITS, ErrorContext, Memory, Outcome, Source, Trace
 
 MOST = 3
@@ -97,7 +97,7 @@ def session_question(trace: Trace) -> str:
         if trace.outcome is None
         else f"It is known: {trace.outcome}."
     )
-    return f"{prompt('session').format(known=known, most=MOST)}\n\n{account(trace)}"
+    return f"{prompt('learn', 'session').format(known=known, most=MOST)}\n\n{account(trace)}"
 
 
 def session_memories(answer: Any, trace: Trace) -> list[Memory]:
@@ -107,7 +107,7 @@ def session_memories(answer: Any, trace: Trace) -> list[Memory]:
 def question(trace: Trace, outcome: Outcome, most: int = MOST) -> list[Message]:
     """Something that went half well has more to warn of than to recommend."""
     form = "success" if outcome is Outcome.SUCCESS else "failure"
-    return [system(prompt(form).format(most=most)), user(account(trace))]
+    return [system(prompt("learn", form).format(most=most)), user(account(trace))]
 
 
 async def distil(model: Model, trace: Trace, outcome: Outcome) -> Any:
@@ -129,7 +129,7 @@ async def contrast(model: Model, attempts: Sequence[Trace]) -> list[Memory]:
         f"{account(trace, budget=each)}\n</attempt>"
         for number, trace in enumerate(attempts, 1)
     ]
-    form = prompt("contrast").format(most=MOST_BY_CONTRAST)
+    form = prompt("learn", "contrast").format(most=MOST_BY_CONTRAST)
     reply = await model.complete(
         [system(form), user("\n\n".join(told))],
         schema=CONTRAST,

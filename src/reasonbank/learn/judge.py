@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reasonbank.learn.prompts import prompt
 from reasonbank.learn.transcript_text import account
 from reasonbank.llm.port import Model, system, user
+from reasonbank.llm.prompts import prompt
 from reasonbank.model import Outcome, Trace
 
 # Servers that enforce a schema bound whole numbers, and some of them no others.
@@ -34,7 +34,7 @@ class Verdict:
 
 async def judge(model: Model, trace: Trace) -> Verdict:
     reply = await model.complete(
-        [system(prompt("judge")), user(account(trace))], schema=SCHEMA, temperature=0.0
+        [system(prompt("learn", "judge")), user(account(trace))], schema=SCHEMA, temperature=0.0
     )
     return verdict(reply.value)
 

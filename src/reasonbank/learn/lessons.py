@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from reasonbank.bank import Bank
 from reasonbank.errors import EmbeddingError
 from reasonbank.learn.judge import Verdict
 from reasonbank.ledger.events import What
@@ -21,6 +20,8 @@ from reasonbank.model import (
     Trace,
     derived_id,
 )
+from reasonbank.store import evidence, memories
+from reasonbank.store.context import Context
 from reasonbank.store.vectors import as_stored, embedding_text
 
 if TYPE_CHECKING:
@@ -39,21 +40,21 @@ class Lesson:
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
 
-def prepare(bank: Bank, memories: Sequence[Memory], trace: Trace) -> list[Lesson]:
+def prepare(context: Context, told: Sequence[Memory], trace: Trace) -> list[Lesson]:
     """Lessons fit to be stored, each with the id that it always has."""
     fit = [
-        bank._fit(
+        context.fit(
             replace(
                 memory,
-                id=derived_id("lesson", bank.view.workspace, trace.id, str(position)),
+                id=derived_id("lesson", context.view.workspace, trace.id, str(position)),
                 source_session=trace.id,
             )
         )
-        for position, memory in enumerate(memories)
+        for position, memory in enumerate(told)
     ]
     if not fit:
         return []
-    indexing = bank.core.indexing
+    indexing = context.store.indexing
     try:
         indexing.catch_up()
         vectors = indexing.embedder.embed([embedding_text(memory) for memory in fit])
@@ -61,34 +62,34 @@ def prepare(bank: Bank, memories: Sequence[Memory], trace: Trace) -> list[Lesson
         return [Lesson(memory=memory) for memory in fit]
     found: list[Lesson] = []
     for memory, vector in zip(fit, vectors, strict=True):
-        if not _said(bank, found, memory, vector):
-            twin = _twin_of(bank, memory, vector)
+        if not _said(context, found, memory, vector):
+            twin = _twin_of(context, memory, vector)
             found.append(Lesson(memory=memory, twin=twin, vector=vector))
     return found
 
 
 def _said(
-    bank: Bank, lessons: Sequence[Lesson], memory: Memory, vector: NDArray[np.float32]
+    context: Context, lessons: Sequence[Lesson], memory: Memory, vector: NDArray[np.float32]
 ) -> bool:
     """Whether the same session says it already: small models like to repeat themselves."""
     return any(
         lesson.memory.outcome is memory.outcome
         and lesson.vector is not None
-        and float(lesson.vector @ vector) >= bank.settings.learn.duplicate
+        and float(lesson.vector @ vector) >= context.settings.learn.duplicate
         for lesson in lessons
     )
 
 
-def _twin_of(bank: Bank, memory: Memory, vector: NDArray[np.float32]) -> str | None:
+def _twin_of(context: Context, memory: Memory, vector: NDArray[np.float32]) -> str | None:
     """The active memory that says what this one says, if there is one."""
     import numpy as np
 
-    indexing = bank.core.indexing
-    reading = bank.core.ledger.read()
-    realms = reading.realms(bank.view, tuple(Scope), (State.ACTIVE,))
+    indexing = context.store.indexing
+    reading = context.read()
+    realms = reading.realms(context.view, tuple(Scope), (State.ACTIVE,))
     nums, cosines = indexing.index.nearest(vector, realms=realms, limit=NEIGHBOURS, among=None)
-    near = nums[np.asarray(cosines) >= bank.settings.learn.duplicate].tolist()
-    for row in reading.rows(bank.view, near):
+    near = nums[np.asarray(cosines) >= context.settings.learn.duplicate].tolist()
+    for row in reading.rows(context.view, near):
         known = row.memory()
         if known.id != memory.id and known.outcome is memory.outcome:
             return known.id
@@ -96,39 +97,43 @@ def _twin_of(bank: Bank, memory: Memory, vector: NDArray[np.float32]) -> str | N
 
 
 def store(
-    bank: Bank, txn: Writing, trace: Trace, lessons: Sequence[Lesson], verdict: Verdict | None
+    context: Context, txn: Writing, trace: Trace, lessons: Sequence[Lesson], verdict: Verdict | None
 ) -> JSON:
     """In one transaction: new memories, evidence for known ones, and the trace's outcome."""
     learned, confirmed = [], []
     for lesson in lessons:
         memory = lesson.memory
-        if lesson.twin is not None and txn.row(bank.view, lesson.twin) is not None:
+        if lesson.twin is not None and txn.row(context.view, lesson.twin) is not None:
             # Found again by another session: that is a success of the lesson, whatever it
             # says; within the session that it was recalled into, it is only an echo.
             if lesson.twin not in trace.memories_used:
-                bank._note(txn, lesson.twin, Kind.OUTCOME, True, trace.id)
+                evidence.observe_in(context, txn, lesson.twin, Kind.OUTCOME, True, trace.id)
             confirmed.append(lesson.twin)
         elif not txn.taken(memory.id) and not txn.forgotten(memory.id):
-            bank._record(txn, memory)
+            memories.record_in(context, txn, memory)
             learned.append(memory.id)
             if lesson.vector is not None:
-                _keep(bank, txn, memory, lesson.vector)
+                _keep(context, txn, memory, lesson.vector)
     if verdict is not None and verdict.outcome is not Outcome.MIXED:
         succeeded = verdict.outcome is Outcome.SUCCESS
         shared = len(trace.memories_used) > 1
         for id in trace.memories_used:
-            if txn.row(bank.view, id) is not None:
-                bank._note(txn, id, Kind.OUTCOME, succeeded, trace.id, shared=shared)
+            if txn.row(context.view, id) is not None:
+                evidence.observe_in(
+                    context, txn, id, Kind.OUTCOME, succeeded, trace.id, shared=shared
+                )
     told: JSON = {"ids": learned}
     if verdict is not None:
         told |= {"outcome": str(verdict.outcome), "by": verdict.by, "score": verdict.score,
                  "reason": verdict.reason}  # fmt: skip
-    bank._append(txn, What.LEARNED, trace.id, told)
+    context.append(txn, What.LEARNED, trace.id, told)
     return {"learned": learned, "confirmed": confirmed}
 
 
-def _keep(bank: Bank, txn: Writing, memory: Memory, vector: NDArray[np.float32]) -> None:
+def _keep(context: Context, txn: Writing, memory: Memory, vector: NDArray[np.float32]) -> None:
     """It was embedded to look for its twin, and need not be again."""
-    row = txn.row(bank.view, memory.id)
+    row = txn.row(context.view, memory.id)
     assert row is not None
-    txn.put_vectors(bank.core.indexing.embedder.name, [(row.num, row.revision, as_stored(vector))])
+    txn.put_vectors(
+        context.store.indexing.embedder.name, [(row.num, row.revision, as_stored(vector))]
+    )

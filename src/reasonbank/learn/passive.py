@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from reasonbank.learn.session import without_echo
-from reasonbank.model import LIMITS, Memory, Outcome, Source, derived_id
+from reasonbank.ledger.port import Writing
+from reasonbank.model import JSON, LIMITS, Memory, Outcome, Source, derived_id, text
 from reasonbank.settings import Passive
+from reasonbank.store import memories
+from reasonbank.store.context import Context
 
 _CODE = re.compile(r"^\s*(?:```|~~~)\S*[ \t]*\n\s*\S", re.MULTILINE)
 _STEP = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•]|step \d+)\s+\S", re.MULTILINE | re.IGNORECASE)
@@ -88,3 +92,43 @@ def _shapes(answer: str) -> list[str]:
 
 def _short(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """``id`` is the memory of the exchange; without one, ``reason`` says why not."""
+
+    id: str | None
+    reason: str
+
+    def to_json(self) -> JSON:
+        return {"kept": self.id is not None, "id": self.id, "reason": self.reason}
+
+
+def capture(
+    context: Context, question: str, answer: str, *, session: str | None = None
+) -> Captured:
+    """The same exchange twice gives one memory, and a forgotten one does not come back."""
+    limits = context.settings.limits
+    found = worth_keeping(
+        text(question, "question", limits.query),
+        text(answer, "answer", limits.trace),
+        context.settings.passive,
+        workspace=context.view.workspace,
+        session=session,
+    )
+    if isinstance(found, str):
+        return Captured(id=None, reason=found)
+    memory = context.fit(found)
+
+    def work(txn: Writing) -> Captured:
+        if txn.forgotten(memory.id):
+            return Captured(id=None, reason="this exchange was forgotten for good")
+        if txn.taken(memory.id):
+            return Captured(id=memory.id, reason="this exchange is kept already")
+        memories.record_in(context, txn, memory)
+        return Captured(id=memory.id, reason="kept")
+
+    result = context.write(work)
+    context.store.indexing.wake()
+    return result

@@ -12,7 +12,6 @@ from typing import Any
 
 import anyio.to_thread
 
-from reasonbank.bank import Bank
 from reasonbank.errors import (
     InvalidInput,
     InvalidReply,
@@ -33,17 +32,19 @@ from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import Model, user
 from reasonbank.llm.reply import conforming
 from reasonbank.model import JSON, Job, JobState, Outcome, Trace, parse_id, text
+from reasonbank.store import queue, traces
+from reasonbank.store.context import Context
 
 HELD = 1_800_000_000
 
 
-def prepare(bank: Bank, session: Trace | None = None) -> JSON:
+def prepare(context: Context, session: Trace | None = None) -> JSON:
     """The prompt for a session, or for the oldest that waits; ``ticket`` is null if none does."""
-    job = _taken(bank, session)
+    job = _taken(context, session)
     if job is None:
         return {"ticket": None, "trace_id": None, "prompt": None, "answer_schema": None,
                 "message": "no session waits to be learned from"}  # fmt: skip
-    trace = bank.trace(job.subject)
+    trace = traces.get(context, job.subject)
     return {
         "ticket": f"{job.id}.{job.claim}",
         "trace_id": trace.id,
@@ -53,72 +54,72 @@ def prepare(bank: Bank, session: Trace | None = None) -> JSON:
     }
 
 
-async def think(bank: Bank, model: Model, ticket: str, trace_id: str) -> None:
+async def think(context: Context, model: Model, ticket: str, trace_id: str) -> None:
     """Have a model answer a ticket; if it cannot, the session waits for somebody else."""
-    trace = await anyio.to_thread.run_sync(lambda: bank.trace(trace_id))
+    trace = await anyio.to_thread.run_sync(lambda: traces.get(context, trace_id))
     try:
         reply = await model.complete(
             [user(session_question(trace))], schema=SESSION, temperature=TEMPERATURE
         )
     except ModelError as error:
         reason = f"{type(error).__name__}: {error}"[:2000]
-        await anyio.to_thread.run_sync(lambda: give_back(bank, ticket, reason))
+        await anyio.to_thread.run_sync(lambda: give_back(context, ticket, reason))
         return
-    await anyio.to_thread.run_sync(lambda: submit(bank, ticket, reply.value))
+    await anyio.to_thread.run_sync(lambda: submit(context, ticket, reply.value))
 
 
-def give_back(bank: Bank, ticket: str, reason: str) -> None:
-    job = _held(bank, ticket)
-    bank._write(lambda txn: txn.queue.fail(job, reason, bank.core.clock()))
+def give_back(context: Context, ticket: str, reason: str) -> None:
+    job = _held(context, ticket)
+    context.write(lambda txn: txn.queue.fail(job, reason, context.now()))
 
 
-def _taken(bank: Bank, session: Trace | None) -> Job | None:
+def _taken(context: Context, session: Trace | None) -> Job | None:
     if session is not None:
-        session = bank._fit_trace(session)
-    now = bank.core.clock()
+        session = traces.fit(context, session)
+    now = context.now()
     worker = f"agent-{secrets.token_hex(16)}"
 
     def this(txn: Writing) -> Job:
-        job = bank._distil(txn, session) if session else None
+        job = queue.distil_in(context, txn, session) if session else None
         assert job is not None
         if taken := txn.queue.claim_one(job.id, worker, now, now + HELD):
             return taken
         raise Refused(f"session {job.subject} is {job.state}: it is learned from once")
 
     def oldest(txn: Writing) -> Job | None:
-        job = txn.queue.oldest("distil", bank.view.workspace, now)
+        job = txn.queue.oldest("distil", context.view.workspace, now)
         return txn.queue.claim_one(job.id, worker, now, now + HELD) if job else None
 
-    return bank._write(this if session else oldest)
+    return context.write(this if session else oldest)
 
 
-def submit(bank: Bank, ticket: str, answer: Any) -> JSON:
+def submit(context: Context, ticket: str, answer: Any) -> JSON:
     """Store what the agent made of the session: how many memories are new, which are known."""
-    job = _held(bank, ticket)
-    trace = bank.trace(job.subject)
+    job = _held(context, ticket)
+    trace = traces.get(context, job.subject)
     if job.state is JobState.DONE:
         return {"learned": list(trace.memories_learned), "confirmed": [], "replayed": True}
     try:
         answer = conforming(answer, SESSION)
     except InvalidReply as error:
         raise InvalidInput("answer", f"{error}; correct it and hand it in again") from None
-    found = lessons.prepare(bank, session_memories(answer, trace), trace)
+    found = lessons.prepare(context, session_memories(answer, trace), trace)
     told = known(trace) or _said(answer)
 
     def work(txn: Writing) -> JSON:
-        result = lessons.store(bank, txn, trace, found, told)
+        result = lessons.store(context, txn, trace, found, told)
         txn.queue.finish(job)
         return result
 
-    result = bank._write(work)
-    bank.core.indexing.wake()
+    result = context.write(work)
+    context.store.indexing.wake()
     return result | {"replayed": False}
 
 
-def _held(bank: Bank, ticket: str) -> Job:
+def _held(context: Context, ticket: str) -> Job:
     id, _, claim = text(ticket, "ticket", 200).partition(".")
-    job = bank.core.ledger.read().queue.job(parse_id(id, "ticket"))
-    if job is None or job.workspace != bank.view.workspace:
+    job = context.read().queue.job(parse_id(id, "ticket"))
+    if job is None or job.workspace != context.view.workspace:
         raise NotFound("there is no such ticket in this workspace; ask for a new one")
     if not claim or not secrets.compare_digest((job.claim or "").encode(), claim.encode()):
         raise LeaseLost("this ticket has run out, or its session was taken over; ask for a new one")

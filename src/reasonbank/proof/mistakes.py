@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reasonbank.model import Memory, Outcome, Trace
-from reasonbank.search.rank import error_match
+from reasonbank.search.text import error_match
 
 SAME = 0.8
 """From this match of error type or pattern on, it is the same mistake."""

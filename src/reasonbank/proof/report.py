@@ -6,12 +6,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from html import escape
 
-from reasonbank.bank import Bank
 from reasonbank.ledger.port import Filter
 from reasonbank.model import JSON, State
 from reasonbank.proof.calibration import Calibration, calibrated
 from reasonbank.proof.holdout import Difference, by_memory, harmful, overall
 from reasonbank.proof.mistakes import Repeated, repeated
+from reasonbank.store import memories, traces
+from reasonbank.store.context import Context
 
 EVERY = 100_000
 
@@ -57,26 +58,26 @@ class Report:
         }
 
 
-def report(bank: Bank) -> Report:
-    bank.core.flush()
-    reading = bank.core.ledger.read()
-    tasks = reading.tasks(bank.view)
+def report(context: Context) -> Report:
+    context.store.flush()
+    reading = context.read()
+    tasks = reading.tasks(context.view)
     found = {id: d for id, d in by_memory(tasks).items() if d.difference is not None}
     ranked = sorted(found.items(), key=lambda entry: (-(entry[1].difference or 0.0), entry[0]))
     warnings = Filter(warnings_only=True, states=tuple(State))
-    mistakes = repeated(bank.memories(warnings, limit=EVERY), bank.traces(limit=EVERY))
+    mistakes = repeated(memories.listed(context, warnings, EVERY), traces.listed(context, EVERY))
     named = [*found, *(id for id, _ in mistakes.by_warning)]
     return Report(
-        workspace=bank.view.workspace,
+        workspace=context.view.workspace,
         tasks=len(tasks),
         held_out=sum(task.held_out for task in tasks),
-        share=bank.settings.proof.hold_out,
+        share=context.settings.proof.hold_out,
         overall=overall(tasks),
         by_memory=tuple(ranked),
         harmful=tuple(harmful(found)),
-        calibration=calibrated(reading.forecasts(bank.view)),
+        calibration=calibrated(reading.forecasts(context.view)),
         mistakes=mistakes,
-        titles=dict(reading.titles(bank.view, named)),
+        titles=dict(reading.titles(context.view, named)),
     )
 
 

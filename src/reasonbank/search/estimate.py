@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from reasonbank.errors import StorageError
 from reasonbank.ledger.events import day_of
 from reasonbank.ledger.port import Candidates, Occasions, Reading
+from reasonbank.store.context import Context
 from reasonbank.trust import belief, experience
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from reasonbank.bank import Bank
 
     Floats = NDArray[np.float64]
     Reals = NDArray[np.floating[Any]]
@@ -58,7 +57,7 @@ class Trust:
 
 
 def trust_in(
-    bank: Bank,
+    context: Context,
     reading: Reading,
     rows: Candidates,
     confidence: Floats,
@@ -71,13 +70,13 @@ def trust_in(
     """
     import numpy as np
 
-    settings = bank.settings.belief
+    settings = context.settings.belief
     count = len(rows.nums)
     if settings.model != "contextual" or not count:
         nothing = np.zeros(count)
         return Trust(confidence, np.ones(count), nothing, nothing, nothing, None)
-    today = day_of(bank.core.clock())
-    embedder = bank.core.indexing.embedder
+    today = day_of(context.now())
+    embedder = context.store.indexing.embedder
     found = None
     if vector is not None:
         found = reading.occasions(rows.nums, embedder.name, embedder.dimensions)
@@ -108,7 +107,7 @@ def trust_in(
     trust = fold(rows, masses.clip(0.0), initial)
     now = belief.strength_then(np.array([today]), settings.half_life_days)
     strength = (weight / now) ** experience.AGEING * found.shares
-    learnt = _learnt(bank, found, rows, place, vector, strength)
+    learnt = _learnt(context, found, rows, place, vector, strength)
     return Trust(trust * heard, heard, *learnt, trust / initial * heard)
 
 
@@ -121,7 +120,7 @@ def resemblance(cosine: Reals) -> Reals:
 
 
 def _learnt(
-    bank: Bank,
+    context: Context,
     found: Occasions,
     rows: Candidates,
     place: NDArray[np.intp],
@@ -134,7 +133,7 @@ def _learnt(
     count = len(rows.nums)
     tried, mine = np.unique(place, return_inverse=True)
     try:
-        memories = bank.core.indexing.index.vectors(rows.nums[tried])
+        memories = context.store.indexing.index.vectors(rows.nums[tried])
     except StorageError:
         return np.zeros(count), np.zeros(count), np.zeros(count)
     asked = found.vectors.astype(np.float32)

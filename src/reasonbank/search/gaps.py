@@ -7,83 +7,66 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reasonbank.embed.calibration import calibration_for
 from reasonbank.errors import EmbeddingError, NotFound, StorageError
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Miss, Writing
 from reasonbank.model import Gap, from_micros, text
+from reasonbank.search.answer import recall
+from reasonbank.search.gather import Question
+from reasonbank.store.context import Context
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reasonbank.bank import Bank
 
-LONGEST = 500
-"""Characters of a question that are kept."""
-
-
-def fit_to_keep(miss: Miss, *, scrub: bool) -> Miss:
-    """Without secrets, on one line, not too long; what was changed is embedded anew when shown."""
-    question = miss.question
-    if scrub:
-        from reasonbank.safety.scrub import clean
-
-        question = clean(question)
-    question = " ".join(question.split())
-    if len(question) > LONGEST:
-        question = question[: LONGEST - 1] + "…"
-    if question == miss.question:
-        return miss
-    return replace(miss, question=question, model=None, vector=None)
-
-
-def gaps(bank: Bank, limit: int) -> list[Gap]:
+def gaps(context: Context, limit: int) -> list[Gap]:
     found: list[Gap] = []
-    if not bank.settings.gaps.keep:
+    if not context.settings.gaps.keep:
         return found
-    for group in _groups(bank):
-        if not _known(bank, group[0].question):
+    for group in _groups(context):
+        if not _known(context, group[0].question):
             found.append(_gap(group))
         if len(found) == limit:
             break
     return found
 
 
-def forget(bank: Bank, question: str | None) -> int:
+def forget(context: Context, question: str | None) -> int:
     if question is None:
-        gone = [miss.question for miss in _misses(bank)]
+        gone = [miss.question for miss in _misses(context)]
     else:
-        asked = text(question, "question", bank.settings.limits.query)
-        groups = ([miss.question for miss in group] for group in _groups(bank))
+        asked = text(question, "question", context.settings.limits.query)
+        groups = ([miss.question for miss in group] for group in _groups(context))
         gone = next((group for group in groups if asked in group), [])
         if not gone:
             raise NotFound("no gap here has this question; `reasonbank gaps` shows those that are")
 
     def work(txn: Writing) -> int:
-        bank._on_record(txn, What.UNASKED)
-        return txn.misses.drop(bank.view.workspace, gone)
+        context.note(txn, What.UNASKED)
+        return txn.misses.drop(context.view.workspace, gone)
 
     if not gone:
         return 0
-    count = bank._write(work)
-    bank.core.ledger.scrub()
+    count = context.write(work)
+    context.store.ledger.scrub()
     return count
 
 
-def _groups(bank: Bank) -> list[list[Miss]]:
+def _groups(context: Context) -> list[list[Miss]]:
     """Misses of this workspace that mean the same, most asked first; any two are near."""
-    from reasonbank.tidy.clusters import grouped, pairs
-    from reasonbank.tidy.plan import nearness_of
+    from reasonbank.index.clusters import grouped, pairs
 
-    misses = _misses(bank)
+    misses = _misses(context)
     if not misses:
         return []
     alike: list[list[int]] = []
     with contextlib.suppress(EmbeddingError):  # Then each stands alone.
-        near = pairs(_vectors(bank, misses), nearness_of(bank.core.indexing.embedder.name).related)
+        model = context.store.indexing.embedder.name
+        near = pairs(_vectors(context, misses), calibration_for(model).merge.related)
         alike = grouped(near, most=len(misses))
     together = {row for rows in alike for row in rows}
     alike += [[row] for row in range(len(misses)) if row not in together]
@@ -94,17 +77,17 @@ def _groups(bank: Bank) -> list[list[Miss]]:
     return sorted(groups, key=lambda group: (-sum(m.asked for m in group), -group[0].last))
 
 
-def _misses(bank: Bank) -> list[Miss]:
+def _misses(context: Context) -> list[Miss]:
     with contextlib.suppress(StorageError):  # A full disk: what it holds is shown all the same.
-        bank.core.flush()
-    return bank.core.ledger.read().misses.of(bank.view.workspace)
+        context.store.flush()
+    return context.read().misses.of(context.view.workspace)
 
 
-def _vectors(bank: Bank, misses: Sequence[Miss]) -> NDArray[np.float32]:
+def _vectors(context: Context, misses: Sequence[Miss]) -> NDArray[np.float32]:
     """Unit vectors: what searches kept, and of the rest anew."""
     import numpy as np
 
-    embedder = bank.core.indexing.embedder
+    embedder = context.store.indexing.embedder
     vectors = np.zeros((len(misses), embedder.dimensions), np.float32)
     missing = []
     for row, miss in enumerate(misses):
@@ -119,13 +102,11 @@ def _vectors(bank: Bank, misses: Sequence[Miss]) -> NDArray[np.float32]:
     return np.asarray(vectors / np.where(lengths, lengths, 1), np.float32)
 
 
-def _known(bank: Bank, question: str) -> bool:
+def _known(context: Context, question: str) -> bool:
     """Whether the bank has learned it since; unlike a search, this is counted nowhere."""
-    from reasonbank.search.answer import Question, recall
-
-    least = bank.settings.belief.prune_below
+    least = context.settings.belief.prune_below
     asked = Question(text=question, limit=1, filter=Filter(), min_confidence=least)
-    return recall(bank, asked).total_found > 0
+    return recall(context, asked).total_found > 0
 
 
 def _gap(group: Sequence[Miss]) -> Gap:

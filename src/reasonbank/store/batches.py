@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reasonbank.errors import InvalidInput, NotFound, Refused
 from reasonbank.ledger.events import Event, What
@@ -25,9 +25,8 @@ from reasonbank.model import (
     parse_id,
     text,
 )
-
-if TYPE_CHECKING:
-    from reasonbank.bank import Bank
+from reasonbank.store import memories
+from reasonbank.store.context import Context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,39 +43,39 @@ class Step:
     links: tuple[Link, ...] = ()
 
 
-def apply(bank: Bank, txn: Writing, batch: str, kind: str, step: Step) -> None:
+def apply(context: Context, txn: Writing, batch: str, kind: str, step: Step) -> None:
     created = step.created
     if created is not None:
         made = {"stage": step.stage, "initial": step.initial, "batch": batch}
-        bank._record(txn, created, made=made)
+        memories.record_in(context, txn, created, made=made)
         for id in step.archived:
             reason = {"reason": kind, "merged_into": created.id, "batch": batch}
-            bank._append(txn, What.ARCHIVED, id, reason)
+            context.append(txn, What.ARCHIVED, id, reason)
     for link in step.links:
         payload = {"target": link.target, "type": str(link.type), "strength": link.strength}
-        bank._append(txn, What.LINKED, link.source, payload)
+        context.append(txn, What.LINKED, link.source, payload)
     told = {
         "kind": kind,
         "created": created.id if created else None,
         "archived": list(step.archived),
         "links": [[link.source, link.target, str(link.type)] for link in step.links],
     }
-    bank._append(txn, What.APPLIED, batch, told)
+    context.append(txn, What.APPLIED, batch, told)
 
 
-def revert(bank: Bank, txn: Writing, id: str, *, only: str | None = None) -> JSON:
+def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) -> JSON:
     """Take a batch back, or the one step of it that made the memory ``only``.
 
     What happened to its memories since is respected: one that somebody restored, changed
     back or forgot is left as it is.
     """
-    events = txn.batch(bank.view, id)
+    events = txn.batch(context.view, id)
     steps = [
         event for event in _standing(events) if only is None or event.payload["created"] == only
     ]
     if not events:
         raise NotFound(
-            f"there is no memory and no batch {id} in workspace {bank.view.workspace}; "
+            f"there is no memory and no batch {id} in workspace {context.view.workspace}; "
             "`reasonbank batches` shows the batches"
         )
     if not steps:
@@ -84,33 +83,33 @@ def revert(bank: Bank, txn: Writing, id: str, *, only: str | None = None) -> JSO
     restored: list[str] = []
     removed: list[str] = []
     for event in reversed(steps):
-        restored += _revert(bank, txn, event)
+        restored += _revert(context, txn, event)
         if event.payload["created"]:
             removed.append(event.payload["created"])
-    bank._append(txn, What.REVERTED, id, {"steps": [event.id for event in steps]})
+    context.append(txn, What.REVERTED, id, {"steps": [event.id for event in steps]})
     return {"batch": id, "restored": restored, "archived": removed, "steps": len(steps)}
 
 
-def _revert(bank: Bank, txn: Writing, event: Event) -> list[str]:
+def _revert(context: Context, txn: Writing, event: Event) -> list[str]:
     step = event.payload
     created = step["created"]
-    row = txn.row(bank.view, created) if created else None
+    row = txn.row(context.view, created) if created else None
     if row is not None and row.merged_into is not None:
         raise Refused(
             f"memory {created} was merged on into {row.merged_into}; undo that merge first"
         )
     restored = []
     for id in step["archived"]:
-        source = txn.row(bank.view, id)
+        source = txn.row(context.view, id)
         if source is not None and source.merged_into == created:
-            bank._append(txn, What.RESTORED, id, {"batch": event.subject})
+            context.append(txn, What.RESTORED, id, {"batch": event.subject})
             restored.append(id)
     if row is not None and row.state == State.ACTIVE:
         reason = {"reason": f"{step['kind']} was undone", "batch": event.subject}
-        bank._append(txn, What.ARCHIVED, created, reason)
+        context.append(txn, What.ARCHIVED, created, reason)
     for source_id, target, kind in step["links"]:
-        if txn.row(bank.view, source_id) is not None:
-            bank._append(txn, What.UNLINKED, source_id, {"target": target, "type": kind})
+        if txn.row(context.view, source_id) is not None:
+            context.append(txn, What.UNLINKED, source_id, {"target": target, "type": kind})
     return restored
 
 
@@ -122,7 +121,7 @@ def _standing(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if event.what is What.APPLIED and event.id not in gone]
 
 
-def heirs(bank: Bank, reading: Reading, id: str) -> list[Row]:
+def heirs(context: Context, reading: Reading, id: str) -> list[Row]:
     """What this workspace's batches made of a memory, and of that, and so on: they repeat it."""
     found: dict[str, Row] = {}
     frontier = [id]
@@ -130,26 +129,26 @@ def heirs(bank: Bank, reading: Reading, id: str) -> list[Row]:
         children = [b for a, b in reading.kin(frontier) if a in set(frontier) and b not in found]
         frontier = []
         for child in children:
-            row = reading.row(bank.view, child)
-            if row is None or row.workspace != bank.view.workspace:
+            row = reading.row(context.view, child)
+            if row is None or row.workspace != context.view.workspace:
                 continue
-            if reading.changes_of(bank.view, child)[0].payload.get("batch"):
+            if reading.changes_of(context.view, child)[0].payload.get("batch"):
                 found[child] = row
                 frontier.append(child)
     return list(found.values())
 
 
-def release(bank: Bank, txn: Writing, id: str) -> None:
+def release(context: Context, txn: Writing, id: str) -> None:
     """Bring back what was archived into a memory that goes."""
     for parent, child in txn.kin([id]):
-        source = txn.row(bank.view, parent) if child == id else None
+        source = txn.row(context.view, parent) if child == id else None
         if source is not None and source.merged_into == id:
-            bank._append(txn, What.RESTORED, parent, {})
+            context.append(txn, What.RESTORED, parent, {})
 
 
-def undone(reading: Reading, bank: Bank) -> list[frozenset[str]]:
+def undone(reading: Reading, context: Context) -> list[frozenset[str]]:
     """The memories of each merge that somebody took back: they are not merged again."""
-    events = reading.batches(bank.view)
+    events = reading.batches(context.view)
     standing = {event.id for event in _standing(events)}
     return [
         frozenset(event.payload["archived"])
@@ -158,9 +157,9 @@ def undone(reading: Reading, bank: Bank) -> list[frozenset[str]]:
     ]
 
 
-def listed(bank: Bank, *, limit: int = 50) -> list[JSON]:
+def listed(context: Context, *, limit: int = 50) -> list[JSON]:
     """The newest batches of this workspace, and whether they still stand."""
-    events = bank.core.ledger.read().batches(bank.view)
+    events = context.read().batches(context.view)
     standing = {event.id for event in _standing(events)}
     found: dict[str, JSON] = {}
     for event in events:

@@ -1,24 +1,36 @@
-"""Core: what all banks of one store share, whichever workspace they look at."""
+"""Who acts on a bank, from where: what everything below the face takes as its first argument."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
-from reasonbank.ledger.events import What
-from reasonbank.ledger.port import Ledger, Miss, Writing
-from reasonbank.model import JSON, View
+from reasonbank.errors import Forbidden, Forgotten, NotFound, ReasonBankError
+from reasonbank.ledger.events import Event, What, day_of
+from reasonbank.ledger.port import Ledger, Miss, Reading, Row, Writing
+from reasonbank.model import (
+    JSON,
+    Memory,
+    Right,
+    View,
+    checked,
+    new_id,
+    text,
+)
 from reasonbank.safety.prompt_injection import Flags
-from reasonbank.settings import Settings
+from reasonbank.settings import ORG, TEAM, Settings
 from reasonbank.store.meters import Meters
+from reasonbank.store.spans import span
+from reasonbank.store.unanswered import fit_to_keep
 from reasonbank.store.vectors import Indexing
-
-if TYPE_CHECKING:
-    from reasonbank.bank import Bank
+from reasonbank.trust import belief
 
 T = TypeVar("T")
+Progress = Callable[[int, int], None]
 
 
 class Counted(Protocol):
@@ -28,8 +40,11 @@ class Counted(Protocol):
     def reset(self) -> None: ...
 
 
-class Core:
-    """A store that is open: its ledger and index, what was counted and not yet stored."""
+class Store:
+    """A store that is open: its ledger and index, what was counted and not yet stored.
+
+    All contexts of one store share it, whichever workspace they look at.
+    """
 
     def __init__(
         self,
@@ -44,7 +59,7 @@ class Core:
         self.settings = settings
         self.clock = clock
         self.notes = notes
-        self.used: list[tuple[Bank, JSON]] = []
+        self.used: list[tuple[Context, JSON]] = []
         self.missed: list[Miss] = []
         self.flags = Flags()
         self.meters = indexing.meters
@@ -109,11 +124,11 @@ class Core:
             missed, self.missed = self.missed, []
 
         try:
-            misses = self._fit_to_keep(missed)
+            misses = [fit_to_keep(miss, scrub=self.settings.scrub) for miss in missed]
 
             def all_of_it(txn: Writing) -> T:
-                for bank, payload in _together(used):
-                    bank._append(txn, What.USED, "", payload)
+                for context, payload in _together(used):
+                    context.append(txn, What.USED, "", payload)
                 if misses:
                     txn.misses.put(misses, keep=self.settings.gaps.keep)
                 return work(txn)
@@ -125,25 +140,195 @@ class Core:
                 self.missed[:0] = missed
             raise
 
-    def _fit_to_keep(self, missed: list[Miss]) -> list[Miss]:
-        if not missed:
-            return []
-        from reasonbank.search.gaps import fit_to_keep
+    def close(self, *, embed: bool) -> None:
+        with self.lock:
+            if self.closed:
+                return
+            self.closed = True
+        with suppress(ReasonBankError):
+            self.flush()
+        self.indexing.close(embed=embed)
+        self.ledger.close()
 
-        return [fit_to_keep(miss, scrub=self.settings.scrub) for miss in missed]
+    def erase(self, nums: list[int]) -> None:
+        """Remove what was forgotten from every place that is derived from the ledger."""
+        self.indexing.erase(nums)
+        self.tidy()
+        self.ledger.scrub()
 
 
-def _together(used: Iterable[tuple[Bank, JSON]]) -> Iterator[tuple[Bank, JSON]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """``path`` is the workspace's directory, if that is known; ``author`` signs what is
+    written, ``surface`` is what it came through, ``right`` how much the caller may do."""
+
+    store: Store
+    view: View
+    path: str | None
+    author: str
+    surface: str
+    right: Right = Right.ADMIN
+
+    @property
+    def settings(self) -> Settings:
+        return self.store.settings
+
+    def seen_by(
+        self,
+        *,
+        workspace: str | None = None,
+        path: str | None = None,
+        author: str | None = None,
+        surface: str | None = None,
+        right: Right | None = None,
+    ) -> Context:
+        """The same bank for another caller: the id of a workspace, who writes, through what."""
+        return replace(
+            self,
+            view=self.view if workspace is None else view_of(self.store, workspace),
+            path=self.path if workspace in (None, self.view.workspace) else path,
+            author=author or self.author,
+            surface=surface or self.surface,
+            right=right or self.right,
+        )
+
+    def must(self, right: Right) -> None:
+        if not self.right.includes(right):
+            raise Forbidden(f"this needs a token with scope {right}; yours has {self.right}")
+
+    # Reading
+
+    def read(self) -> Reading:
+        return self.store.ledger.read()
+
+    def now(self) -> int:
+        return self.store.clock()
+
+    def row(self, reading: Reading, id: str) -> Row:
+        row = reading.row(self.view, id)
+        if row is not None:
+            return row
+        if reading.forgotten(id):
+            raise Forgotten(f"memory {id} was forgotten for good")
+        raise NotFound(
+            f"there is no memory {id} in workspace {self.view.workspace}; "
+            "`reasonbank search` shows the ids that are"
+        )
+
+    def memory(self, reading: Reading, row: Row) -> Memory:
+        return row.memory(round(self.confidence(reading, row), 6))
+
+    def confidence(self, reading: Reading, row: Row) -> float:
+        settings = self.settings.belief
+        if settings.model in belief.FOLDED and row.packed is None:
+            return row.initial
+        weights = belief.Weights(lessons=reading.lessons(row.workspace)).without(row.lessons)
+        today = day_of(self.now())
+        if settings.model in belief.FOLDED:
+            return belief.bayesian(
+                row.initial, row.masses, weights, today, settings.half_life_days
+            ).mean
+        tally = reading.tallies([row.num])[row.num]
+        return belief.MODELS[settings.model](
+            belief.Standing(
+                initial=row.initial,
+                masses=row.masses,
+                counts=belief.counts(tally),
+                weights=weights,
+                today=today,
+                last_day=belief.last_day(tally, day_of(row.created_at)),
+                half_life=settings.half_life_days,
+                project_uses=reading.uses(row.workspace),
+                context=None,
+            )
+        )
+
+    # Writing
+
+    def write(self, work: Callable[[Writing], T]) -> T:
+        return self.store.write(work)
+
+    def append(
+        self, txn: Writing, what: What, subject: str, payload: Mapping[str, Any], *,
+        at: int | None = None, workspace: str | None = None,
+    ) -> None:  # fmt: skip
+        at = txn.stamp() if at is None else at
+        txn.append(self._event(what, subject, workspace or self.view.workspace, at, dict(payload)))
+
+    def note(self, txn: Writing, what: What, subject: str | None = None) -> None:
+        """For the audit: something was done that changes no memory, by default to the bank."""
+        subject = subject or self.store.ledger.bank_id
+        txn.note(self._event(what, subject, self.view.workspace, txn.stamp(), {}))
+
+    def _event(self, what: What, subject: str, workspace: str, at: int, payload: JSON) -> Event:
+        return Event(
+            id=new_id(),
+            what=what,
+            subject=subject,
+            workspace=workspace,
+            at=at,
+            origin=self.store.ledger.bank_id,
+            author=self.author,
+            surface=self.surface,
+            payload=payload,
+        )
+
+    def join(self, txn: Writing) -> None:
+        """A workspace comes into being, or changes its team, with what is stored in it."""
+        if txn.place(self.view.workspace) != (self.view.team, self.view.org):
+            payload = {"path": self.path, "team": self.view.team, "org": self.view.org}
+            self.append(txn, What.JOINED, self.view.workspace, payload)
+
+    def fit(self, memory: Memory) -> Memory:
+        """``memory`` checked and without secrets, or an error that names the wrong field."""
+        memory = checked(memory, self.settings.limits)
+        if not self.settings.scrub:
+            return memory
+        from reasonbank.safety.scrub import clean_memory
+
+        cleaned = clean_memory(memory)
+        # A placeholder may be longer than what it stands for.
+        return memory if cleaned is memory else checked(cleaned, self.settings.limits)
+
+    def fit_comment(self, value: str, name: str, *, blank: bool = False) -> str:
+        """A remark checked and without secrets."""
+        value = text(value, name, self.settings.limits.comment, blank=blank)
+        if not self.settings.scrub:
+            return value
+        from reasonbank.safety.scrub import clean
+
+        return text(clean(value), name, self.settings.limits.comment, blank=blank)
+
+    def span(self, operation: str, memory: str | None = None) -> Any:
+        facts: dict[str, str | int] = {"gen_ai.memory.store.id": self.view.workspace}
+        if memory is not None:
+            facts["gen_ai.memory.record.id"] = memory
+        return span(operation, facts)
+
+
+def view_of(store: Store, workspace: str) -> View:
+    settings = store.settings
+    team, org = store.ledger.read().place(workspace) or (settings.team, settings.org)
+    # A setting that somebody made outranks what the workspace was first stored with.
+    if settings.team != TEAM:
+        team = settings.team
+    if settings.org != ORG:
+        org = settings.org
+    return View(workspace=workspace, team=team, org=org)
+
+
+def _together(used: Iterable[tuple[Context, JSON]]) -> Iterator[tuple[Context, JSON]]:
     """What searches returned, with one entry for all of a caller's that name no task."""
-    nameless: dict[tuple[View, str, str], tuple[Bank, dict[str, int]]] = {}
-    for bank, payload in used:
+    nameless: dict[tuple[View, str, str], tuple[Context, dict[str, int]]] = {}
+    for context, payload in used:
         if payload["session"] is not None:
-            yield bank, payload
+            yield context, payload
             continue
-        _, times = nameless.setdefault((bank.view, bank._author, bank._surface), (bank, {}))
+        caller = (context.view, context.author, context.surface)
+        _, times = nameless.setdefault(caller, (context, {}))
         for id in payload["ids"]:
             times[id] = times.get(id, 0) + 1
-    for bank, times in nameless.values():
+    for context, times in nameless.values():
         often = {id: count for id, count in times.items() if count > 1}
         together: JSON = {"ids": list(times), "session": None}
-        yield bank, together | ({"times": often} if often else {})
+        yield context, together | ({"times": often} if often else {})

@@ -13,28 +13,28 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 import anyio.to_thread
 
-from reasonbank.bank import Bank
 from reasonbank.errors import Refused, StorageError
 from reasonbank.ledger.port import LEASE, Writing
 from reasonbank.model import Job, JobState, new_id, to_micros
+from reasonbank.store.context import Context
 
 HOUR = 3_600_000_000
 
 
-def last(bank: Bank, kind: str) -> Job | None:
-    return bank.core.ledger.read().queue.latest(kind, bank.view.workspace)
+def last(context: Context, kind: str) -> Job | None:
+    return context.read().queue.latest(kind, context.view.workspace)
 
 
-def take(bank: Bank, kind: str, *, hours: float) -> Job | None:
+def take(context: Context, kind: str, *, hours: float) -> Job | None:
     """This workspace's turn, now; None if the last one is not ``hours`` ago.
 
     A turn that waits for a worker is taken over; one that is under way is refused.
     """
-    now = bank.core.clock()
+    now = context.now()
     name = f"{os.getpid()}-{new_id()[-8:]}"
 
     def work(txn: Writing) -> Job | None:
-        latest = txn.queue.latest(kind, bank.view.workspace)
+        latest = txn.queue.latest(kind, context.view.workspace)
         if latest is not None and latest.state in (JobState.WAITING, JobState.RUNNING):
             if job := txn.queue.claim_one(latest.id, name, now, now + LEASE):
                 return job
@@ -43,17 +43,17 @@ def take(bank: Bank, kind: str, *, hours: float) -> Job | None:
             assert latest.created_at is not None
             if now - to_micros(latest.created_at) < hours * HOUR:
                 return None
-        job = Job(kind=kind, subject=bank.view.workspace, workspace=bank.view.workspace)
+        job = Job(kind=kind, subject=context.view.workspace, workspace=context.view.workspace)
         txn.queue.enqueue(job, now)
         return txn.queue.claim_one(job.id, name, now, now + LEASE)
 
-    return bank._write(work)
+    return context.write(work)
 
 
 @asynccontextmanager
-async def held(bank: Bank, job: Job) -> AsyncIterator[None]:
+async def held(context: Context, job: Job) -> AsyncIterator[None]:
     """Keep the turn while the work goes on, and end it with the work."""
-    ledger = bank.core.ledger
+    ledger = context.store.ledger
 
     async def hold() -> None:
         while True:
@@ -62,7 +62,7 @@ async def held(bank: Bank, job: Job) -> AsyncIterator[None]:
                 await anyio.to_thread.run_sync(prolong)
 
     def prolong() -> None:
-        until = bank.core.clock() + LEASE
+        until = context.now() + LEASE
         ledger.write(lambda txn: txn.queue.hold(job, until))
 
     try:

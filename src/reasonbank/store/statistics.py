@@ -5,15 +5,11 @@ Every number is measured; one that is not known is None.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from reasonbank.ledger.port import SINCE, QueueDepth
 from reasonbank.model import JSON, Kind, from_micros
+from reasonbank.store.context import Context
 from reasonbank.store.meters import Meters
 from reasonbank.trust import belief
-
-if TYPE_CHECKING:
-    from reasonbank.bank import Bank
 
 SHARES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 # Zero until the first call; tokens and cost are only known once a server has told them.
@@ -24,14 +20,14 @@ _MODEL_COUNTS = (
 _MODEL_SUMS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
 
 
-def statistics(bank: Bank, *, everywhere: bool) -> JSON:
-    core = bank.core
+def statistics(context: Context, *, everywhere: bool) -> JSON:
+    core = context.store
     embedder = core.indexing.embedder
     reading = core.ledger.read()
     new, foreign = reading.unembedded_count(embedder.name)
-    weights = belief.Weights(lessons=reading.lessons(bank.view.workspace)).normalised()
-    workspace = None if everywhere else bank.view.workspace
-    contents = reading.statistics(None if everywhere else bank.view)
+    weights = belief.Weights(lessons=reading.lessons(context.view.workspace)).normalised()
+    workspace = None if everywhere else context.view.workspace
+    contents = reading.statistics(None if everywhere else context.view)
     judged = contents["traces_by_outcome"]
     meters = core.all_meters()
     used = usage(meters)
@@ -44,7 +40,7 @@ def statistics(bank: Bank, *, everywhere: bool) -> JSON:
         "degraded": not embedder.semantic,
         "not_embedded": new,
         "embedded_by_other_models": foreign,
-        "belief_model": bank.settings.belief.model,
+        "belief_model": context.settings.belief.model,
         "evidence_weights": {
             str(kind): round(weight, 6) for kind, weight in zip(Kind, weights, strict=True)
         },

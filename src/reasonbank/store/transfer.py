@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.ledger.events import BATCHES, CHANGES, NOTES, REVISABLE, Event, What, encode
@@ -33,10 +33,8 @@ from reasonbank.model import (
     text,
     whole,
 )
-from reasonbank.store import batches
-
-if TYPE_CHECKING:
-    from reasonbank.bank import Bank
+from reasonbank.store import batches, memories
+from reasonbank.store.context import Context
 
 FORMAT = "reasonbank-log"
 VERSION = 1
@@ -48,18 +46,18 @@ WORDY = frozenset(
 LARGEST_VECTOR = 8192
 
 
-def export(bank: Bank, file: IO[str], format: str, only_here: bool) -> int:
+def export(context: Context, file: IO[str], format: str, only_here: bool) -> int:
     match format:
         case "jsonl":
-            return _export_log(bank, file, only_here)
+            return _export_log(context, file, only_here)
         case "markdown":
-            return _export_markdown(bank, file)
+            return _export_markdown(context, file)
     raise InvalidInput("format", f"{format!r} is none of: jsonl, markdown")
 
 
-def _export_log(bank: Bank, file: IO[str], only_here: bool) -> int:
+def _export_log(context: Context, file: IO[str], only_here: bool) -> int:
     """A header, one event a line, and a footer that shows whether the file is whole."""
-    core = bank.core
+    core = context.store
     digest = hashlib.sha256()
     count = 0
 
@@ -69,21 +67,21 @@ def _export_log(bank: Bank, file: IO[str], only_here: bool) -> int:
         file.write(line)
 
     put({"format": FORMAT, "version": VERSION, "bank": core.ledger.bank_id})
-    for event in core.ledger.read().events(bank.view.workspace if only_here else None):
+    for event in core.ledger.read().events(context.view.workspace if only_here else None):
         put(event.to_json())
         count += 1
     file.write(encode({"end": True, "events": count, "sha256": digest.hexdigest()}) + "\n")
     return count
 
 
-def import_(bank: Bank, file: IO[str], progress: Callable[[int, int], None]) -> JSON:
+def import_(context: Context, file: IO[str], progress: Callable[[int, int], None]) -> JSON:
     lines = _lines(file)
     first = next(lines, None)
     if first is None:
         raise InvalidInput("file", "is empty; nothing was imported")
     if first[1].get("format") == FORMAT:
-        return _import_log(bank, first, lines, progress)
-    return _import_memories(bank, first, lines, progress)
+        return _import_log(context, first, lines, progress)
+    return _import_memories(context, first, lines, progress)
 
 
 def _lines(file: IO[str]) -> Iterator[tuple[int, JSON, str]]:
@@ -117,7 +115,7 @@ def _line(file: IO[str], number: int) -> str:
 
 
 def _import_log(
-    bank: Bank,
+    context: Context,
     first: tuple[int, JSON, str],
     lines: Iterator[tuple[int, JSON, str]],
     progress: Callable[[int, int], None],
@@ -144,17 +142,17 @@ def _import_log(
         raise InvalidInput("file", "was changed since it was exported; nothing was imported")
     if next(lines, None) is not None:
         raise InvalidInput("file", "goes on after its end; import one export at a time")
-    events = _checked_events(bank, read, progress)
-    new = _checked_take(bank, events)
-    bank.core.indexing.wake()
+    events = _checked_events(context, read, progress)
+    new = _checked_take(context, events)
+    context.store.indexing.wake()
     return {"events": len(events), "new": new, "skipped": len(events) - new}
 
 
 def _checked_events(
-    bank: Bank, read: list[tuple[int, JSON]], progress: Callable[[int, int], None]
+    context: Context, read: list[tuple[int, JSON]], progress: Callable[[int, int], None]
 ) -> list[Event]:
-    horizon = bank.core.clock() + 86_400_000_000
-    clean = _cleaner(bank)
+    horizon = context.now() + 86_400_000_000
+    clean = _cleaner(context)
     events = []
     for done, (number, value) in enumerate(read):
         try:
@@ -173,32 +171,32 @@ def _checked_events(
     return events
 
 
-def _cleaner(bank: Bank) -> Callable[[JSON], JSON]:
-    if not bank.settings.scrub:
+def _cleaner(context: Context) -> Callable[[JSON], JSON]:
+    if not context.settings.scrub:
         return lambda payload: payload
     from reasonbank.safety.scrub import clean_json
 
     return clean_json
 
 
-def _checked_take(bank: Bank, events: list[Event]) -> int:
+def _checked_take(context: Context, events: list[Event]) -> int:
     def work(txn: Writing) -> int:
         try:
             if new := txn.take(events):
-                bank._on_record(txn, What.IMPORTED)
+                context.note(txn, What.IMPORTED)
             return new
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidInput("file", f"holds an event that makes no sense: {error!r}") from None
 
-    indexing = bank.core.indexing
+    indexing = context.store.indexing
     model = indexing.embedder.name
-    before = bank.core.ledger.read().vector_position()
-    new = bank._write(work)
+    before = context.read().vector_position()
+    new = context.write(work)
     if any(e.what in (What.FORGOTTEN, What.DELETED, What.PURGED) for e in events):
-        changes = bank.core.ledger.read().vector_changes(
+        changes = context.read().vector_changes(
             model, before, 1_000_000, indexing.embedder.dimensions
         )
-        bank._erase(changes.nums[changes.deleted].tolist())
+        context.store.erase(changes.nums[changes.deleted].tolist())
     return new
 
 
@@ -320,48 +318,48 @@ def _optional(p: JSON, name: str, largest: int) -> None:
 
 
 def _import_memories(
-    bank: Bank,
+    context: Context,
     first: tuple[int, JSON, str],
     lines: Iterable[tuple[int, JSON, str]],
     progress: Callable[[int, int], None],
 ) -> JSON:
     """Plain memories, one a line. One without an id gets the same id each time."""
-    memories = []
+    found = []
     for number, value, _ in (first, *lines):
         try:
-            known = {"id": _id_of(bank, value)} | value | {"source": Source.IMPORTED}
-            memories.append((number, bank._fit(Memory.from_json(known))))
+            known = {"id": _id_of(context, value)} | value | {"source": Source.IMPORTED}
+            found.append((number, context.fit(Memory.from_json(known))))
         except InvalidInput as error:
             raise InvalidInput(f"line {number}", str(error)) from None
 
     def work(txn: Writing) -> int:
         new = 0
-        for done, (number, memory) in enumerate(memories, 1):
-            progress(done, len(memories))
+        for done, (number, memory) in enumerate(found, 1):
+            progress(done, len(found))
             if txn.forgotten(memory.id) or txn.taken(memory.id):
                 continue
             try:
-                bank._record(txn, memory)
+                memories.record_in(context, txn, memory)
             except NotFound as error:
                 raise InvalidInput(f"line {number}", f"{error}. Nothing was imported") from None
             new += 1
         return new
 
-    new = bank._write(work)
-    bank.core.indexing.wake()
-    return {"memories": len(memories), "new": new, "skipped": len(memories) - new}
+    new = context.write(work)
+    context.store.indexing.wake()
+    return {"memories": len(found), "new": new, "skipped": len(found) - new}
 
 
-def _id_of(bank: Bank, value: JSON) -> str:
-    return derived_id(json.dumps([bank.view.workspace, value], sort_keys=True))
+def _id_of(context: Context, value: JSON) -> str:
+    return derived_id(json.dumps([context.view.workspace, value], sort_keys=True))
 
 
-def _export_markdown(bank: Bank, file: IO[str]) -> int:
-    memories = bank.memories(Filter(states=tuple(State)), limit=1_000_000)
+def _export_markdown(context: Context, file: IO[str]) -> int:
+    found = memories.listed(context, Filter(states=tuple(State)), 1_000_000)
     file.write("# Memories\n")
-    for memory in reversed(memories):
+    for memory in reversed(found):
         file.write("\n" + _markdown(memory))
-    return len(memories)
+    return len(found)
 
 
 def _markdown(memory: Memory) -> str:

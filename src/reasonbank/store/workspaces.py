@@ -5,17 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound, Refused
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Reading, Writing
-from reasonbank.model import View, Workspace, new_id, text
-from reasonbank.settings import ORG, TEAM
-from reasonbank.store.context import Core
-
-if TYPE_CHECKING:
-    from reasonbank.bank import Bank
+from reasonbank.model import Workspace, new_id, text
+from reasonbank.store.context import Context
 
 
 def path_of(workspace: str | os.PathLike[str] | None) -> str:
@@ -35,31 +30,20 @@ def at(reading: Reading, path: str) -> str:
     return reading.workspace_at(digest_of(path)) or digest_of(path)
 
 
-def view_of(core: Core, workspace: str) -> View:
-    settings = core.settings
-    team, org = core.ledger.read().place(workspace) or (settings.team, settings.org)
-    # A setting that somebody made outranks what the workspace was first stored with.
-    if settings.team != TEAM:
-        team = settings.team
-    if settings.org != ORG:
-        org = settings.org
-    return View(workspace=workspace, team=team, org=org)
-
-
-def name(bank: Bank, id: str, name: str) -> Workspace:
-    name = text(name, "name", bank.settings.limits.label, strip=True)
+def name(context: Context, id: str, name: str) -> Workspace:
+    name = text(name, "name", context.settings.limits.label, strip=True)
 
     def work(txn: Writing) -> Workspace:
         place = _known(txn, id)
         if any(w.name == name and w.id != place.id for w in txn.workspaces()):
             raise InvalidInput("name", f"another workspace is called {name!r}")
-        bank._append(txn, What.NAMED, place.id, {"name": name}, workspace=place.id)
+        context.append(txn, What.NAMED, place.id, {"name": name}, workspace=place.id)
         return replace(place, name=name)
 
-    return bank._write(work)
+    return context.write(work)
 
 
-def move(bank: Bank, id: str, path: str | os.PathLike[str]) -> Workspace:
+def move(context: Context, id: str, path: str | os.PathLike[str]) -> Workspace:
     new = path_of(path)
 
     def work(txn: Writing) -> Workspace:
@@ -75,29 +59,29 @@ def move(bank: Bank, id: str, path: str | os.PathLike[str]) -> Workspace:
             "old_digest": digest_of(place.path) if place.path else None,
             "heir": new_id().replace("-", "")[-16:],
         }
-        bank._append(txn, What.MOVED, place.id, payload, workspace=place.id)
+        context.append(txn, What.MOVED, place.id, payload, workspace=place.id)
         return replace(place, path=new)
 
-    return bank._write(work)
+    return context.write(work)
 
 
-def delete(bank: Bank, id: str, *, confirm: bool) -> int:
-    place = _known(bank.core.ledger.read(), id)
+def delete(context: Context, id: str, *, confirm: bool) -> int:
+    place = _known(context.read(), id)
     if not confirm:
         raise ConfirmationNeeded(
             f"this removes workspace {place.name or place.id} ({place.path}) with "
             f"{place.memories} memories for good, which nobody has confirmed"
         )
-    bank.core.flush()
+    context.store.flush()
 
     def work(txn: Writing) -> list[tuple[int, str]]:
         rows = txn.nums_of(place.id)
         payload = {"ids": [id for _, id in rows]}
-        bank._append(txn, What.DELETED, place.id, payload, workspace=place.id)
+        context.append(txn, What.DELETED, place.id, payload, workspace=place.id)
         return rows
 
-    rows = bank._write(work)
-    bank._erase([num for num, _ in rows])
+    rows = context.write(work)
+    context.store.erase([num for num, _ in rows])
     return len(rows)
 
 

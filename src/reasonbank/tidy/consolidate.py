@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from reasonbank.bank import Bank
+from reasonbank.embed.calibration import calibration_for
 from reasonbank.errors import (
     InvalidInput,
     InvalidReply,
@@ -38,11 +38,12 @@ from reasonbank.model import (
     share,
     whole,
 )
-from reasonbank.store import batches, leases
+from reasonbank.store import batches, leases, maintenance
+from reasonbank.store.context import Context
 from reasonbank.store.vectors import embedding_text
 from reasonbank.tidy import links, merge
 from reasonbank.tidy.merge import Member
-from reasonbank.tidy.plan import Cluster, Plan, Skipped, nearness_of, plan, skip
+from reasonbank.tidy.plan import Cluster, Plan, Skipped, plan, skip
 from reasonbank.trust import belief
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Result:
 
 
 def look(
-    bank: Bank, *, threshold: float | None = None, max_clusters: int = 0, unread: bool = False
+    context: Context, *, threshold: float | None = None, max_clusters: int = 0, unread: bool = False
 ) -> tuple[Plan, tuple[str, ...]]:
     """The plan for a bank's own active memories, and notes on what it does not cover.
 
@@ -100,23 +101,23 @@ def look(
     """
     import numpy as np
 
-    indexing = bank.core.indexing
-    if not bank.core.ledger.read_only:
-        bank.embed_new()
+    indexing = context.store.indexing
+    if not context.store.ledger.read_only:
+        maintenance.embed_new(context)
     indexing.follow()
-    reading = bank.core.ledger.read()
+    reading = context.read()
     rows = [
         row
-        for row in reading.listed(bank.view, Filter(), 1_000_000)
-        if row.workspace == bank.view.workspace
+        for row in reading.listed(context.view, Filter(), 1_000_000)
+        if row.workspace == context.view.workspace
     ]
     rows.reverse()
     vectors = indexing.index.vectors(np.array([row.num for row in rows], np.int64))
     known = np.flatnonzero(vectors.any(axis=1))
-    members = [member(bank, reading, rows[place]) for place in known.tolist()]
-    nearness = nearness_of(indexing.embedder.name)
-    if threshold is None and bank.settings.merge.threshold >= 0:
-        threshold = bank.settings.merge.threshold
+    members = [member(context, reading, rows[place]) for place in known.tolist()]
+    nearness = calibration_for(indexing.embedder.name).merge
+    if threshold is None and context.settings.merge.threshold >= 0:
+        threshold = context.settings.merge.threshold
     if threshold is None and unread:
         threshold = nearness.sure
     if threshold is not None:
@@ -124,25 +125,25 @@ def look(
     found = plan(
         members,
         vectors[known] if rows else np.empty((0, indexing.embedder.dimensions), np.float32),
-        workspace=bank.view.workspace,
+        workspace=context.view.workspace,
         nearness=nearness,
-        undone=batches.undone(reading, bank),
+        undone=batches.undone(reading, context),
         max_clusters=max_clusters,
     )
-    together = links.used_together(reading, bank.view)
+    together = links.used_together(reading, context.view)
     found = replace(found, links=(*found.links, *together))
     missing = len(rows) - len(members)
     notes = (f"{missing} memories have no vector of this model and were left out",)
     return found, notes if missing else ()
 
 
-def member(bank: Bank, reading: Reading, row: Row) -> Member:
-    settings = bank.settings.belief
+def member(context: Context, reading: Reading, row: Row) -> Member:
+    settings = context.settings.belief
     weights = belief.Weights(lessons=reading.lessons(row.workspace)).without(row.lessons)
     trust = belief.bayesian(
-        row.initial, row.masses, weights, day_of(bank.core.clock()), settings.half_life_days
+        row.initial, row.masses, weights, day_of(context.now()), settings.half_life_days
     )
-    return Member(memory=bank._memory(reading, row), lower_bound=trust.lower_bound)
+    return Member(memory=context.memory(reading, row), lower_bound=trust.lower_bound)
 
 
 # Carrying out
@@ -152,21 +153,21 @@ class _Run:
     """One plan being carried out; clusters side by side, transactions one by one."""
 
     def __init__(
-        self, bank: Bank, plan: Plan, job: Job, model: Model | None, progress: Progress
+        self, context: Context, plan: Plan, job: Job, model: Model | None, progress: Progress
     ) -> None:
-        self.bank = bank
+        self.context = context
         self.plan = plan
         self.job = job
         self.model = model
         self.progress = progress
-        self.related = nearness_of(bank.core.indexing.embedder.name).related
+        self.related = calibration_for(context.store.indexing.embedder.name).merge.related
         self.result = Result(processed=plan.evaluated, skipped=list(plan.skipped), batch=job.id)
         self.merged: dict[str, str] = {}
         self.down: str | None = None
         self.done = 0
 
     async def run(self) -> Result:
-        limiter = anyio.CapacityLimiter(self.bank.settings.merge.at_once)
+        limiter = anyio.CapacityLimiter(self.context.settings.merge.at_once)
         async with anyio.create_task_group() as group:
             for cluster in self.plan.clusters:
                 group.start_soon(self._one, cluster, limiter)
@@ -191,9 +192,9 @@ class _Run:
             self.progress(self.done, len(self.plan.clusters))
 
     async def _written(self, cluster: Cluster) -> Memory:
-        limits = self.bank.settings.limits
+        limits = self.context.settings.limits
         if self.model is None:
-            return self.bank._fit(merge.by_rules(cluster.id, cluster.members, limits))
+            return self.context.fit(merge.by_rules(cluster.id, cluster.members, limits))
         asked = merge.question(cluster.members)
         schema = merge.schema(cluster.members)
         for last in (False, True):
@@ -208,7 +209,7 @@ class _Run:
             near = await anyio.to_thread.run_sync(self._nearness, cluster, memory)
             problem = merge.refused(answer, near, self.related)
             if problem is None:
-                return self.bank._fit(memory)
+                return self.context.fit(memory)
             if last:
                 raise problem
             asked = [
@@ -220,35 +221,35 @@ class _Run:
 
     def _nearness(self, cluster: Cluster, memory: Memory) -> float:
         """Someone else's lesson must not take the place of these."""
-        [vector] = self.bank.core.indexing.embedder.embed([embedding_text(memory)])
+        [vector] = self.context.store.indexing.embedder.embed([embedding_text(memory)])
         length = float(cluster.middle @ cluster.middle) ** 0.5
         return float(vector @ cluster.middle) / length if length else 0.0
 
     def _store(self, cluster: Cluster, memory: Memory) -> None:
-        bank = self.bank
+        context = self.context
 
         def work(txn: Writing) -> None:
-            txn.queue.hold(self.job, bank.core.clock() + LEASE)
+            txn.queue.hold(self.job, context.now() + LEASE)
             sources, stage = [], 0
             for planned in cluster.members:
-                row = txn.row(bank.view, planned.memory.id)
+                row = txn.row(context.view, planned.memory.id)
                 if row is None or row.state != State.ACTIVE:
                     raise Refused(f"memory {planned.memory.id} was archived or forgotten meanwhile")
                 if row.revision != planned.memory.revision:
                     raise Refused(f"memory {planned.memory.id} was changed meanwhile")
-                sources.append(bank._memory(txn, row))
+                sources.append(context.memory(txn, row))
                 stage = max(stage, row.stage + 1)
             step = batches.Step(
                 created=memory,
                 initial=merge.confidence(sources),
                 stage=stage,
                 archived=tuple(source.id for source in sources),
-                links=links.inherited(txn, bank.view, memory.id, sources),
+                links=links.inherited(txn, context.view, memory.id, sources),
             )
-            batches.apply(bank, txn, self.job.id, "consolidation", step)
+            batches.apply(context, txn, self.job.id, "consolidation", step)
 
-        bank._write(work)
-        bank.core.indexing.wake()
+        context.write(work)
+        context.store.indexing.wake()
         self.result.created.append(memory.id)
         for source in cluster.members:
             self.result.archived.append(source.memory.id)
@@ -268,28 +269,28 @@ class _Run:
         self._draw(self.plan.links)
 
     def _draw(self, wanted: Iterable[Link]) -> None:
-        bank = self.bank
-        known = bank.core.ledger.read().linked(bank.view)
+        context = self.context
+        known = context.read().linked(context.view)
         new = links.new(wanted, known, self.merged)
         for start in range(0, len(new), LINKS_AT_ONCE):
             part = new[start : start + LINKS_AT_ONCE]
 
             def work(txn: Writing, part: Sequence[Link] = part) -> int:
-                txn.queue.hold(self.job, bank.core.clock() + LEASE)
+                txn.queue.hold(self.job, context.now() + LEASE)
                 here = tuple(
                     link
                     for link in part
-                    if all(txn.row(bank.view, id) for id in (link.source, link.target))
+                    if all(txn.row(context.view, id) for id in (link.source, link.target))
                 )
                 if here:
-                    batches.apply(bank, txn, self.job.id, "links", batches.Step(links=here))
+                    batches.apply(context, txn, self.job.id, "links", batches.Step(links=here))
                 return len(here)
 
-            self.result.links += bank._write(work)
+            self.result.links += context.write(work)
 
 
 async def carry_out(
-    bank: Bank,
+    context: Context,
     plan: Plan,
     job: Job,
     *,
@@ -298,14 +299,14 @@ async def carry_out(
 ) -> Result:
     """``job`` is the lease under which it is done: whoever loses it changes nothing more."""
     started = time.monotonic()
-    result = await _Run(bank, plan, job, model, progress or (lambda done, total: None)).run()
+    result = await _Run(context, plan, job, model, progress or (lambda done, total: None)).run()
     result.seconds = time.monotonic() - started
     result.message = _told(result)
     return result
 
 
 async def consolidate(
-    bank: Bank,
+    context: Context,
     *,
     model: Model | None = None,
     threshold: float | None = None,
@@ -325,31 +326,31 @@ async def consolidate(
     whole(max_clusters, "max_clusters", least=0, most=1_000_000)
 
     def decide() -> tuple[Plan, tuple[str, ...]]:
-        return look(bank, threshold=threshold, max_clusters=max_clusters)
+        return look(context, threshold=threshold, max_clusters=max_clusters)
 
     if dry_run:
         found, notes = await anyio.to_thread.run_sync(decide)
-        result = _foreseen(bank, found)
+        result = _foreseen(context, found)
         result.message = "; ".join((_told(result), *notes))
     else:
-        window = bank.settings.schedule.consolidate_hours
+        window = context.settings.schedule.consolidate_hours
         job = await anyio.to_thread.run_sync(
-            lambda: leases.take(bank, KIND, hours=0.0 if force else window)
+            lambda: leases.take(context, KIND, hours=0.0 if force else window)
         )
         if job is None:
             hours = f"{window:g} hours"
             return Result(message=f"done already within the last {hours}; force does it again")
-        async with leases.held(bank, job):
+        async with leases.held(context, job):
             found, notes = await anyio.to_thread.run_sync(decide)
-            result = await carry_out(bank, found, job, model=model, progress=progress)
+            result = await carry_out(context, found, job, model=model, progress=progress)
             result.message = "; ".join((result.message, *notes))
     result.seconds = time.monotonic() - started
     return result
 
 
-def _foreseen(bank: Bank, plan: Plan) -> Result:
+def _foreseen(context: Context, plan: Plan) -> Result:
     merged = {m.memory.id: cluster.id for cluster in plan.clusters for m in cluster.members}
-    known = bank.core.ledger.read().linked(bank.view)
+    known = context.read().linked(context.view)
     return Result(
         created=[cluster.id for cluster in plan.clusters],
         archived=list(merged),

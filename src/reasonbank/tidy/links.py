@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from reasonbank.index.clusters import Pairs
 from reasonbank.ledger.port import Reading
 from reasonbank.model import Link, LinkType, Memory, View
-from reasonbank.tidy.clusters import Pairs
 
 MOST_OF_A_KIND = 2
 """Links of one kind that a memory begins or ends, the strongest."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reasonbank.errors import InvalidReply
-from reasonbank.learn.prompts import prompt
 from reasonbank.llm.port import Message, system, user
+from reasonbank.llm.prompts import prompt
 from reasonbank.model import JSON, LIMITS, ErrorContext, Limits, Memory, Source
 from reasonbank.store.vectors import without_attribution
 from reasonbank.tidy.sentences import unsaid
@@ -167,7 +167,7 @@ def question(members: Sequence[Member]) -> list[Message]:
             f"used {memory.usage_count} times, outcome {memory.outcome}\n"
             f"{memory.format_for_prompt()}"
         )
-    form = prompt("merge").format(outcomes=", ".join(outcomes(members)))
+    form = prompt("tidy", "merge").format(outcomes=", ".join(outcomes(members)))
     return [system(form), user("\n\n".join(told))]
 
 

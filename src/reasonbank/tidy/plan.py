@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from reasonbank.embed.calibration import Nearness
+from reasonbank.index import clusters
 from reasonbank.model import JSON, Link, Memory, Outcome, Source, derived_id
 from reasonbank.safety.prompt_injection import suspicions_of
-from reasonbank.tidy import clusters, links
+from reasonbank.tidy import links
 from reasonbank.tidy.merge import Member
 from reasonbank.tidy.sentences import differ_in_numbers, opposed
 
@@ -22,34 +24,6 @@ if TYPE_CHECKING:
 MOST_MEMBERS = 16
 MOST_TEXT = 60_000
 """Characters of one cluster; more would not fit a prompt, nor a memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nearness:
-    """What the cosines of one embedding model mean (docs/decisions/0011-merge-threshold.md)."""
-
-    same: float
-    """From here on two memories say the same."""
-    sure: float
-    """From here on they are merged unattended where no model reads them first."""
-    related: float
-    """From here on they are about the same thing."""
-
-
-NEARNESS = {
-    "all-MiniLM-L6-v2": Nearness(same=0.8, sure=0.9, related=0.65),
-    "hashed-384": Nearness(same=0.95, sure=0.95, related=0.8),
-}
-# Nobody measured its scale: only what is nearly identical is merged.
-UNKNOWN_MODEL = Nearness(same=0.9, sure=0.9, related=0.8)
-
-
-def nearness_of(model: str) -> Nearness:
-    """A build of a model may carry a suffix."""
-    for name, nearness in NEARNESS.items():
-        if model.startswith(name):
-            return nearness
-    return UNKNOWN_MODEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

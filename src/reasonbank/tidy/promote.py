@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reasonbank.bank import Bank
+from reasonbank.embed.calibration import Nearness, calibration_for
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.model import JSON, Job, Memory, Scope, State, View, Workspace, derived_id
 from reasonbank.safety.prompt_injection import suspicions_of
-from reasonbank.store import batches, leases
+from reasonbank.store import batches, leases, maintenance
+from reasonbank.store.context import Context
 from reasonbank.tidy import merge
 from reasonbank.tidy.consolidate import member
 from reasonbank.tidy.merge import Member
-from reasonbank.tidy.plan import Nearness, apart, nearness_of
+from reasonbank.tidy.plan import apart
 
 KIND = "promote"
 NEIGHBOURS = 5
@@ -56,30 +57,30 @@ class Proposal:
         }
 
 
-def propose(bank: Bank) -> list[Proposal]:
+def propose(context: Context) -> list[Proposal]:
     """What recurs beyond this workspace, the best proven first."""
-    indexing = bank.core.indexing
-    if not bank.core.ledger.read_only:
-        bank.embed_new()
+    indexing = context.store.indexing
+    if not context.store.ledger.read_only:
+        maintenance.embed_new(context)
     indexing.follow()
-    reading = bank.core.ledger.read()
+    reading = context.read()
     places = reading.workspaces()
     proposals = []
     for scope, wider in WIDER.items():
-        others = list(_others(bank, places, scope))
+        others = list(_others(context, places, scope))
         if not others:
             continue
-        for row in reading.listed(bank.view, Filter(scopes=(scope,)), 1_000_000):
-            if row.workspace == bank.view.workspace:
-                found = _proposal(bank, reading, row, wider, others)
+        for row in reading.listed(context.view, Filter(scopes=(scope,)), 1_000_000):
+            if row.workspace == context.view.workspace:
+                found = _proposal(context, reading, row, wider, others)
                 if found is not None:
                     proposals.append(found)
     return sorted(proposals, key=lambda p: (-p.member.lower_bound, p.member.memory.id))
 
 
-def _others(bank: Bank, places: Sequence[Workspace], scope: Scope) -> Iterator[list[View]]:
+def _others(context: Context, places: Sequence[Workspace], scope: Scope) -> Iterator[list[View]]:
     """Who may agree: each other project of the team, or the projects of each other team."""
-    view = bank.view
+    view = context.view
     teams: dict[str, list[View]] = {}
     for place in places:
         if place.org != view.org or place.id == view.workspace:
@@ -93,24 +94,24 @@ def _others(bank: Bank, places: Sequence[Workspace], scope: Scope) -> Iterator[l
 
 
 def _proposal(
-    bank: Bank, reading: Reading, row: Row, wider: Scope, others: Sequence[Sequence[View]]
+    context: Context, reading: Reading, row: Row, wider: Scope, others: Sequence[Sequence[View]]
 ) -> Proposal | None:
     import numpy as np
 
-    index = bank.core.indexing.index
+    index = context.store.indexing.index
     vector = index.vectors(np.array([row.num], np.int64))[0]
     if not vector.any():
         return None
-    mine = member(bank, reading, row)
-    nearness = nearness_of(bank.core.indexing.embedder.name)
+    mine = member(context, reading, row)
+    nearness = calibration_for(context.store.indexing.embedder.name).merge
     # What the wider circle knows already needs no promotion.
-    if _twin(bank, bank.view, reading, mine.memory, vector, nearness, (wider,)) is not None:
+    if _twin(context, context.view, reading, mine.memory, vector, nearness, (wider,)) is not None:
         return None
     twins = []
     for projects in others:
         for project in projects:
             scopes = (Scope.PROJECT,) if wider is Scope.TEAM else (Scope.PROJECT, Scope.TEAM)
-            twin = _twin(bank, project, reading, mine.memory, vector, nearness, scopes)
+            twin = _twin(context, project, reading, mine.memory, vector, nearness, scopes)
             if twin is not None:
                 twins.append(twin)
                 break
@@ -122,14 +123,14 @@ def _proposal(
         return replace(found, waiting="it was shared before, and that was taken back")
     if reasons := suspicions_of(mine.memory):
         return replace(found, waiting=f"its text {', '.join(reasons)}")
-    floor = bank.settings.belief.promote_above
+    floor = context.settings.belief.promote_above
     if mine.lower_bound < floor:
         return replace(found, waiting=f"its lower bound {mine.lower_bound:.2f} is under {floor:g}")
     return found
 
 
 def _twin(
-    bank: Bank,
+    context: Context,
     view: View,
     reading: Reading,
     memory: Memory,
@@ -139,15 +140,15 @@ def _twin(
 ) -> Memory | None:
     """The nearest memory that this view has in these scopes, says the same, and is trusted."""
     realms = reading.realms(view, scopes, (State.ACTIVE,))
-    nums, cosines = bank.core.indexing.index.nearest(
+    nums, cosines = context.store.indexing.index.nearest(
         vector,  # type: ignore[arg-type]
         realms=realms,
         limit=NEIGHBOURS,
     )
     near = nums[cosines >= nearness.same].tolist()
     for row in reading.rows(view, near):
-        twin = bank._memory(reading, row)
-        trusted = (twin.confidence or 0.0) >= bank.settings.belief.inject_above
+        twin = context.memory(reading, row)
+        trusted = (twin.confidence or 0.0) >= context.settings.belief.inject_above
         if (
             twin.id != memory.id
             and trusted
@@ -157,19 +158,19 @@ def _twin(
     return None
 
 
-def promote(bank: Bank, *, dry_run: bool = False, job: Job | None = None) -> JSON:
+def promote(context: Context, *, dry_run: bool = False, job: Job | None = None) -> JSON:
     """Share what is ready, each in one transaction; what is not is only told of."""
-    proposals = propose(bank)
+    proposals = propose(context)
     ready = [p for p in proposals if p.waiting is None]
     promoted: list[str] = []
     if not dry_run and (ready or job):
-        turn = job or leases.take(bank, KIND, hours=0.0)
+        turn = job or leases.take(context, KIND, hours=0.0)
         assert turn is not None
-        promoted = [proposal.id for proposal in ready if _share(bank, proposal, turn)]
+        promoted = [proposal.id for proposal in ready if _share(context, proposal, turn)]
         if job is None:
-            bank.core.ledger.write(lambda txn: txn.queue.finish(turn))
+            context.store.ledger.write(lambda txn: txn.queue.finish(turn))
         batch = turn.id
-    bank.core.indexing.wake()
+    context.store.indexing.wake()
     return {
         "promoted": promoted,
         "proposals": [p.to_json() for p in proposals],
@@ -178,7 +179,7 @@ def promote(bank: Bank, *, dry_run: bool = False, job: Job | None = None) -> JSO
     }
 
 
-def _share(bank: Bank, proposal: Proposal, job: Job) -> bool:
+def _share(context: Context, proposal: Proposal, job: Job) -> bool:
     memory = proposal.member.memory
     copy = replace(
         memory,
@@ -190,8 +191,8 @@ def _share(bank: Bank, proposal: Proposal, job: Job) -> bool:
     )
 
     def work(txn: Writing) -> bool:
-        txn.queue.hold(job, bank.core.clock() + LEASE)
-        row = txn.row(bank.view, memory.id)
+        txn.queue.hold(job, context.now() + LEASE)
+        row = txn.row(context.view, memory.id)
         if row is None or row.state != State.ACTIVE or row.revision != memory.revision:
             return False  # Changed since it was looked at: its turn comes again.
         if txn.taken(copy.id):
@@ -202,7 +203,7 @@ def _share(bank: Bank, proposal: Proposal, job: Job) -> bool:
             initial=merge.confidence([memory, *proposal.twins]),
             stage=1 + max(stages),
         )
-        batches.apply(bank, txn, job.id, "promotion", step)
+        batches.apply(context, txn, job.id, "promotion", step)
         return True
 
-    return bank._write(work)
+    return context.write(work)

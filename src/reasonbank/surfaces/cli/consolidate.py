@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from reasonbank.surfaces.cli.shell import Shell, command
-
-if TYPE_CHECKING:
-    from reasonbank.bank import Bank
-    from reasonbank.llm.port import Model
-    from reasonbank.tidy.consolidate import Progress, Result
 
 
 @command()
@@ -30,47 +23,11 @@ def consolidate(
         shell.bank() as bank,
         tables.progress("Merging", quiet=shell.json or dry_run) as progress,
     ):
-        found = run(
-            bank, dry_run=dry_run, force=force, max_clusters=max_clusters, threshold=threshold,
+        found = bank.consolidate(
+            dry_run=dry_run, force=force, max_clusters=max_clusters, threshold=threshold,
             progress=progress,
         ).to_json()  # fmt: skip
     shell.show(found, lambda: tables.consolidation(found))
-
-
-def run(
-    bank: Bank,
-    *,
-    dry_run: bool,
-    force: bool,
-    max_clusters: int,
-    threshold: float | None,
-    progress: Progress,
-) -> Result:
-    """Consolidate with the model that the settings name, if they name one."""
-    import anyio
-
-    from reasonbank.tidy.consolidate import consolidate as merge
-
-    async def all_of_it() -> Result:
-        model = reasoner(bank)
-        try:
-            return await merge(
-                bank, model=model, dry_run=dry_run, force=force, max_clusters=max_clusters,
-                threshold=threshold, progress=progress,
-            )  # fmt: skip
-        finally:
-            if model is not None:
-                await model.close()
-
-    return anyio.run(all_of_it)
-
-
-def reasoner(bank: Bank) -> Model | None:
-    from reasonbank.opening import model_for
-
-    if bank.settings.learn.reasoner not in ("auto", "model"):
-        return None
-    return model_for(bank.core)
 
 
 @command()
@@ -78,10 +35,9 @@ def reasoner(bank: Bank) -> Model | None:
 def promote(shell: Shell, dry_run: bool) -> None:
     """Share with the team what proved itself here and is known in another project."""
     from reasonbank.surfaces.show import tables
-    from reasonbank.tidy.promote import promote as share
 
     with shell.bank() as bank:
-        found = share(bank, dry_run=dry_run)
+        found = bank.promote(dry_run=dry_run)
 
     def draw() -> None:
         tables.proposals(found["proposals"])
@@ -98,10 +54,8 @@ def promote(shell: Shell, dry_run: bool) -> None:
 @click.option("--limit", type=int, default=20, show_default=True)
 def batches(shell: Shell, limit: int) -> None:
     """List what was merged or shared in one go; `undo` takes one back."""
-    from reasonbank.model import whole
-    from reasonbank.store.batches import listed
     from reasonbank.surfaces.show import tables
 
     with shell.bank() as bank:
-        found = listed(bank, limit=whole(limit, "limit", least=1, most=100_000))
+        found = bank.batches(limit=limit)
     shell.show(found, lambda: tables.batches(found))

@@ -103,7 +103,7 @@ def run_worker(bank: Bank, *, until_empty: bool, turns: bool = True) -> int:
     from reasonbank.jobs.service import work
     from reasonbank.opening import model_for
 
-    return work(bank, model_for(bank.core), until_empty=until_empty, turns=turns)
+    return work(bank.context, model_for(bank.store), until_empty=until_empty, turns=turns)
 
 
 @main.group()

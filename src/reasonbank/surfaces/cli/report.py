@@ -14,7 +14,7 @@ def report(shell: Shell, page: bool) -> None:
     from reasonbank.proof import report as proof
 
     with shell.bank() as bank:
-        found = proof.report(bank)
+        found = proof.report(bank.context)
     if page:
         click.echo(proof.html(found), nl=False)
         return

@@ -77,7 +77,7 @@ def serve(
             authenticate=not no_auth,
             announce=lambda address, locked: announce(shell, address, locked),
             shared=member,
-            company=nullcontext if member else lambda: beside(bank, model_for(bank.core)),
+            company=nullcontext if member else lambda: beside(bank.context, model_for(bank.store)),
         )
 
 
@@ -98,7 +98,7 @@ def _serve_many(
     try:
         told = json.loads(members.told)
         announce(shell, told["address"], told["token_needed"])
-        work(bank, model_for(bank.core), until_empty=False)
+        work(bank.context, model_for(bank.store), until_empty=False)
     finally:
         members.end()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reasonbank.errors import BudgetExhausted, InvalidSetting
+from reasonbank.errors import BudgetExhausted
 from reasonbank.surfaces.cli.shell import Shell, command
 from reasonbank.surfaces.show.cards import clean
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from reasonbank.agent.attempts import Attempt
     from reasonbank.agent.solution import Solution
     from reasonbank.agent.thinking import OnProgress, Progress
-    from reasonbank.bank import Bank
 
 
 @command()
@@ -50,14 +49,12 @@ def solve(
     with shell.bank() as bank:
         from functools import partial
 
-        from reasonbank.agent.solve import solve
-
         work = partial(
-            solve, bank, task, mode=mode, k=k, iterations=iterations, verify=verify,
+            bank.solve, task, mode=mode, k=k, iterations=iterations, verify=verify,
             budget=budget, use_memory=not no_memory, store=not no_store,
         )  # fmt: skip
         try:
-            solution = asyncio.run(_watched(shell, bank, work))
+            solution = asyncio.run(_watched(shell, work))
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
         except BudgetExhausted as error:
@@ -66,28 +63,16 @@ def solve(
     shell.show(solution, lambda: _tell(solution))
 
 
-async def _watched(shell: Shell, bank: Bank, work: Callable[..., Awaitable[Solution]]) -> Solution:
+async def _watched(shell: Shell, work: Callable[..., Awaitable[Solution]]) -> Solution:
     import asyncio
 
-    from reasonbank.opening import model_for
-
-    model = model_for(bank.core)
-    if model is None:
-        raise InvalidSetting(
-            "llm.provider",
-            "is none, and solving needs a language model; set llm.provider and llm.model, e.g. "
-            "REASONBANK_LLM_PROVIDER=ollama REASONBANK_LLM_MODEL=qwen3",
-        )
     task = asyncio.current_task()
     assert task is not None
     # Through the loop, so that it wakes whichever thread the signal is given to.
     with suppress(NotImplementedError, ValueError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
-    try:
-        async with _view(shell) as on_progress:
-            return await work(model=model, on_progress=on_progress)
-    finally:
-        await model.close()
+    async with _view(shell) as on_progress:
+        return await work(on_progress=on_progress)
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ def create(
     shell: Shell, scope: str, workspaces: tuple[str, ...], name: str | None, days: int | None
 ) -> None:
     """Make a token, and print it this once."""
-    from reasonbank.tokens import Tokens
+    from reasonbank.access import Tokens
 
     with shell.bank() as bank:
         tokens = Tokens(bank)
@@ -52,8 +52,8 @@ def _full(workspace: str) -> str:
 @command("list", group=token)
 def list_(shell: Shell) -> None:
     """List all tokens that were ever made, without their secrets."""
+    from reasonbank.access import Tokens
     from reasonbank.surfaces.show import tables
-    from reasonbank.tokens import Tokens
 
     with shell.bank() as bank:
         found = Tokens(bank).list()
@@ -64,7 +64,7 @@ def list_(shell: Shell) -> None:
 @click.argument("id")
 def revoke(shell: Shell, id: str) -> None:
     """Revoke a token; it opens nothing from now on."""
-    from reasonbank.tokens import Tokens
+    from reasonbank.access import Tokens
 
     with shell.bank() as bank:
         told = Tokens(bank).revoke(id, by=bank)

@@ -27,12 +27,12 @@ from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from reasonbank.access import Caller, Right
+from reasonbank.access import Caller, Tokens
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, Refused, TooMany
+from reasonbank.health import health
 from reasonbank.ledger.port import Token
-from reasonbank.model import plain
-from reasonbank.surfaces.doctor import health
+from reasonbank.model import Right, plain
 from reasonbank.surfaces.http import routes
 from reasonbank.surfaces.http.gate import (
     Door,
@@ -51,7 +51,6 @@ from reasonbank.surfaces.mcp.server import CALLER, make_server
 from reasonbank.surfaces.show.memory_page import memory_page
 from reasonbank.surfaces.show.metrics import render
 from reasonbank.surfaces.show.page import POLICY, page, report_page
-from reasonbank.tokens import Tokens
 
 T = TypeVar("T")
 Raw = Mapping[bytes, bytes]
@@ -369,7 +368,7 @@ def _as_page(text: str) -> Answer:
 
 def readiness(bank: Bank) -> Answer:
     """Which parts fail, and nothing else: anybody may ask."""
-    checks = health(bank, deep=False)
+    checks = health(bank.context, deep=False)
     failed = [check.name for check in checks if check.status == "fail"]
     body = {"status": "unready", "failed": failed} if failed else {"status": "ready"}
     return Answer(body=to_json(body), status=503 if failed else 200)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from reasonbank.access import LOCAL, Caller
+from reasonbank.access import LOCAL, Caller, Tokens
 from reasonbank.errors import (
     Forbidden,
     InvalidInput,
@@ -29,7 +29,6 @@ from reasonbank.errors import (
 )
 from reasonbank.ledger.port import Token
 from reasonbank.settings import Server
-from reasonbank.tokens import Tokens
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -11,15 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, TypeVar, get_type_hints
 
-from reasonbank.access import Caller, Right
-from reasonbank.bank import Bank, Progress
+from reasonbank.access import Caller, Tokens
+from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded, NotFound
 from reasonbank.ledger.port import Filter
-from reasonbank.model import JSON, Memory, Trace, Workspace, moment, to_micros
-from reasonbank.store.batches import listed
+from reasonbank.model import JSON, Memory, Right, Trace, Workspace, moment, to_micros
+from reasonbank.store.context import Progress
 from reasonbank.surfaces import shapes
-from reasonbank.surfaces.doctor import report
-from reasonbank.tokens import Tokens
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -409,7 +407,7 @@ def reset_statistics(visit: Visit, given: shapes.Nothing) -> object:
 @_route("GET", "/health", READ, answers=shapes.Health)
 def health(visit: Visit) -> object:
     """Examine the store, the embedding model and the disk; each problem names its repair."""
-    return report(visit.bank)
+    return visit.bank.health()
 
 
 @_route("GET", "/report", READ, alone=True, answers=shapes.LearningReport)
@@ -418,9 +416,7 @@ def learning_report(visit: Visit) -> object:
 
     What memory is worth can be told once tasks are held out (setting `proof.hold_out`).
     """
-    from reasonbank.proof.report import report
-
-    return report(visit.bank)
+    return visit.bank.report()
 
 
 @_route("GET", "/audit", READ, answers=list[shapes.AuditEntry])
@@ -433,10 +429,7 @@ def audit(visit: Visit, given: shapes.AuditQuery) -> object:
 @_route("POST", "/consolidate", WRITE, alone=True, answers=shapes.Consolidated)
 def consolidate(visit: Visit, given: shapes.Consolidating) -> object:
     """Merge memories of this workspace that say the same; link those that disagree."""
-    from reasonbank.surfaces.cli.consolidate import run
-
-    return run(
-        visit.bank,
+    return visit.bank.consolidate(
         dry_run=given.get("dry_run", False),
         force=given.get("force", False),
         max_clusters=given.get("max_clusters", 0),
@@ -448,16 +441,14 @@ def consolidate(visit: Visit, given: shapes.Consolidating) -> object:
 @_route("POST", "/promote", ADMIN, alone=True, answers=dict[str, Any])
 def promote(visit: Visit, given: shapes.Trying) -> object:
     """Share with the team what proved itself here and is known in another project."""
-    from reasonbank.tidy.promote import promote as share
-
     # It names memories of the other projects that agree.
-    return share(visit.whole, dry_run=given.get("dry_run", False))
+    return visit.whole.promote(dry_run=given.get("dry_run", False))
 
 
 @_route("GET", "/batches", READ, answers=list[dict[str, Any]])
 def batches(visit: Visit, given: shapes.Newest) -> object:
     """List what was merged or shared in one go."""
-    return listed(visit.bank, **given)
+    return visit.bank.batches(**given)
 
 
 @_route("POST", "/batches/{id}/undo", WRITE, answers=dict[str, Any])

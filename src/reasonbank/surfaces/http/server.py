@@ -15,11 +15,11 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from reasonbank.access import Tokens
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, Refused
 from reasonbank.surfaces.http.app import Application, problem
 from reasonbank.surfaces.http.gate import HEAD_BYTES, Doorstep, is_loopback
-from reasonbank.tokens import Tokens
 
 KEEP_ALIVE_SECONDS = 30
 FAREWELL_SECONDS = 30

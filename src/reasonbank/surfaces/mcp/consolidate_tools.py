@@ -7,7 +7,6 @@ from typing import Annotated, cast
 from pydantic import Field
 
 from reasonbank.errors import Refused
-from reasonbank.surfaces.cli.consolidate import run
 from reasonbank.surfaces.mcp.tool import Errand, Progress
 from reasonbank.surfaces.shapes import Consolidated
 
@@ -66,8 +65,8 @@ def memory_consolidate(
     bank = errand.bank
     if project_id is not None:
         bank = errand.caller.bank(bank, project_id)
-    result = run(
-        bank, dry_run=dry_run, force=force, max_clusters=max_clusters,
+    result = bank.consolidate(
+        dry_run=dry_run, force=force, max_clusters=max_clusters,
         threshold=similarity_threshold, progress=_stopping(errand),
     )  # fmt: skip
     return cast(Consolidated, result.to_json())

@@ -8,12 +8,11 @@ import anyio.to_thread
 from mcp.server import MCPServer
 from pydantic import BeforeValidator, Field
 
-from reasonbank.access import Right
 from reasonbank.bank import Bank
 from reasonbank.learn.distil import MOST, MOST_BY_CONTRAST
-from reasonbank.learn.prompts import prompt
 from reasonbank.learn.tickets import think
-from reasonbank.model import LIMITS, Trace, plain
+from reasonbank.llm.prompts import prompt
+from reasonbank.model import LIMITS, Right, Trace, plain
 from reasonbank.surfaces.mcp.memory_tools import offer
 from reasonbank.surfaces.mcp.tool import Errand
 from reasonbank.surfaces.shapes import Captured, DoneStep, Prepared, StoredJob, Submitted, unpacked
@@ -66,9 +65,9 @@ async def distil(
     if "ticket" not in kept:
         given = await _thread(lambda: bank.distil_prepare(session))
         kept |= {"ticket": given["ticket"], "trace": given["trace_id"]}
-    await think(bank, errand.clients_model, kept["ticket"], kept["trace"])
+    await think(bank.context, errand.clients_model, kept["ticket"], kept["trace"])
     id = kept["ticket"].partition(".")[0]
-    job = await _thread(lambda: bank.core.ledger.read().queue.job(id))
+    job = await _thread(lambda: bank.store.ledger.read().queue.job(id))
     return cast(StoredJob, plain(job))
 
 
@@ -127,14 +126,14 @@ def add_prompts(server: MCPServer[Any]) -> None:
 
     @server.prompt(title="Judge a task", description="Decide how a task went, from its record.")
     def judge(record: str) -> str:
-        return f"{prompt('judge')}\n\n<record>\n{record}\n</record>"
+        return f"{prompt('learn', 'judge')}\n\n<record>\n{record}\n</record>"
 
     @server.prompt(title="Distil a session", description="Lessons from the record of one task.")
     def distil(record: str, outcome: str = "success") -> str:
         form = "success" if outcome == "success" else "failure"
-        return f"{prompt(form).format(most=MOST)}\n\n<record>\n{record}\n</record>"
+        return f"{prompt('learn', form).format(most=MOST)}\n\n<record>\n{record}\n</record>"
 
     @server.prompt(title="Contrast attempts", description="What made the difference between them.")
     def contrast(attempts: str) -> str:
-        form = prompt("contrast").format(most=MOST_BY_CONTRAST)
+        form = prompt("learn", "contrast").format(most=MOST_BY_CONTRAST)
         return f"{form}\n\n<attempts>\n{attempts}\n</attempts>"

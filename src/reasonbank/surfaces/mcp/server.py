@@ -38,12 +38,12 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.types import InputRequiredResult, ListRootsRequest, ListRootsResult
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, create_model
 
-from reasonbank.access import LOCAL, Caller, Right
+from reasonbank.access import LOCAL, Caller
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput, ReasonBankError, Unauthorized
 from reasonbank.llm import sampling
 from reasonbank.llm.port import Model
-from reasonbank.model import Memory
+from reasonbank.model import Memory, Right
 from reasonbank.opening import clients_model_for, model_for
 from reasonbank.surfaces import logs
 from reasonbank.surfaces.mcp import learn_tools
@@ -120,9 +120,9 @@ def make_server(
     """
     if model is None:
         # One for all calls: they share its limits, its cache and its budget.
-        model = model_for(bank.core)
+        model = model_for(bank.store)
 
-    clients_model = clients_model_for(bank.core)
+    clients_model = clients_model_for(bank.store)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Service]) -> AsyncIterator[Service]:
@@ -141,7 +141,7 @@ def make_server(
         tools=[BankTool.of(offer) for offer in tools],
         lifespan=lifespan,
         # Whichever process gets the second round of a call can read what the first one kept.
-        request_state_security=RequestStateSecurity(keys=[bank.core.ledger.seal]),
+        request_state_security=RequestStateSecurity(keys=[bank.store.ledger.seal]),
         middleware=[_in_words],
         subscriptions=False,  # Tools, resources and prompts never change while it runs.
         log_level="WARNING",
@@ -175,7 +175,7 @@ def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
 async def _memory(id: str, context: Context[Any, Any]) -> str | InputRequiredResult:
     def text(bank: Bank) -> str:
         memory: Memory = bank.get(id)
-        return memory.format_for_prompt(bank.core.flags.of(memory))
+        return memory.format_for_prompt(bank.store.flags.of(memory))
 
     return await _resource(f"memory://{id}", text, context)
 

@@ -8,12 +8,10 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from reasonbank.access import Right
 from reasonbank.agent.solution import Solution
-from reasonbank.agent.solve import solve
 from reasonbank.agent.thinking import OnProgress, Progress
 from reasonbank.errors import BudgetExhausted, InvalidSetting
-from reasonbank.model import LIMITS, plain
+from reasonbank.model import LIMITS, Right, plain
 from reasonbank.surfaces.mcp.tool import Errand, Offer
 
 
@@ -92,8 +90,7 @@ async def solve_coding_task(
             "memory_search first, memory_outcome and memory_record afterwards",
         )
     try:
-        solution = await solve(
-            errand.bank,
+        solution = await errand.bank.solve(
             task,
             model=errand.model,
             mode=matts_mode if enable_matts else "off",

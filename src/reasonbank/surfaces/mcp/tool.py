@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from mcp.types import ToolAnnotations
 
-from reasonbank.access import Caller, Right
+from reasonbank.access import Caller
 from reasonbank.bank import Bank
 from reasonbank.llm.port import Model
+from reasonbank.model import Right
 
 
 class Progress(Protocol):

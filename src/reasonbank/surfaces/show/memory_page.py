@@ -26,14 +26,14 @@ def memory_page(bank: Bank, id: str, workspace: str | None) -> str:
     kin = bank.genealogy(id)
     links = bank.links(id)
     ends = {end for link in links for end in (link.source, link.target)}
-    titles = bank.core.ledger.read().titles(bank.view, ends)
+    titles = bank.store.ledger.read().titles(bank.view, ends)
     address = _Address(workspace)
     parts = [
         '<p><a href="/">ReasonBank</a></p>',
         f"<h1>{_text(memory.title)}</h1>",
         f'<p class="soft lines">{_text(memory.description)}</p>',
         f'<pre class="said" tabindex="0" aria-label="Content">{_text(memory.content)}</pre>',
-        _facts(memory, bank.core.flags.of(memory), address),
+        _facts(memory, bank.store.flags.of(memory), address),
         _against(memory, bank.contradicting(id), address),
         "<h2>Genealogy</h2>",
         _drawing(kin, address),

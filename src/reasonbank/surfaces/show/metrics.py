@@ -27,7 +27,7 @@ def render(bank: Bank) -> str:
 
 def _lines(bank: Bank) -> Iterator[str]:
     numbers = bank.statistics(everywhere=True)
-    core = bank.core
+    core = bank.store
     meters = Meters(core.meters)  # As they stand now: others go on counting.
     about = {"version": version("reasonbank"), "embedder": numbers["embedder"]}
     yield from _metric("info", "gauge", "What runs here.", [(about, 1)])

@@ -63,7 +63,7 @@ NEWEST = 8
 def page(bank: Bank, address: str, *, locked: bool) -> str:
     """``locked``: a token is needed here, so nothing is said of what the bank holds."""
     facts = [("Version", escape(version("reasonbank")))]
-    embedder = bank.core.indexing.embedder
+    embedder = bank.store.indexing.embedder
     state = (
         '<span class="good">sound</span>'
         if embedder.semantic
@@ -74,7 +74,7 @@ def page(bank: Bank, address: str, *, locked: bool) -> str:
         facts += [("Access", "with a bearer token (<code>reasonbank token create</code>)")]
     else:
         facts += [
-            ("Store", escape(bank.core.ledger.url)),
+            ("Store", escape(bank.store.ledger.url)),
             ("Workspaces", str(len(bank.workspaces()))),
             ("Access", "from this machine, without a token"),
         ]
@@ -120,7 +120,7 @@ def report_page(bank: Bank) -> str:
     from reasonbank.proof.report import body, report
 
     back = '<p><a href="/">ReasonBank</a></p>'
-    return document("Learning report", f"{back}\n{body(report(bank))}")
+    return document("Learning report", f"{back}\n{body(report(bank.context))}")
 
 
 def document(title: str, body: str) -> str:

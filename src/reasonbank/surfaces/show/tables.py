@@ -30,7 +30,7 @@ from reasonbank.model import (
 from reasonbank.surfaces.show.cards import clean
 
 if TYPE_CHECKING:
-    from reasonbank.surfaces.doctor import Check
+    from reasonbank.health import Check
 
 SHOWN = 600
 """Characters of what came of one step."""

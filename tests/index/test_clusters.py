@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.requirement import requirement
 
-from reasonbank.tidy import clusters
-from reasonbank.tidy.clusters import centre, grouped, pairs
+from reasonbank.index import clusters
+from reasonbank.index.clusters import centre, grouped, pairs
 
 
 def units(rng, count, dimensions=8):

@@ -1,0 +1,187 @@
+"""What may be wrong with a bank, and the command that repairs it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from reasonbank.errors import ReasonBankError, StorageError
+from reasonbank.model import JSON, plain
+from reasonbank.opening import model_status, sqlite_path
+from reasonbank.store.context import Context
+from reasonbank.store.statistics import statistics
+
+STUCK_MINUTES = 10
+"""From then on, a job that nobody works on is worth a warning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    name: str
+    status: str
+    """ok, warn or fail."""
+    found: str
+    repair: str | None = None
+
+
+def failed(name: str, error: Exception, repair: str) -> Check:
+    return Check(name=name, status="fail", found=str(error), repair=repair)
+
+
+def health(context: Context, *, deep: bool = True) -> list[Check]:
+    """The parts that a bank needs.
+
+    ``deep`` also reads the whole store and the embedder's file, and asks the model's server.
+    Without it, this takes some milliseconds: for a server that is asked whether it is ready.
+    """
+    return [
+        _store(context, deep=deep),
+        _disk(context),
+        _embedder(context, deep=deep),
+        _model(context, deep=deep),
+        _queue(context),
+    ]
+
+
+def verdict(checks: Iterable[Check]) -> str:
+    """The worst of them: ok, warn or fail."""
+    found = {check.status for check in checks}
+    return "fail" if "fail" in found else "warn" if "warn" in found else "ok"
+
+
+def examine_bank(context: Context) -> Iterator[Check]:
+    import apsw
+
+    yield Check(name="SQLite", status="ok", found=apsw.sqlite_lib_version())
+    yield from health(context)
+    yield _vectors(context)
+    yield Check(
+        name="workspace",
+        status="ok",
+        found=f"{context.view.workspace} (team {context.view.team}, org {context.view.org})",
+    )
+    yield Check(name="belief", status="ok", found=context.settings.belief.model)
+
+
+def report(context: Context) -> JSON:
+    """All that was found, under the names that agents know."""
+    checks = list(examine_bank(context))
+    numbers = statistics(context, everywhere=False)
+    status = {"ok": "healthy", "warn": "degraded", "fail": "unhealthy"}[verdict(checks)]
+    return {
+        "status": status,
+        "uptime": numbers["process"]["uptime"],
+        "memory_count": numbers["memories"],
+        "cache_hit_rate": numbers["cache_hit_rate"],
+        "checks": plain(checks),
+    }
+
+
+def _store(context: Context, *, deep: bool) -> Check:
+    ledger = context.store.ledger
+    try:
+        ledger.read().place(context.view.workspace)
+        if not sqlite_path(ledger.url).exists():
+            raise StorageError(f"{ledger.url} was removed while it is in use")
+        problems = ledger.check() if deep else []
+    except ReasonBankError as error:
+        return failed("store", error, "stop all programs that use it, then run: reasonbank doctor")
+    if problems:
+        repair = "reasonbank export backup.jsonl; then import it into a new bank"
+        return Check(name="store", status="fail", found="; ".join(problems), repair=repair)
+    return Check(name="store", status="ok", found=ledger.url)
+
+
+def _disk(context: Context) -> Check:
+    try:
+        free = shutil.disk_usage(sqlite_path(context.store.ledger.url).parent).free
+    except OSError as error:
+        found = f"cannot tell: {error.strerror}"
+        return Check(name="disk", status="warn", found=found, repair="see that the disk is there")
+    shown = f"{free / 1e9:.1f} GB free"
+    if free < 100e6:
+        return Check(name="disk", status="warn", found=shown, repair="free some space")
+    return Check(name="disk", status="ok", found=shown)
+
+
+def _model(context: Context, *, deep: bool) -> Check:
+    """Only ``deep`` asks the model's server, which may be far away."""
+    llm = context.settings.llm
+    if llm.provider == "none":
+        return Check(name="model", status="ok", found="none configured, and none is needed")
+    name = f"{llm.model} of {llm.provider}"
+    if not deep:
+        return Check(name="model", status="ok", found=name)
+    try:
+        answer = model_status(context.settings)
+    except ReasonBankError as error:
+        return failed("model", error, "set the variable that is named here, then start again")
+    if isinstance(answer, str):
+        return Check(
+            name="model",
+            status="warn",
+            found=f"{name} does not answer ({answer}); sessions wait in the queue",
+            repair="start the model's server, or correct llm.base_url",
+        )
+    if answer == 401:
+        return Check(
+            name="model", status="fail", found=f"{name} does not accept the key",
+            repair="set a valid key, then start again",
+        )  # fmt: skip
+    if answer >= 500:
+        found = f"{name} answers with status {answer}; sessions wait in the queue"
+        return Check(name="model", status="warn", found=found, repair="look after that server")
+    return Check(name="model", status="ok", found=f"{name} answers")
+
+
+def _queue(context: Context) -> Check:
+    store = context.store
+    try:
+        depth = store.ledger.read().queue.depth(None)
+    except ReasonBankError as error:
+        return failed("queue", error, "reasonbank doctor")
+    waited = (store.clock() - depth.oldest) / 60e6 if depth.oldest is not None else 0.0
+    found = f"{depth.waiting} waiting, {depth.running} running, {depth.dead} failed for good"
+    if depth.waiting and not depth.running and waited > STUCK_MINUTES:
+        found += f"; the oldest has waited for {waited:.0f} minutes"
+        return Check(name="queue", status="warn", found=found, repair="reasonbank worker")
+    if depth.dead:
+        repair = "reasonbank queue list --state dead; then queue retry ID, or queue drop ID"
+        return Check(name="queue", status="warn", found=found, repair=repair)
+    return Check(name="queue", status="ok", found=found)
+
+
+def _embedder(context: Context, *, deep: bool) -> Check:
+    embedder = context.store.indexing.embedder
+    try:
+        if deep:
+            embedder.verify()
+        embedder.embed(["does it answer?"])
+    except ReasonBankError as error:
+        built_in = context.settings.embed.model in ("minilm", "hashed")
+        repair = "pip install --force-reinstall reasonbank"
+        return failed("embedder", error, repair if built_in else "correct the settings of embed")
+    if not embedder.semantic:
+        return Check(
+            name="embedder",
+            status="warn",
+            found=f"{embedder.name}: degraded, it knows nothing of meaning",
+            repair="set embed.model to minilm, then run: reasonbank reindex",
+        )
+    where = "asked over HTTP" if context.settings.embed.model == "api" else "offline"
+    return Check(name="embedder", status="ok", found=f"{embedder.name}, {where}")
+
+
+def _vectors(context: Context) -> Check:
+    indexing = context.store.indexing
+    new, foreign = context.read().unembedded_count(indexing.embedder.name)
+    if new + foreign:
+        return Check(
+            name="vectors",
+            status="warn",
+            found=f"{new} memories not embedded, {foreign} by another model",
+            repair="reasonbank reindex",
+        )
+    indexing.follow()
+    return Check(name="vectors", status="ok", found=f"{len(indexing.index)} in step with the store")

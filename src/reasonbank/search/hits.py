@@ -1,0 +1,229 @@
+"""The best of the candidates, as far as they fit, with those that belong beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reasonbank.embed.calibration import calibration_for
+from reasonbank.ledger.port import Reading, Row
+from reasonbank.model import Hit, Memory, State
+from reasonbank.search import rank
+from reasonbank.search.gather import Found, Question, Senses, trusted
+from reasonbank.search.text import error_match, tokens_in
+from reasonbank.store.context import Context
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Nums = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+DAY = 86_400_000_000
+
+
+def ranked(
+    context: Context, reading: Reading, question: Question, found: Found, senses: Senses
+) -> rank.Ranking:
+    import numpy as np
+
+    settings = context.settings.search
+    core = context.store
+    rows = found.rows
+    now = core.clock()
+    name = "words" if senses.vector is None else core.indexing.embedder.name
+    fusion = rank.fuse(
+        question.text,
+        found.cosine,
+        found.bm25,
+        calibration_for(name),
+        rows=reading.word_rows() if senses.words else 0,
+    )
+    # What the filter leaves out takes no part, but an explanation still mentions it.
+    fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))
+    scopes = {"project": settings.project, "team": settings.team, "org": settings.org}
+    errors = np.zeros(len(rows.nums))
+    for i, error in enumerate(rows.errors):
+        if error:
+            errors[i] = error_match(question.text, *error)
+    columns = rank.Columns(
+        age_days=(now - rows.created_at) / DAY,
+        error_match=errors,
+        confidence=found.trust.confidence,
+        fit=found.trust.fit,
+        scope=np.array([scopes[scope] for scope in rows.scopes], np.float64),
+        consolidated=rows.consolidated,
+        vectors=found.vectors,
+    )
+    return rank.rank(
+        fusion,
+        columns,
+        limit=question.limit,
+        weights=rank.Weights(
+            similarity=settings.similarity,
+            recency=settings.recency,
+            error_match=settings.error_match,
+        ),
+        half_life_days=settings.half_life_days,
+        diversity=settings.diversity,
+        threshold=settings.threshold if settings.threshold >= 0 else None,
+        consolidated=settings.consolidated,
+    )
+
+
+def hits_of(
+    context: Context, reading: Reading, question: Question, found: Found, ranked: rank.Ranking
+) -> tuple[tuple[Hit, ...], int, tuple[tuple[str, str], ...]]:
+    """The winners as far as the token budget goes, what they cost, and who did not fit."""
+    order = ranked.order.tolist()
+    nums = found.rows.nums[ranked.order].tolist()
+    rows = {row.num: row for row in reading.rows(context.view, nums)}
+    parts = {p.candidate: _parts(p) for p in ranked.explain()} if question.explain else {}
+    expected = found.trust.expected(ranked._columns["similarity"], found.cosine)
+    costs: dict[str, int] = {}
+
+    def memory(row: Row, confidence: float) -> Memory:
+        told, costs[row.id] = reading.remembered(
+            (row.num, confidence), lambda: _with_cost(row.memory(confidence))
+        )
+        return told
+
+    hits = [
+        Hit(
+            memory=memory(rows[num], round(float(found.confidence[i]), 6)),
+            relevance=round(float(ranked._columns["relevance"][i]), 6),
+            score=round(score, 6),
+            expected=round(float(expected[i]), 6),
+            parts=parts.get(i, {}),
+        )
+        for i, num, score in zip(order, nums, ranked.scores.tolist(), strict=True)
+        if num in rows  # Else somebody has just forgotten it.
+    ]
+    if question.follow_links:
+        hits += _linked(context, reading, question, hits)
+    hits = _side_by_side(context, reading, question, hits)
+    kept, tokens, cut = [], 0, []
+    for hit in (_flagged(context, hit) for hit in hits):
+        cost = None if hit.suspicious else costs.get(hit.memory.id)
+        cost = cost or tokens_in(hit.format_for_prompt())
+        if question.max_tokens is not None and tokens + cost > question.max_tokens:
+            cut.append((hit.memory.id, f"its {cost} tokens do not fit in max_tokens"))
+            continue
+        tokens += cost
+        kept.append(hit)
+    return tuple(kept), tokens, tuple(cut)
+
+
+def _with_cost(memory: Memory) -> tuple[Memory, int]:
+    """A memory, and how many tokens it is in a prompt."""
+    return memory, tokens_in(memory.format_for_prompt())
+
+
+def _flagged(context: Context, hit: Hit) -> Hit:
+    suspicious = context.store.flags.of(hit.memory)
+    return replace(hit, suspicious=suspicious) if suspicious else hit
+
+
+def _linked(context: Context, reading: Reading, question: Question, hits: list[Hit]) -> list[Hit]:
+    """What the hits' links lead to, one step, strongest first; at most as many again."""
+    import numpy as np
+
+    best: dict[str, Hit] = {}
+    have = {hit.memory.id for hit in hits}
+    for hit in hits:
+        for link in reading.links(context.view, hit.memory.id):
+            other = link.target if link.source == hit.memory.id else link.source
+            score = hit.score * link.strength
+            if other in have or (other in best and best[other].score >= score):
+                continue
+            row = reading.row(context.view, other)
+            if row is None:
+                continue
+            num = np.array([row.num], np.int64)
+            if not reading.candidates(context.view, question.filter, num).allowed[0]:
+                continue
+            confidence = round(context.confidence(reading, row), 6)
+            if confidence >= question.min_confidence:
+                best[other] = Hit(
+                    memory=row.memory(confidence),
+                    relevance=round(hit.relevance * link.strength, 6),
+                    score=round(score, 6),
+                    via=hit.memory.id,
+                )
+    return sorted(best.values(), key=lambda hit: -hit.score)[: question.limit]
+
+
+def _side_by_side(
+    context: Context, reading: Reading, question: Question, hits: list[Hit]
+) -> list[Hit]:
+    """Whoever finds a memory that another one contradicts sees both, and the evidence of each.
+
+    The other one comes right after it, beyond the limit if need be, unless the filter or its
+    confidence rules it out.
+    """
+    import numpy as np
+
+    pairs = reading.contradictions([hit.memory.id for hit in hits])
+    if not pairs:
+        return hits
+    result: list[Hit] = []
+    shown = {hit.memory.id for hit in hits}
+    for hit in hits:
+        id = hit.memory.id
+        others = dict.fromkeys(b if a == id else a for a, b in pairs if id in (a, b))
+        rows = [row for other in others if (row := reading.row(context.view, other))]
+        rows = [row for row in rows if row.state == State.ACTIVE]
+        result.append(replace(hit, contradicts=tuple(row.id for row in rows)))
+        nums = np.array([row.num for row in rows], np.int64)
+        for row, allowed in zip(
+            rows, reading.candidates(context.view, question.filter, nums).allowed, strict=True
+        ):
+            confidence = round(context.confidence(reading, row), 6)
+            if row.id in shown or not allowed or confidence < question.min_confidence:
+                continue
+            shown.add(row.id)
+            result.append(
+                Hit(
+                    memory=row.memory(confidence),
+                    relevance=hit.relevance,
+                    score=hit.score,
+                    via=id,
+                    contradicts=(id,),
+                    parts=_beside(context, row, hit) if hit.parts else {},
+                )
+            )
+    return result
+
+
+def _beside(context: Context, row: Row, hit: Hit) -> dict[str, float]:
+    """It stands where it does for the hit's sake; only its age is its own."""
+    age = (context.now() - row.created_at) / DAY
+    recency = 2.0 ** (-max(0.0, age) / context.settings.search.half_life_days)
+    own = {"recency": round(recency, 6)}
+    return {name: hit.parts[name] for name in ("similarity", "composite")} | own
+
+
+def _parts(parts: rank.Parts) -> dict[str, float]:
+    names = (
+        "cosine", "distance", "bm25", "lexical_weight", "similarity", "recency", "error_match",
+        "confidence", "fit", "scope", "boost", "composite", "mmr_penalty", "score",
+    )  # fmt: skip
+    return {name: round(value, 6) for name in names if (value := getattr(parts, name)) is not None}
+
+
+def dropped(question: Question, found: Found, ranked: rank.Ranking) -> tuple[tuple[str, str], ...]:
+    result = []
+    for parts in ranked.explain(found.rows.ids):
+        i = parts.candidate
+        if parts.dropped is None:
+            continue
+        reason = parts.dropped
+        if not found.rows.allowed[i]:
+            reason = "left out by the filter"
+        elif found.confidence[i] < question.min_confidence:
+            reason = f"confidence {found.confidence[i]:.2f} is under {question.min_confidence:.2f}"
+        elif not trusted(found.confidence, found.trust, question)[i]:
+            reason = "what its author wrote helped too seldom"
+        result.append((found.rows.ids[i], reason))
+    return tuple(result)

@@ -1,0 +1,132 @@
+"""What the words of a question are: terms, keywords, tokens, and the errors that it names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+
+MAX_TERMS = 48
+MAX_QUERY = 20_000
+MAX_TERM = 64
+
+# Function words and question words: a match on them says nothing, and in SQLite each
+# one costs a walk through most of the table.
+_STOP = """
+    a about after again all also am an and any are as at be because been before being
+    but by can could did do does doing don for from had has have having he her here him
+    his how i if in into is it its just let me more most my no nor not of on or our please
+    s she should so some such t than that the their them then there these they this those
+    to too us very was we were what when where which while who whom why will with would
+    you your ll re ve
+"""
+STOP_WORDS = frozenset(_STOP.split())
+
+_WORD = re.compile(r"[^\W_]+")
+_CHUNK = re.compile(r"\S+")
+_IDENTIFIER = re.compile(r"\w+(?:[._:/\\#@$-]+\w+)+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+@lru_cache(maxsize=64)
+def terms(query: str) -> tuple[str, ...]:
+    """What a full-text search for ``query`` looks for, each once, in order of appearance.
+
+    Stop words are left out unless there is nothing else. An identifier such as
+    ``parse_config`` or ``libssl.so.3`` counts word by word and also as a phrase, so
+    that its exact form is worth more than its pieces. Any text is safe: terms hold
+    letters, digits and spaces only, and their number is bounded, so that a query of ten
+    megabytes costs no more than one of a page.
+    """
+    found: dict[str, None] = {}
+    spare: dict[str, None] = {}
+    for chunk in _CHUNK.findall(query[:MAX_QUERY].lower()):
+        words = _WORD.findall(chunk)
+        for word in words:
+            (spare if word in STOP_WORDS else found)[word[:MAX_TERM]] = None
+        for identifier in _IDENTIFIER.findall(chunk) if len(words) > 1 else ():
+            found[" ".join(_WORD.findall(identifier))[:MAX_TERM]] = None
+        if len(found) >= MAX_TERMS:
+            break
+    return tuple(found or spare)[:MAX_TERMS]
+
+
+def keywords(text: str, limit: int = 8) -> list[str]:
+    """The words that say most about a task, most useful first; identifiers stay whole."""
+    counted: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    for chunk in _CHUNK.findall(text[:MAX_QUERY]):
+        bare = chunk.strip("\"'`.,;:!?()[]{}<>*")
+        whole = [bare] if _is_identifier(bare) else _WORD.findall(bare)
+        for word in whole:
+            key = word if _is_identifier(word) else word.lower()
+            if len(key) > 1 and key.lower() not in STOP_WORDS and len(key) <= MAX_TERM:
+                counted[key] += 1
+                first.setdefault(key, len(first))
+
+    def usefulness(word: str) -> tuple[float, int]:
+        weight = counted[word] * (1.0 + 0.1 * min(len(word), 10))
+        return (-weight * (2.0 if _is_identifier(word) else 1.0), first[word])
+
+    return sorted(counted, key=usefulness)[:limit]
+
+
+def _is_identifier(word: str) -> bool:
+    has_mark = bool(_IDENTIFIER.fullmatch(word)) or "_" in word.strip("_")
+    has_digit = any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
+    return has_mark or has_digit or bool(re.search(r"[a-z][A-Z]", word))
+
+
+def tokens_in(text: str) -> int:
+    """About how many tokens a model sees in ``text``: four characters each, rounded up."""
+    return (len(text) + 3) // 4
+
+
+def error_match(query: str, error_type: str | None, failure_pattern: str | None) -> float:
+    """How far ``query`` names this error (1.0) or resembles its failure pattern, 0..1."""
+    return max(_type_match(query, error_type or ""), _pattern_match(query, failure_pattern or ""))
+
+
+def _type_match(query: str, error_type: str) -> float:
+    name = error_type.strip().lower()
+    if not name:
+        return 0.0
+    text = query[:MAX_QUERY].lower()
+    if name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+        return 1.0
+    parts = _parts_of_type(error_type)
+    if len(parts) < 2:
+        return 0.0
+    share = len(parts & _words_of(query)) / len(parts)
+    return 0.8 * share if share > 0.6 else 0.0
+
+
+def _pattern_match(query: str, pattern: str) -> float:
+    wanted = _words_of(pattern)
+    shared = wanted & _words_of(query)
+    # One word in common is chance, unless the pattern is a single word.
+    if not shared or (len(shared) == 1 and len(wanted) > 1):
+        return 0.0
+    return len(shared) / len(wanted)
+
+
+@lru_cache(maxsize=4096)
+def _parts_of_type(error_type: str) -> frozenset[str]:
+    """ "ModuleNotFoundError" is also named by "module not found"."""
+    return frozenset(_stem(part.lower()) for part in _CAMEL.findall(error_type)) - _ERROR_NOISE
+
+
+_ERROR_NOISE = frozenset({"error", "exception", "failure", "err"})
+
+
+@lru_cache(maxsize=4096)
+def _words_of(text: str) -> frozenset[str]:
+    words = _WORD.findall(text[:MAX_QUERY].lower())
+    return frozenset(_stem(word) for word in words if word not in STOP_WORDS)
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

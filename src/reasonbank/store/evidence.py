@@ -1,0 +1,86 @@
+"""What is known of how memories fared, as it is reported."""
+
+from __future__ import annotations
+
+from reasonbank.errors import InvalidInput
+from reasonbank.ledger.events import What, evidence_key
+from reasonbank.ledger.port import Writing
+from reasonbank.model import JSON, Evidence, Kind, Memory, new_id, parse_id, text
+from reasonbank.store.context import Context
+
+
+def feedback(
+    context: Context, id: str, helpful: bool, comment: str | None, session: str | None
+) -> Memory:
+    return _observe(context, id, Kind.EXPLICIT, helpful, session, context.author, comment)
+
+
+def outcome(context: Context, id: str, succeeded: bool, session: str | None) -> Memory:
+    return _observe(context, id, Kind.OUTCOME, succeeded, session)
+
+
+def stability(context: Context, id: str, kept: bool, session: str | None) -> Memory:
+    return _observe(context, id, Kind.STABILITY, kept, session)
+
+
+def credit(context: Context, session: str, succeeded: bool) -> int:
+    session = text(session, "session", context.settings.limits.label)
+    if not isinstance(succeeded, bool):
+        raise InvalidInput("succeeded", f"must be true or false, got {succeeded!r}")
+    context.store.flush()
+
+    def work(txn: Writing) -> int:
+        if txn.ended(context.view, session) is not succeeded:
+            context.join(txn)
+            context.append(txn, What.ENDED, session, {"succeeded": succeeded})
+        ids = txn.session_uses(context.view, session)
+        for id in ids:
+            observe_in(context, txn, id, Kind.OUTCOME, succeeded, session, shared=True)
+        return len(ids)
+
+    return context.write(work)
+
+
+def _observe(
+    context: Context, id: str, kind: Kind, positive: bool, session: str | None, rater: str = "",
+    comment: str | None = None,
+) -> Memory:  # fmt: skip
+    id = parse_id(id, "memory_id")
+    if not isinstance(positive, bool):
+        raise InvalidInput(str(kind), f"must be true or false, got {positive!r}")
+    if session is not None:
+        session = text(session, "session", context.settings.limits.label)
+    if comment is not None:
+        comment = context.fit_comment(comment, "comment", blank=True)
+
+    def work(txn: Writing) -> Memory:
+        observe_in(context, txn, id, kind, positive, session, rater, comment)
+        return context.memory(txn, context.row(txn, id))
+
+    return context.write(work)
+
+
+def observe_in(
+    context: Context, txn: Writing, id: str, kind: Kind, positive: bool, session: str | None,
+    rater: str = "", comment: str | None = None, *, shared: bool = False,
+) -> None:  # fmt: skip
+    """Write an observation down, unless it is known already.
+
+    ``shared``: it is told of a whole task, whatever other memories that was given.
+    """
+    context.row(txn, id)
+    key = evidence_key(id, kind, rater, session or new_id())
+    known = txn.observed(key)
+    if known == (positive, shared) or (shared and known and not known[1]):
+        return
+    payload: JSON = {
+        "kind": str(kind), "positive": positive, "session": session,
+        "rater": context.author, "comment": comment, "key": key.hex(),
+    }  # fmt: skip
+    context.append(txn, What.OBSERVED, id, payload | ({"shared": True} if shared else {}))
+
+
+def of(context: Context, id: str) -> list[Evidence]:
+    reading = context.read()
+    context.row(reading, parse_id(id))
+    return reading.evidence(context.view, parse_id(id))

@@ -1,0 +1,64 @@
+"""What keeps a bank in order: rolling up, pruning, embedding anew, rebuilding."""
+
+from __future__ import annotations
+
+from reasonbank.ledger.events import What
+from reasonbank.ledger.port import Filter, Writing
+from reasonbank.model import JSON, Scope
+from reasonbank.store import traces
+from reasonbank.store.context import Context, Progress
+from reasonbank.trust import belief
+
+DAY = 86_400_000_000
+
+
+def maintain(context: Context) -> JSON:
+    settings = context.settings
+    before = context.now() - settings.belief.roll_up_days * DAY
+    rolled = 0
+    while count := context.write(lambda txn: txn.roll_up(before, 1000)):
+        rolled += count
+    pruned = _prune(context)
+    purged = traces.purge(context, settings.trace_days) if settings.trace_days else 0
+    kept = settings.gaps.days if settings.gaps.keep else 0
+    context.write(lambda txn: txn.misses.drop_before(context.now() - kept * DAY))
+    return {"rolled_up": rolled, "pruned": pruned, "traces_purged": purged}
+
+
+def _prune(context: Context) -> list[str]:
+    """Archive this workspace's memories whose confidence fell too low."""
+    floor = context.settings.belief.prune_below
+    folded = context.settings.belief.model in belief.FOLDED
+
+    def work(txn: Writing) -> list[str]:
+        pruned = []
+        for row in txn.listed(context.view, Filter(scopes=tuple(Scope)), 1_000_000):
+            if row.workspace != context.view.workspace or (folded and not row.packed):
+                continue
+            confidence = context.confidence(txn, row)
+            if confidence < floor:
+                reason = f"confidence {confidence:.2f} is under {floor}"
+                context.append(txn, What.ARCHIVED, row.id, {"reason": reason})
+                pruned.append(row.id)
+        return pruned
+
+    return context.write(work)
+
+
+def embed_new(context: Context, progress: Progress | None = None) -> int:
+    return context.store.indexing.embed_all(any_model=False, progress=progress)
+
+
+def reindex(context: Context, progress: Progress | None) -> JSON:
+    indexing = context.store.indexing
+    embedded = indexing.embed_all(any_model=True, progress=progress)
+    dropped = context.write(lambda txn: txn.drop_vectors(indexing.embedder.name))
+    indexing.follow()
+    indexing.index.save()
+    context.store.tidy()
+    return {"embedded": embedded, "dropped": dropped, "embedder": indexing.embedder.name}
+
+
+def rebuild(context: Context) -> None:
+    context.write(lambda txn: txn.rebuild())
+    context.store.indexing.wake()

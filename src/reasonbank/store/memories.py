@@ -1,0 +1,123 @@
+"""Storing, changing and reading memories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from reasonbank.errors import Forgotten, InvalidInput, NotFound, Refused
+from reasonbank.ledger.events import REVISABLE, What, lesson, revisions
+from reasonbank.ledger.port import Filter, Reading, Writing
+from reasonbank.model import JSON, Memory, Revision, State, from_micros, parse_id, whole
+from reasonbank.store.context import Context
+from reasonbank.trust import belief
+
+
+def record(context: Context, memory: Memory) -> Memory:
+    memory = context.fit(memory)
+    with context.span("create_memory", memory.id):
+        stored = context.write(lambda txn: record_in(context, txn, memory))
+    context.store.indexing.wake()
+    return stored
+
+
+def record_in(
+    context: Context, txn: Writing, memory: Memory, *, made: Mapping[str, Any] | None = None
+) -> Memory:
+    """``made`` tells of a memory that a batch made: its stage and initial confidence."""
+    if txn.forgotten(memory.id):
+        raise Forgotten(f"memory {memory.id} was forgotten for good; record it anew")
+    if txn.taken(memory.id):
+        raise Refused(f"memory {memory.id} exists already; use `update` to change it")
+    known = {"stage": _stage(context, txn, memory.parents)} if made is None else dict(made)
+    context.join(txn)
+    at = txn.stamp()
+    context.append(txn, What.RECORDED, memory.id, {"lesson": lesson(memory), **known}, at=at)
+    return replace(
+        memory,
+        confidence=known.get("initial", belief.initial_confidence(memory.source, memory.outcome)),
+        usage_count=0,
+        state=State.ACTIVE,
+        stage=known["stage"],
+        revision=1,
+        merged_into=None,
+        workspace=context.view.workspace,
+        author=context.author,
+        created_at=from_micros(at),
+        last_used=None,
+    )
+
+
+def _stage(context: Context, txn: Reading, parents: Sequence[str]) -> int:
+    stage = 0
+    for parent in parents:
+        row = txn.row(context.view, parent)
+        if row is None:
+            raise NotFound(f"parents: there is no memory {parent} here")
+        stage = max(stage, row.stage + 1)
+    return stage
+
+
+def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
+    id = parse_id(id)
+    for name in changes:
+        if name not in REVISABLE:
+            raise InvalidInput(
+                name, f"cannot be changed; these can: {', '.join(sorted(REVISABLE))}"
+            )
+
+    def work(txn: Writing) -> Memory:
+        old = context.row(txn, id).memory()
+        new = lesson(context.fit(replace(old, **changes)))
+        was = lesson(old)
+        changed = {name: new.get(name) for name in changes if new.get(name) != was.get(name)}
+        if changed:
+            context.append(txn, What.REVISED, id, {"changes": changed})
+        return context.memory(txn, context.row(txn, id))
+
+    with context.span("update_memory", id):
+        memory = context.write(work)
+    context.store.indexing.wake()
+    return memory
+
+
+def archive(context: Context, id: str, reason: str) -> Memory:
+    reason = context.fit_comment(reason, "reason")
+    return _change(context, id, What.ARCHIVED, State.ARCHIVED, {"reason": reason})
+
+
+def restore(context: Context, id: str) -> Memory:
+    return _change(context, id, What.RESTORED, State.ACTIVE, {})
+
+
+def _change(context: Context, id: str, what: What, state: State, payload: JSON) -> Memory:
+    id = parse_id(id)
+
+    def work(txn: Writing) -> Memory:
+        if context.row(txn, id).state != state:
+            context.append(txn, what, id, payload)
+        return context.memory(txn, context.row(txn, id))
+
+    return context.write(work)
+
+
+# Reading
+
+
+def get(context: Context, id: str) -> Memory:
+    reading = context.read()
+    return context.memory(reading, context.row(reading, parse_id(id)))
+
+
+def history(context: Context, id: str) -> list[Revision]:
+    reading = context.read()
+    context.row(reading, parse_id(id))
+    return revisions(reading.changes_of(context.view, parse_id(id)))
+
+
+def listed(context: Context, filter: Filter | None = None, limit: int = 50) -> list[Memory]:
+    reading = context.read()
+    chosen = (filter or Filter()).checked(context.settings.limits)
+    rows = reading.listed(context.view, chosen, whole(limit, "limit", least=1, most=1_000_000))
+    return [context.memory(reading, row) for row in rows]

@@ -1,0 +1,58 @@
+"""Sessions that wait to be learned from, and the other jobs of a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reasonbank.errors import NotFound
+from reasonbank.ledger.events import What
+from reasonbank.ledger.port import Writing
+from reasonbank.model import Job, JobState, Trace, choice, derived_id, parse_id, whole
+from reasonbank.store import traces
+from reasonbank.store.context import Context
+
+
+def distil(context: Context, session: Trace) -> Job:
+    trace = traces.fit(context, session)
+    return context.write(lambda txn: distil_in(context, txn, trace))
+
+
+def distil_in(context: Context, txn: Writing, trace: Trace) -> Job:
+    job = Job(
+        id=derived_id("distil", context.view.workspace, trace.id),
+        kind="distil",
+        subject=trace.id,
+        workspace=context.view.workspace,
+    )
+    if txn.trace(context.view, trace.id) is None:
+        traces.store_in(context, txn, trace)
+    txn.queue.enqueue(job, context.now())
+    return txn.queue.job(job.id) or job
+
+
+def listed(context: Context, state: JobState | str | None, limit: int) -> list[Job]:
+    states = tuple(JobState) if state is None else (choice(JobState, state, "state"),)
+    return context.read().queue.jobs(
+        context.view.workspace, states, whole(limit, "limit", least=1, most=100_000)
+    )
+
+
+def retry(context: Context, id: str) -> Job:
+    now = context.now()
+    return _change(context, id, What.RETRIED, lambda txn: txn.queue.retry(parse_id(id), now))
+
+
+def drop(context: Context, id: str) -> Job:
+    return _change(context, id, What.DROPPED, lambda txn: txn.queue.drop(parse_id(id)))
+
+
+def _change(context: Context, id: str, what: What, change: Callable[[Writing], None]) -> Job:
+    def work(txn: Writing) -> Job:
+        job = txn.queue.job(parse_id(id))
+        if job is None or job.workspace != context.view.workspace:
+            raise NotFound(f"there is no job {id} here; `reasonbank queue list` shows all")
+        change(txn)
+        context.note(txn, what, job.id)
+        return txn.queue.job(job.id) or job
+
+    return context.write(work)

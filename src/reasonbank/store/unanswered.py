@@ -1,0 +1,25 @@
+"""Questions that found nothing, on their way into the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reasonbank.ledger.port import Miss
+
+LONGEST = 500
+"""Characters of a question that are kept."""
+
+
+def fit_to_keep(miss: Miss, *, scrub: bool) -> Miss:
+    """Without secrets, on one line, not too long; what was changed is embedded anew when shown."""
+    question = miss.question
+    if scrub:
+        from reasonbank.safety.scrub import clean
+
+        question = clean(question)
+    question = " ".join(question.split())
+    if len(question) > LONGEST:
+        question = question[: LONGEST - 1] + "…"
+    if question == miss.question:
+        return miss
+    return replace(miss, question=question, model=None, vector=None)

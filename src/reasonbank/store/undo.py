@@ -1,0 +1,52 @@
+"""Taking back: one change, a whole batch, or a memory for good."""
+
+from __future__ import annotations
+
+from reasonbank.errors import Refused
+from reasonbank.ledger.events import What, can_undo, revisions
+from reasonbank.ledger.port import Writing
+from reasonbank.model import JSON, Memory, parse_id, whole
+from reasonbank.store import batches
+from reasonbank.store.context import Context
+
+
+def undo(context: Context, id: str, to: int | None) -> Memory:
+    id = parse_id(id)
+
+    def work(txn: Writing) -> Memory:
+        context.row(txn, id)
+        changes = txn.changes_of(context.view, id)
+        batch = changes[0].payload.get("batch")
+        if to is None and batch and len(changes) == 1:
+            batches.revert(context, txn, batch, only=id)
+            return context.memory(txn, context.row(txn, id))
+        if to is not None:
+            whole(to, "to", least=1, most=len(revisions(changes)))
+        elif not can_undo(changes):
+            raise Refused(f"memory {id} has no change to undo; `forget` removes it")
+        context.append(txn, What.UNDONE, id, {} if to is None else {"to": to})
+        return context.memory(txn, context.row(txn, id))
+
+    memory = context.write(work)
+    context.store.indexing.wake()
+    return memory
+
+
+def undo_batch(context: Context, id: str) -> JSON:
+    result = context.write(lambda txn: batches.revert(context, txn, parse_id(id)))
+    context.store.indexing.wake()
+    return result
+
+
+def forget(context: Context, id: str) -> None:
+    id = parse_id(id)
+
+    def work(txn: Writing) -> list[int]:
+        rows = [context.row(txn, id), *batches.heirs(context, txn, id)]
+        for row in reversed(rows):
+            batches.release(context, txn, row.id)
+            context.append(txn, What.FORGOTTEN, row.id, {})
+        return [row.num for row in rows]
+
+    with context.span("delete_memory", id):
+        context.store.erase(context.write(work))
