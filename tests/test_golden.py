@@ -24,7 +24,7 @@ from reasonbank.surfaces.cli import main
 from tests.conftest import GOLDEN
 from tests.surfaces.http_server import serving
 from tests.surfaces.mcp_agent import connected
-from tests.surfaces.test_parity import CASES, furnished, through_cli
+from tests.surfaces.test_parity import CASES, furnished, through_cli, url_of
 
 DURATION = re.compile(r"\w+_(ms|seconds)|uptime")
 TEXTS = {
@@ -89,9 +89,10 @@ def test_the_reference_has_the_help_that_every_command_prints():
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_command_answers_with_the_same_json(name, golden, tmp_path):
-    bank, names = furnished(tmp_path)
+    url, project = url_of(tmp_path), tmp_path / "project"
+    bank, names = furnished(url, project)
     bank.close()
-    told = through_cli(tmp_path, CASES[name], names)
+    told = through_cli(url, project, CASES[name], names)
     golden(f"answers/{name}.json", shown(shape(told, tmp_path)))
 
 
