@@ -36,7 +36,7 @@ check: install local-models
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --durations=25
 
 bench: install
 	$(BIN)/python -m pip install --quiet --group bench

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from reasonbank.settings import Embed
 
 DAY = 86_400_000_000
 HASHED = Settings(embed=Embed(model="hashed"))
+GOLDEN = Path(__file__).parent / "golden"
 
 
 class Clock:
@@ -99,6 +101,34 @@ def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
             patch.setenv(name, str(home))
         yield
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="Write tests/golden anew.")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Holds a text to the file of tests/golden that has its name."""
+
+    def same(name: str, text: str) -> None:
+        file = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            return
+        before = file.read_text(encoding="utf-8") if file.exists() else ""
+        if text != before:
+            changed = difflib.unified_diff(
+                before.splitlines(), text.splitlines(), f"tests/golden/{name}", "now", lineterm=""
+            )
+            pytest.fail(
+                "\n".join(changed)
+                + "\n\nIf this is meant: python -m pytest tests/test_golden.py --update-golden",
+                pytrace=False,
+            )
+
+    return same
 
 
 @pytest.fixture
