@@ -16,8 +16,8 @@ from reasonbank.learn.consolidate import KIND
 from reasonbank.learn.merges import Member, confidence
 from reasonbank.learn.plan import Nearness, plan
 from reasonbank.ledger.port import Filter
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.repair import Repaired
+from reasonbank.llm.layers import Repaired
+from reasonbank.llm.port import Meters
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Outcome, Scope, Source, State, new_id
 from reasonbank.testing.builders import a_memory, a_warning

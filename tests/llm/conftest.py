@@ -3,8 +3,8 @@ import asyncio
 import pytest
 from tests.llm.servers import Server
 
+from reasonbank.llm.http import Key
 from reasonbank.llm.openai import OpenAIModel
-from reasonbank.remote import Key
 
 SECRET = "sk-or-v1-this-must-never-be-seen"
 KEY = Key(variable="OPENROUTER_API_KEY", value=SECRET)

@@ -29,9 +29,8 @@ from reasonbank import (
     ModelRefused,
     ModelUnavailable,
 )
-from reasonbank.llm.limits import Deadline
+from reasonbank.llm.layers import Deadline, Repaired
 from reasonbank.llm.port import user
-from reasonbank.llm.repair import Repaired
 
 HELLO = [user("hello")]
 WORD = {

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet
 
 from reasonbank.bounded import Bounded
-from reasonbank.llm.limits import PerLoop
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Call, Completion, Layer, Model, Usage
+from reasonbank.llm.port import Call, Completion, Layer, Meters, Model, PerLoop, Usage
 
 if TYPE_CHECKING:
     import apsw
