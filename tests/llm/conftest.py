@@ -15,8 +15,9 @@ FIRST_PAUSE = 0.02
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch):
-    """The SDK's back-off, as it is but for its unit: half a second would make tests slow."""
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", FIRST_PAUSE, raising=False)
+    """The SDKs' back-off, as it is but for its unit: half a second would make tests slow."""
+    for sdk in ("openai", "anthropic"):
+        monkeypatch.setattr(f"{sdk}._base_client.INITIAL_RETRY_DELAY", FIRST_PAUSE, raising=False)
 
 
 @pytest.fixture
