@@ -30,8 +30,7 @@ from reasonbank.jobs.learner import by_rules
 from reasonbank.jobs.service import Staff
 from reasonbank.learn.session import to_trace
 from reasonbank.llm.cache import MemoryReplies
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Call, Model
+from reasonbank.llm.port import Call, Meters, Model
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Step, new_id
 from reasonbank.opening import layered

@@ -332,7 +332,7 @@ def embedding(options: Options) -> Table:
         indexing = bank.store.indexing
 
         def uncached(query: str) -> None:
-            indexing.queries._kept.pop(query, None)
+            indexing.queries.remove(query)
             bank.search(query)
 
         for query in asked:

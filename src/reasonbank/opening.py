@@ -21,10 +21,8 @@ from reasonbank.store.vectors import Indexing
 
 if TYPE_CHECKING:
     from reasonbank.llm.cache import Replies
-    from reasonbank.llm.meters import Meters
-    from reasonbank.llm.port import Effort, Model
-    from reasonbank.llm.providers import Provider
-    from reasonbank.remote import Key
+    from reasonbank.llm.http import Key, Provider
+    from reasonbank.llm.port import Effort, Meters, Model
 
 
 def open_store(
@@ -173,7 +171,7 @@ def model_of(
     llm = settings.llm
     if llm.provider == "none":
         return None
-    from reasonbank.llm.meters import Meters
+    from reasonbank.llm.port import Meters
 
     meters = meters or Meters()
     replies = None if llm.cache == "off" else _replies(settings, url)
@@ -182,9 +180,7 @@ def model_of(
 
 def layered(model: Model, settings: Settings, meters: Meters, replies: Replies | None) -> Model:
     from reasonbank.llm.budget import Budgeted
-    from reasonbank.llm.limits import Deadline, Limited
-    from reasonbank.llm.preset import Preset
-    from reasonbank.llm.repair import Repaired
+    from reasonbank.llm.layers import Deadline, Limited, Preset, Repaired, Scrubbed
     from reasonbank.llm.tokens import counter
 
     llm = settings.llm
@@ -202,8 +198,6 @@ def layered(model: Model, settings: Settings, meters: Meters, replies: Replies |
 
         model = Cached(model, replies=replies, meters=meters, input_tokens=llm.input_tokens)
     if settings.scrub:
-        from reasonbank.llm.scrubbed import Scrubbed
-
         model = Scrubbed(model)
     return Preset(
         model,
@@ -236,7 +230,7 @@ def clients_model_for(store: Store) -> Model | None:
 
 
 def _meters_of(store: Store) -> Meters:
-    from reasonbank.llm.meters import Meters
+    from reasonbank.llm.port import Meters
 
     return store.model if isinstance(store.model, Meters) else Meters()
 
@@ -245,7 +239,7 @@ def _adapter(settings: Settings, meters: Meters, environment: Mapping[str, str] 
     provider, key = _provider(settings, environment)
     llm = settings.llm
     base_url = llm.base_url or provider.base_url
-    if llm.provider == "anthropic" and key is not None:
+    if llm.provider == "anthropic":
         from reasonbank.llm.anthropic import AnthropicModel
 
         return AnthropicModel(
@@ -266,7 +260,7 @@ def _adapter(settings: Settings, meters: Meters, environment: Mapping[str, str] 
 
 def style_of(settings: Settings) -> str:
     """How the server is spoken to: messages, responses or chat."""
-    from reasonbank.llm.providers import PROVIDERS
+    from reasonbank.llm.http import PROVIDERS
 
     if settings.llm.provider == "anthropic":
         return "messages"
@@ -280,8 +274,7 @@ def _provider(
 ) -> tuple[Provider, Key | None]:
     from importlib.util import find_spec
 
-    from reasonbank.llm.providers import PROVIDERS
-    from reasonbank.remote import key_in
+    from reasonbank.llm.http import PROVIDERS, key_in
 
     llm = settings.llm
     if llm.provider == "anthropic" and find_spec("anthropic") is None:
@@ -315,8 +308,7 @@ def check_model(settings: Settings, environment: Mapping[str, str] | None = None
 
     A missing or refused key is ``KeyRefused``. Settings that need no key ask nobody.
     """
-    from reasonbank.llm.providers import PROVIDERS, check_key
-    from reasonbank.remote import key_in
+    from reasonbank.llm.http import PROVIDERS, check_key, key_in
 
     environment = os.environ if environment is None else environment
     llm, embed = settings.llm, settings.embed
@@ -334,7 +326,7 @@ def check_model(settings: Settings, environment: Mapping[str, str] | None = None
 
 def model_status(settings: Settings, environment: Mapping[str, str] | None = None) -> int | str:
     """What the model's server answers, or why it does not; a missing key is ``KeyRefused``."""
-    from reasonbank.llm.providers import status_of
+    from reasonbank.llm.http import status_of
 
     provider, key = _provider(settings, environment)
     return status_of(settings.llm.base_url or provider.base_url, provider=provider, key=key)

@@ -9,7 +9,7 @@ import pytest
 
 from reasonbank import Settings
 from reasonbank.agent.solve import solve
-from reasonbank.llm.meters import Meters
+from reasonbank.llm.port import Meters
 from reasonbank.model import Outcome
 from reasonbank.opening import model_of
 from reasonbank.settings import LLM, Embed, Sandbox

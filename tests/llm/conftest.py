@@ -3,8 +3,8 @@ import asyncio
 import pytest
 from tests.llm.servers import Server
 
+from reasonbank.llm.http import Key
 from reasonbank.llm.openai import OpenAIModel
-from reasonbank.remote import Key
 
 SECRET = "sk-or-v1-this-must-never-be-seen"
 KEY = Key(variable="OPENROUTER_API_KEY", value=SECRET)
@@ -15,8 +15,9 @@ FIRST_PAUSE = 0.02
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch):
-    """The SDK's back-off, as it is but for its unit: half a second would make tests slow."""
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", FIRST_PAUSE, raising=False)
+    """The SDKs' back-off, as it is but for its unit: half a second would make tests slow."""
+    for sdk in ("openai", "anthropic"):
+        monkeypatch.setattr(f"{sdk}._base_client.INITIAL_RETRY_DELAY", FIRST_PAUSE, raising=False)
 
 
 @pytest.fixture

@@ -12,10 +12,8 @@ from tests.requirement import requirement
 from reasonbank import BudgetExhausted, InvalidReply, InvalidSetting, ModelUnavailable, Settings
 from reasonbank.llm.budget import Budgeted, shortened
 from reasonbank.llm.cache import Cached, DiskReplies, MemoryReplies
-from reasonbank.llm.limits import Deadline, Limited
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Usage, system, user
-from reasonbank.llm.preset import Preset
+from reasonbank.llm.layers import Deadline, Limited, Preset, Scrubbed
+from reasonbank.llm.port import Meters, Usage, system, user
 from reasonbank.llm.tokens import counter, tokens_in
 from reasonbank.opening import layered
 from reasonbank.settings import LLM
@@ -475,8 +473,6 @@ def test_a_script_that_ends_says_so(caplog):
 @requirement("SEC-4")
 @requirement("DIS-10")
 def test_no_secret_leaves_with_a_prompt():
-    from reasonbank.llm.scrubbed import Scrubbed
-
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     inner = Scripted(["yes"])
     run(Scrubbed(inner).complete([user(f"export TOKEN={secret}")]))

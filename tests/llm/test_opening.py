@@ -15,9 +15,8 @@ from tests.requirement import requirement
 
 from reasonbank import InvalidSetting, KeyRefused, ModelError, Settings
 from reasonbank.llm.anthropic import AnthropicModel
-from reasonbank.llm.meters import Meters
 from reasonbank.llm.openai import OpenAIModel
-from reasonbank.llm.port import user
+from reasonbank.llm.port import Meters, user
 from reasonbank.opening import check_model, model_of
 from reasonbank.settings import LLM, Embed, check, load
 from reasonbank.testing import a_memory

@@ -10,12 +10,11 @@ from tests.requirement import requirement
 
 from reasonbank.jobs.service import Staff
 from reasonbank.llm.anthropic import AnthropicModel
-from reasonbank.llm.meters import Meters
+from reasonbank.llm.http import Key
 from reasonbank.llm.openai import OpenAIModel
-from reasonbank.llm.port import system, user
+from reasonbank.llm.port import Meters, system, user
 from reasonbank.model import Step
 from reasonbank.opening import model_of
-from reasonbank.remote import Key
 from reasonbank.settings import LLM, Embed, Settings
 from reasonbank.testing import a_trace
 

@@ -7,9 +7,8 @@ from tests.llm.conftest import run
 from tests.requirement import requirement
 
 from reasonbank import InvalidReply, ModelUnavailable
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Usage, user
-from reasonbank.llm.repair import Repaired
+from reasonbank.llm.layers import Repaired
+from reasonbank.llm.port import Meters, Usage, user
 from reasonbank.llm.reply import is_strict, valid
 from reasonbank.testing import Scripted
 

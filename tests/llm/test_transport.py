@@ -29,9 +29,10 @@ from reasonbank import (
     ModelRefused,
     ModelUnavailable,
 )
-from reasonbank.llm.limits import Deadline
+from reasonbank.llm.anthropic import AnthropicModel
+from reasonbank.llm.layers import Deadline, Repaired
+from reasonbank.llm.openai import OpenAIModel
 from reasonbank.llm.port import user
-from reasonbank.llm.repair import Repaired
 
 HELLO = [user("hello")]
 WORD = {
@@ -79,8 +80,6 @@ def test_a_time_out_is_retried_and_named(serve, connect):
 
 @requirement("LLM-3")
 def test_nobody_at_home_is_named():
-    from reasonbank.llm.openai import OpenAIModel
-
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
@@ -131,6 +130,24 @@ def test_a_refusal_is_not_retried(serve, connect, status, kind, cause):
     assert caught.value.answered == status
     assert len(server.requests) == 1
     assert model.meters.retries == 0
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [refused(400, "too many words"), refused(401), refused(402), refused(403), refused(404),
+     busy(409), busy(429), busy(529), Answer(307, b""), CUT, STUCK, NOT_JSON],
+    ids=str,
+)  # fmt: skip
+def test_a_fault_is_told_in_the_same_words_whichever_sdk_met_it(serve, fault):
+    def told(kind):
+        server = serve([fault])
+        model = kind(model="m", base_url=server.url, key=KEY, timeout=0.2)
+        with pytest.raises(ModelError) as caught:
+            run(model.complete(HELLO))
+        error = caught.value
+        return type(error), str(error).replace(server.url, "URL"), vars(error), len(server.requests)
+
+    assert told(OpenAIModel) == told(AnthropicModel)
 
 
 @requirement("LLM-3")

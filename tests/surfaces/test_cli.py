@@ -244,7 +244,7 @@ def test_the_workspace_is_this_directory_or_the_one_that_is_named(shell, tmp_pat
 
 ELSEWHERE = {
     "close": "any", "open": "any", "settings": "doctor", "within": "any", "seen_by": "any",
-    "author": "any",
+    "author": "any", "store": "any", "view": "any", "health": "doctor",
     "embed_new": "import",
     "credit": "outcome", "evidence": "show", "links": "show", "unlink": "link", "get": "show",
     "rebuild": "maintain", "statistics": "stats", "memories": "list", "import_": "import",

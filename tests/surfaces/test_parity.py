@@ -326,6 +326,9 @@ CASES = {
 ELSEWHERE = {
     "open": "how a door comes to its bank", "close": "likewise", "within": "likewise",
     "seen_by": "likewise", "settings": "likewise", "author": "likewise",
+    "store": "likewise", "view": "likewise",
+    "consolidate": "test_consolidate_commands.py", "promote": "likewise", "batches": "likewise",
+    "solve": "test_solve_cli.py", "report": "test_report.py", "health": "test_health.py",
     "evidence": "part of `show`, of its own in HTTP", "links": "part of `show`",
     "unlink": "`link --remove`", "rebuild": "`maintain --rebuild`", "embed_new": "part of import",
     "export": "test_transfer.py, test_http.py", "import_": "test_transfer.py, test_http.py",

@@ -13,8 +13,8 @@ from tests.tidy.conftest import dough, merged, timeout
 from reasonbank.embed.calibration import Nearness
 from reasonbank.errors import Forgotten, InvalidInput, ModelUnavailable, NotFound, Refused
 from reasonbank.ledger.port import Filter
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.repair import Repaired
+from reasonbank.llm.layers import Repaired
+from reasonbank.llm.port import Meters
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Outcome, Scope, Source, State, new_id
 from reasonbank.store import leases

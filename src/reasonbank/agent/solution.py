@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from reasonbank.agent.attempts import Attempt
 from reasonbank.agent.matts import Mode
 from reasonbank.errors import ModelError
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Call, Completion, Layer, Model, Usage
+from reasonbank.llm.port import Call, Completion, Layer, Meters, Model, Usage
 from reasonbank.model import Outcome
 
 

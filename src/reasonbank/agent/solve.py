@@ -28,7 +28,7 @@ from reasonbank.learn import distil, lessons
 from reasonbank.learn.judge import Verdict, judge
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.budget import Budgeted
-from reasonbank.llm.limits import Limited
+from reasonbank.llm.layers import Limited
 from reasonbank.llm.port import Effort, Model
 from reasonbank.llm.tokens import counter
 from reasonbank.model import (

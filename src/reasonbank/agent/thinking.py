@@ -14,7 +14,7 @@ from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.port import Effort, Message, Model, assistant, system, user
 from reasonbank.llm.prompts import prompt
-from reasonbank.model import JSON
+from reasonbank.llm.reply import closed, one_of
 
 # Attempts should differ from each other; judgements of one thing should not.
 THINKING, JUDGING = 1.0, 0.0
@@ -25,24 +25,15 @@ LONGEST = 200_000
 # A solution that passes beats any that does not, whatever the model thinks of the two.
 PASSES, FAILS = 0.8, 0.5
 
-EVALUATION: JSON = {
-    "type": "object",
-    "properties": {
+EVALUATION = closed(
+    {
         "feedback": {"type": "string", "maxLength": 8000},
         "score": {"type": "number", "minimum": 0, "maximum": 1},
-    },
-    "required": ["feedback", "score"],
-    "additionalProperties": False,
-}
-COMPARISON: JSON = {
-    "type": "object",
-    "properties": {
-        "reason": {"type": "string", "maxLength": 2000},
-        "better": {"type": "string", "enum": ["first", "second"]},
-    },
-    "required": ["reason", "better"],
-    "additionalProperties": False,
-}
+    }
+)
+COMPARISON = closed(
+    {"reason": {"type": "string", "maxLength": 2000}, "better": one_of(("first", "second"))}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from reasonbank.errors import EmbeddingError, InvalidSetting, KeyRefused, ModelError
-from reasonbank.remote import RETRIES, Key, client, key_in, of_connection, of_status
+from reasonbank.errors import (
+    EmbeddingError,
+    InvalidSetting,
+    KeyRefused,
+    ModelError,
+    ModelRefused,
+)
+from reasonbank.llm.http import NO_KEY, RETRIES, Key, client, errors_of, key_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,28 +122,23 @@ class API:
 
     def _ask(self, texts: list[str]) -> Any:
         """The server's answer; ``None`` where less of the text may be accepted."""
-        from openai import APIConnectionError, APIStatusError, APITimeoutError, omit
+        import openai
 
         key = self._key()
-        error: ModelError
         try:
-            raw = self._connected(key).embeddings.with_raw_response.create(
-                model=self._model,
-                input=texts,
-                dimensions=self._fewer or omit,
-                encoding_format="float",
-            )
+            with errors_of(openai, who=self._who, key=key, section="embed", seconds=self._timeout):
+                raw = self._connected(key).embeddings.with_raw_response.create(
+                    model=self._model,
+                    input=texts,
+                    dimensions=self._fewer or openai.omit,
+                    encoding_format="float",
+                )
             return raw.http_response.json()
-        except APITimeoutError as problem:
-            error = of_connection(problem, who=self._who, timed_out=True, seconds=self._timeout)
-        except APIConnectionError as problem:
-            error = of_connection(problem, who=self._who, timed_out=False, seconds=self._timeout)
-        except APIStatusError as problem:
-            refused = problem.status_code in (400, 413, 422)
+        except ModelError as error:
+            refused = isinstance(error, ModelRefused) and error.answered in (400, 413, 422)
             if refused and (len(texts) > 1 or len(texts[0]) > LEAST_CHARACTERS):
                 return None
-            error = of_status(problem.response, who=self._who, key=key, section="embed")
-        raise EmbeddingError(str(error))
+            raise EmbeddingError(str(error)) from None
 
     def _key(self) -> Key | None:
         try:
@@ -153,11 +154,11 @@ class API:
                 from openai import OpenAI
 
                 self._client = OpenAI(
-                    api_key=key.value if key else "no-key",
+                    api_key=key.value if key else NO_KEY,
                     base_url=self._base_url,
                     max_retries=RETRIES,
                     timeout=self._timeout,
-                    http_client=client(self._timeout, lambda: None),
+                    http_client=client(self._timeout),
                 )
                 self._client.organization = self._client.project = None
             return self._client

@@ -8,6 +8,7 @@ from typing import Any
 from reasonbank.learn.transcript_text import BUDGET, account
 from reasonbank.llm.port import Message, Model, system, user
 from reasonbank.llm.prompts import prompt
+from reasonbank.llm.reply import closed, one_of, string
 from reasonbank.model import JSON, LIMITS, ErrorContext, Memory, Outcome, Source, Trace
 
 MOST = 3
@@ -19,40 +20,26 @@ MAX_TOKENS = 4096
 TEMPERATURE = 1.0
 
 
-def _text(most: int) -> JSON:
-    return {"type": "string", "minLength": 1, "maxLength": most}
-
-
 _LESSON: JSON = {
-    "title": _text(LONGEST["title"]),
-    "description": _text(LONGEST["description"]),
-    "content": _text(LONGEST["content"]),
-    "tags": {"type": "array", "items": _text(LIMITS.tag), "maxItems": 5},
+    "title": string(LONGEST["title"]),
+    "description": string(LONGEST["description"]),
+    "content": string(LONGEST["content"]),
+    "tags": {"type": "array", "items": string(LIMITS.tag), "maxItems": 5},
 }
 _SPAN: JSON = {
     "first_step": {"type": "integer", "minimum": 1},
     "last_step": {"type": "integer", "minimum": 1},
 }
 _ERROR: JSON = {
-    "error_type": _text(LIMITS.error_type),
-    "failure_pattern": _text(LONGEST["error"]),
-    "corrective_guidance": _text(LONGEST["error"]),
+    "error_type": string(LIMITS.error_type),
+    "failure_pattern": string(LONGEST["error"]),
+    "corrective_guidance": string(LONGEST["error"]),
 }
 
 
 def _schema(fields: JSON, optional: JSON, most: int) -> JSON:
-    lesson = {
-        "type": "object",
-        "properties": fields | optional,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"memories": {"type": "array", "items": lesson, "maxItems": most}},
-        "required": ["memories"],
-        "additionalProperties": False,
-    }
+    lessons = {"type": "array", "items": closed(fields, optional), "maxItems": most}
+    return closed({"memories": lessons})
 
 
 def schema_of(outcome: Outcome, most: int = MOST) -> JSON:
@@ -64,7 +51,7 @@ def schema_of(outcome: Outcome, most: int = MOST) -> JSON:
 CONTRAST = _schema(
     _LESSON
     | {
-        "outcome": {"type": "string", "enum": ["success", "failure"]},
+        "outcome": one_of(("success", "failure")),
         "attempts": {"type": "array", "items": {"type": "integer", "minimum": 1}, "maxItems": 32},
     },
     _ERROR,
@@ -75,15 +62,15 @@ CONTRAST = _schema(
 # An agent that hands in an answer knows when to stop: only what a memory can hold bounds it.
 SESSION = _schema(
     _LESSON
-    | {"description": _text(LIMITS.description), "content": _text(LIMITS.content)}
+    | {"description": string(LIMITS.description), "content": string(LIMITS.content)}
     | _SPAN
-    | {"outcome": {"type": "string", "enum": ["success", "failure"]}},
-    _ERROR | dict.fromkeys(("failure_pattern", "corrective_guidance"), _text(LIMITS.error_text)),
+    | {"outcome": one_of(("success", "failure"))},
+    _ERROR | dict.fromkeys(("failure_pattern", "corrective_guidance"), string(LIMITS.error_text)),
     MOST,
 )
 """What an agent answers that does the thinking itself: how it went, and what to keep."""
 SESSION["properties"] = {
-    "outcome": {"type": "string", "enum": [str(outcome) for outcome in Outcome]},
+    "outcome": one_of(Outcome),
     "score": {"type": "number", "minimum": 0, "maximum": 1},
     "reason": {"type": "string", "maxLength": 2000},
     **SESSION["properties"],

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from reasonbank.learn.transcript_text import account
 from reasonbank.llm.port import Model, system, user
 from reasonbank.llm.prompts import prompt
+from reasonbank.llm.reply import closed, one_of
 from reasonbank.model import Outcome, Trace
 
 # Servers that enforce a schema bound whole numbers, and some of them no others.
-SCHEMA = {
-    "type": "object",
-    "properties": {
+SCHEMA = closed(
+    {
         "reason": {"type": "string", "maxLength": 1000},
-        "outcome": {"type": "string", "enum": [str(outcome) for outcome in Outcome]},
+        "outcome": one_of(Outcome),
         "score": {"type": "integer", "minimum": 0, "maximum": 100},
-    },
-    "required": ["reason", "outcome", "score"],
-    "additionalProperties": False,
-}
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

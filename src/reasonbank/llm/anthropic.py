@@ -5,62 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import InvalidReply
-from reasonbank.llm.adapter import SHAPELESS, Adapter, count
-from reasonbank.llm.limits import PerLoop
-from reasonbank.llm.meters import Meters
+from reasonbank.llm.http import NO_KEY, RETRIES, SHAPELESS, SDKModel, count
 from reasonbank.llm.port import Call, Completion, Usage
-from reasonbank.remote import RETRIES, Key, async_client, of_connection, of_status
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
 
-class AnthropicModel(Adapter):
-    def __init__(
-        self,
-        *,
-        model: str,
-        base_url: str,
-        key: Key,
-        timeout: float = 60.0,
-        meters: Meters | None = None,
-    ) -> None:
-        super().__init__(name=f"{model} at {base_url}", meters=meters or Meters())
-        self._model = model
-        self._base_url = base_url
-        self._key = key
-        self._timeout = timeout
-        self._clients = PerLoop(self._connect)
-
+class AnthropicModel(SDKModel["AsyncAnthropic"]):
     def _connect(self) -> AsyncAnthropic:
         from anthropic import AsyncAnthropic
 
         return AsyncAnthropic(
-            api_key=self._key.value,
+            api_key=self._key.value if self._key else NO_KEY,
             base_url=self._base_url,
             max_retries=RETRIES,
             timeout=self._timeout,
-            http_client=async_client(self._timeout, self._retried),
+            http_client=self._http_client(),
         )
 
-    def _retried(self) -> None:
-        self.meters.retries += 1
-
     async def _ask(self, call: Call, options: set[str]) -> Completion:
-        from anthropic import APIConnectionError, APIStatusError, APITimeoutError
+        import anthropic
 
-        try:
+        with self._errors(anthropic):
             data = await self._create(self._clients.get(), call, options)
-        except APITimeoutError as error:
-            raise of_connection(
-                error, who=self.name, timed_out=True, seconds=self._timeout
-            ) from None
-        except APIConnectionError as error:
-            raise of_connection(
-                error, who=self.name, timed_out=False, seconds=self._timeout
-            ) from None
-        except APIStatusError as error:
-            raise of_status(error.response, who=self.name, key=self._key, section="llm") from None
         return self._read(data, enforced="schema" in options)
 
     def _read(self, data: Any, *, enforced: bool) -> Completion:
@@ -93,10 +61,6 @@ class AnthropicModel(Adapter):
             extra_body={"temperature": call.temperature} if "temperature" in options else None,
         )
         return raw.http_response.json()
-
-    async def close(self) -> None:
-        if (client := self._clients.pop()) is not None:
-            await client.close()
 
 
 def _from_message(data: Any, model: str, *, enforced: bool) -> Completion:

@@ -7,16 +7,14 @@ import logging
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet
 
-from reasonbank.llm.limits import PerLoop
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Call, Completion, Layer, Model, Usage
+from reasonbank.bounded import Bounded
+from reasonbank.llm.port import Call, Completion, Layer, Meters, Model, PerLoop, Usage
 
 if TYPE_CHECKING:
     import apsw
@@ -29,9 +27,9 @@ T = TypeVar("T")
 class Replies(Protocol):
     """Where replies are kept: the least recently used go first, and none outlives its time."""
 
-    def get(self, key: str, now: float) -> str | None: ...
+    def get(self, key: str, now: float, /) -> str | None: ...
 
-    def put(self, key: str, reply: str, now: float) -> int:
+    def put(self, key: str, reply: str, now: float, /) -> int:
         """Return how many others had to go."""
 
     def clear(self) -> None: ...
@@ -135,34 +133,10 @@ def _read(kept: str) -> Completion | None:
         return None  # Another version of the program wrote it.
 
 
-class MemoryReplies:
+class MemoryReplies(Bounded[str, str]):
     def __init__(self, *, size: int, seconds: float) -> None:
-        self._size = size
-        self._seconds = seconds
-        self._kept: OrderedDict[str, tuple[float, str]] = OrderedDict()
-        self._lock = threading.Lock()
+        super().__init__(size, seconds=seconds)
         _in_memory.add(self)
-
-    def get(self, key: str, now: float) -> str | None:
-        with self._lock:
-            made, reply = self._kept.get(key, (0.0, ""))
-            if not reply or now - made >= self._seconds:
-                return None
-            self._kept.move_to_end(key)
-            return reply
-
-    def put(self, key: str, reply: str, now: float) -> int:
-        with self._lock:
-            self._kept[key] = (now, reply)
-            self._kept.move_to_end(key)
-            gone = max(0, len(self._kept) - self._size)
-            for _ in range(gone):
-                self._kept.popitem(last=False)
-            return gone
-
-    def clear(self) -> None:
-        with self._lock:
-            self._kept.clear()
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -10,21 +10,15 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from reasonbank.errors import InvalidReply, ModelRefused
-from reasonbank.llm.adapter import SHAPELESS, Adapter, count
-from reasonbank.llm.limits import PerLoop
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Call, Completion, Usage
+from reasonbank.llm.http import NO_KEY, RETRIES, SHAPELESS, Key, SDKModel, count
+from reasonbank.llm.port import Call, Completion, Meters, Usage
 from reasonbank.llm.reply import is_strict
-from reasonbank.remote import RETRIES, Key, async_client, of_connection, of_status
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-NO_KEY = "no-key"
-"""The SDK insists on one; servers that need none do not look at it."""
 
-
-class OpenAIModel(Adapter):
+class OpenAIModel(SDKModel["AsyncOpenAI"]):
     def __init__(
         self,
         *,
@@ -37,14 +31,9 @@ class OpenAIModel(Adapter):
         meters: Meters | None = None,
     ) -> None:
         """``output_limit`` is what the chat style calls its limit: OpenAI has renamed it."""
-        super().__init__(name=f"{model} at {base_url}", meters=meters or Meters())
-        self._model = model
-        self._base_url = base_url
-        self._key = key
+        super().__init__(model=model, base_url=base_url, key=key, timeout=timeout, meters=meters)
         self._style = style
         self._output_limit = output_limit
-        self._timeout = timeout
-        self._clients = PerLoop(self._connect)
 
     def _connect(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI
@@ -54,31 +43,18 @@ class OpenAIModel(Adapter):
             base_url=self._base_url,
             max_retries=RETRIES,
             timeout=self._timeout,
-            http_client=async_client(self._timeout, self._retried),
+            http_client=self._http_client(),
         )
         # Taken from the environment, where they are meant for OpenAI and nobody else.
         client.organization = client.project = None
         return client
 
-    def _retried(self) -> None:
-        self.meters.retries += 1
-
     async def _ask(self, call: Call, options: set[str]) -> Completion:
-        from openai import APIConnectionError, APIStatusError, APITimeoutError
+        import openai
 
         ask = self._responses if self._style == "responses" else self._chat
-        try:
+        with self._errors(openai):
             data = await ask(self._clients.get(), call, options)
-        except APITimeoutError as error:
-            raise of_connection(
-                error, who=self.name, timed_out=True, seconds=self._timeout
-            ) from None
-        except APIConnectionError as error:
-            raise of_connection(
-                error, who=self.name, timed_out=False, seconds=self._timeout
-            ) from None
-        except APIStatusError as error:
-            raise of_status(error.response, who=self.name, key=self._key, section="llm") from None
         return self._read(data, enforced="schema" in options)
 
     def _read(self, data: Any, *, enforced: bool) -> Completion:
@@ -118,10 +94,6 @@ class OpenAIModel(Adapter):
             response_format=form if "schema" in options else omit,
         )
         return raw.http_response.json()
-
-    async def close(self) -> None:
-        if (client := self._clients.pop()) is not None:
-            await client.close()
 
 
 def _said(call: Call) -> Any:

@@ -1,8 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, fields
+from typing import Any, Generic, Literal, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+from reasonbank.model import JSON
+
+T = TypeVar("T")
 
 Role = Literal["system", "user", "assistant"]
 Effort = Literal["low", "medium", "high"]
@@ -167,3 +174,94 @@ class Layer(Calling):
 
     async def close(self) -> None:
         await self.inner.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class Meters:
+    """What the models of one process did. ``None`` means that no server has said it yet."""
+
+    calls: int = 0
+    """Calls that went to a server; a re-ask counts, a retry of the transport does not."""
+    retries: int = 0
+    failures: int = 0
+    """Calls that ended in an error."""
+    repairs: int = 0
+    """Replies that broke their schema and were asked for again."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+    unreported: int = 0
+    """Replies whose server did not say what they used; the sums are without them."""
+    cache_hits: int = 0
+    cache_misses: int = 0
+    cache_bypasses: int = 0
+    cache_evictions: int = 0
+    shared: int = 0
+    """Calls that waited for an identical one in flight instead of being made."""
+
+    def count(self, usage: Usage) -> None:
+        if usage.input is None or usage.output is None:
+            self.unreported += 1
+        self.input_tokens = _more(self.input_tokens, usage.input)
+        self.output_tokens = _more(self.output_tokens, usage.output)
+        self.reasoning_tokens = _more(self.reasoning_tokens, usage.reasoning)
+        self.cached_tokens = _more(self.cached_tokens, usage.cached)
+        if usage.cost is not None:
+            self.cost = (self.cost or 0.0) + usage.cost
+
+    def reset(self) -> None:
+        for f in fields(self):
+            setattr(self, f.name, f.default)
+
+    def to_json(self) -> JSON:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def _more(sum: int | None, amount: int | None) -> int | None:
+    return sum if amount is None else (sum or 0) + amount
+
+
+class PerLoop(Generic[T]):
+    """One value for each event loop: what waits belongs to the loop that it waits in."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
+
+    def get(self) -> T:
+        loop = asyncio.get_running_loop()
+        if loop not in self._values:
+            # What a value holds may hold its loop: nobody else would let go of it.
+            for ended in [known for known in self._values if known.is_closed()]:
+                del self._values[ended]
+            self._values[loop] = self._make()
+        return self._values[loop]
+
+    def pop(self) -> T | None:
+        return self._values.pop(asyncio.get_running_loop(), None)
+
+
+class Trail:
+    """What was seen last in this context, for the error of whoever runs out of time."""
+
+    def __init__(self) -> None:
+        self.last = ""
+        self._token: Token[Trail | None] | None = None
+
+    def __enter__(self) -> Trail:
+        self._token = _trail.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _trail.reset(self._token)
+
+
+_trail: ContextVar[Trail | None] = ContextVar("trail", default=None)
+
+
+def note(event: str) -> None:
+    if (trail := _trail.get()) is not None:
+        trail.last = event

@@ -1,17 +1,36 @@
-"""From what a model said to the value that was asked for."""
+"""What is asked for, as a schema; and from what a model said to a value that fits it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from reasonbank.errors import InvalidReply
 from reasonbank.llm.port import Call, Completion, Message, Schema, system
+from reasonbank.model import JSON
 
 MAX_CHARACTERS = 1_000_000
+
+
+def closed(fields: Mapping[str, JSON], optional: Mapping[str, JSON] | None = None) -> JSON:
+    """An object of these fields, in this order, and of no others."""
+    return {
+        "type": "object",
+        "properties": {**fields, **(optional or {})},
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+def string(most: int, *, least: int = 1) -> JSON:
+    return {"type": "string", "minLength": least, "maxLength": most}
+
+
+def one_of(values: Iterable[str]) -> JSON:
+    return {"type": "string", "enum": [str(value) for value in values]}
 
 
 def checked(completion: Completion, call: Call) -> Completion:

@@ -12,9 +12,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import InvalidReply, ModelRefused, ModelUnavailable
-from reasonbank.llm.adapter import Adapter
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Call, Completion, Message
+from reasonbank.llm.http import Adapter
+from reasonbank.llm.port import Call, Completion, Message, Meters
 
 if TYPE_CHECKING:
     from mcp.types import CreateMessageRequest, CreateMessageResult, SamplingMessage

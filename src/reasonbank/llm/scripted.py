@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reasonbank.errors import ModelError
-from reasonbank.llm.meters import Meters
-from reasonbank.llm.port import Call, Calling, Completion, Usage, assistant
+from reasonbank.llm.port import Call, Calling, Completion, Meters, Usage, assistant
 from reasonbank.llm.reply import checked
 from reasonbank.llm.tokens import tokens_in
 

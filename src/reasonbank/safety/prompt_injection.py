@@ -11,6 +11,7 @@ import unicodedata
 from functools import cache
 from typing import Any
 
+from reasonbank.bounded import Bounded
 from reasonbank.model import Memory
 
 _EARLIER = r"(?:previous|prior|above|earlier|preceding|existing|other|original|safety|system)"
@@ -92,15 +93,14 @@ class Flags:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int], tuple[str, ...]] = {}
+        self._known: Bounded[tuple[str, int], tuple[str, ...]] = Bounded(MOST_KNOWN)
 
     def of(self, memory: Memory) -> tuple[str, ...]:
         key = (memory.id, memory.revision)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            found = self._known[key] = suspicions_of(memory)
+            found = suspicions_of(memory)
+            self._known.put(key, found)
         return found
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from reasonbank.bounded import Bounded
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.index.port import Index
@@ -68,7 +68,7 @@ class Indexing:
         self.index = index
         self.embedder = embedder
         self.meters = Meters()
-        self.queries = QueryCache(cache_size, cache_seconds, self.meters)
+        self.queries: Bounded[str, Vector] = Bounded(cache_size, seconds=cache_seconds)
         self._embedding = threading.Lock()
         self._following = threading.Lock()
         self._seen: object = None
@@ -80,7 +80,8 @@ class Indexing:
         self.chores: Callable[[], None] = lambda: None
 
     def question(self, text: str) -> Vector:
-        vector = self.queries.get(text)
+        vector = self.queries.get(text, time.monotonic())
+        self.meters.count("cache.misses" if vector is None else "cache.hits")
         if vector is None:
             model = self.embedder.name
             facts: dict[str, str | int] = {
@@ -91,7 +92,8 @@ class Indexing:
             with span("embeddings", facts, of=model):
                 vector = self.embedder.embed([text])[0]
             self.meters.took("embedding", time.perf_counter_ns() - started)
-            self.queries.put(text, vector)
+            if gone := self.queries.put(text, vector, time.monotonic()):
+                self.meters.count("cache.evictions", gone)
         return vector
 
     def catch_up(self) -> tuple[str, ...]:
@@ -234,42 +236,3 @@ class Indexing:
             except (EmbeddingError, StorageError):
                 pass  # The text is safe; the next opener embeds it.
         self.index.close()
-
-
-class QueryCache:
-    """The vectors of recent questions."""
-
-    def __init__(self, size: int, seconds: float, meters: Meters) -> None:
-        self._size = size
-        self._seconds = seconds
-        self._meters = meters
-        self._kept: OrderedDict[str, tuple[float, Vector]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, text: str) -> Vector | None:
-        with self._lock:
-            entry = self._kept.get(text)
-            if entry is not None and entry[0] < time.monotonic():
-                entry = None
-            if entry is not None:
-                self._kept.move_to_end(text)
-        self._meters.count("cache.misses" if entry is None else "cache.hits")
-        return None if entry is None else entry[1]
-
-    def peek(self, text: str) -> Vector | None:
-        """For whoever has asked already: it is not counted again."""
-        with self._lock:
-            entry = self._kept.get(text)
-        return None if entry is None else entry[1]
-
-    def put(self, text: str, vector: Vector) -> None:
-        with self._lock:
-            self._kept[text] = (time.monotonic() + self._seconds, vector)
-            self._kept.move_to_end(text)
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-                self._meters.count("cache.evictions")
-
-    def clear(self) -> None:
-        with self._lock:
-            self._kept.clear()

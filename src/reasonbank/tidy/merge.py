@@ -10,6 +10,7 @@ from typing import Any
 from reasonbank.errors import InvalidReply
 from reasonbank.llm.port import Message, system, user
 from reasonbank.llm.prompts import prompt
+from reasonbank.llm.reply import closed, one_of, string
 from reasonbank.model import JSON, LIMITS, ErrorContext, Limits, Memory, Source
 from reasonbank.store.vectors import without_attribution
 from reasonbank.tidy.sentences import unsaid
@@ -133,25 +134,18 @@ def by_rules(id: str, members: Sequence[Member], limits: Limits = LIMITS) -> Mem
 
 
 def schema(members: Sequence[Member]) -> JSON:
-    def words(most: int, least: int = 1) -> JSON:
-        return {"type": "string", "minLength": least, "maxLength": most}
-
-    fields: JSON = {
-        "title": words(LIMITS.title) | {"pattern": r"\S"},
-        "description": words(LIMITS.description - ATTRIBUTION - 1) | {"pattern": r"\S"},
-        "content": words(LIMITS.content) | {"pattern": r"\S"},
-        "tags": {"type": "array", "items": words(LIMITS.tag), "maxItems": MOST_TAGS},
-        "outcome": {"type": "string", "enum": outcomes(members)},
-        "attribution": words(ATTRIBUTION),
-        "contradiction": words(1_000, least=0),
-        "different": words(1_000, least=0),
-    }
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    return closed(
+        {
+            "title": string(LIMITS.title) | {"pattern": r"\S"},
+            "description": string(LIMITS.description - ATTRIBUTION - 1) | {"pattern": r"\S"},
+            "content": string(LIMITS.content) | {"pattern": r"\S"},
+            "tags": {"type": "array", "items": string(LIMITS.tag), "maxItems": MOST_TAGS},
+            "outcome": one_of(outcomes(members)),
+            "attribution": string(ATTRIBUTION),
+            "contradiction": string(1_000, least=0),
+            "different": string(1_000, least=0),
+        }
+    )
 
 
 def outcomes(members: Sequence[Member]) -> list[str]:

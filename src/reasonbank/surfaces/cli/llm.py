@@ -46,8 +46,7 @@ async def _checked(settings: Settings) -> dict[str, Any]:
     import time
     from dataclasses import replace
 
-    from reasonbank.llm.meters import Meters
-    from reasonbank.llm.port import user
+    from reasonbank.llm.port import Meters, user
     from reasonbank.opening import model_of, style_of
 
     meters = Meters()
