@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput
-from reasonbank.model import text
+from reasonbank.fields import text
 from reasonbank.store import workspaces
 
 

@@ -21,6 +21,7 @@ from reasonbank.errors import (
     Refused,
     StorageError,
 )
+from reasonbank.fields import checked, choice, parse_id, share, text, whole
 from reasonbank.index.port import Index
 from reasonbank.ledger.events import (
     REVISABLE,
@@ -52,16 +53,10 @@ from reasonbank.model import (
     Trace,
     View,
     Workspace,
-    checked,
-    choice,
     derived_id,
     from_micros,
     new_id,
-    parse_id,
-    share,
-    text,
     to_micros,
-    whole,
 )
 from reasonbank.settings import ProofSettings, Settings
 from reasonbank.store import workspaces
@@ -463,7 +458,7 @@ class Bank:
     def memories(self, filter: Filter | None = None, *, limit: int = 50) -> list[Memory]:
         """The newest memories that pass the filter."""
         reading = self.core.ledger.read()
-        chosen = (filter or Filter()).checked(self.settings.limits)
+        chosen = checked(filter or Filter(), self.settings.limits)
         rows = reading.listed(self.view, chosen, whole(limit, "limit", least=1, most=1_000_000))
         return [self._memory(reading, row) for row in rows]
 
@@ -494,7 +489,7 @@ class Bank:
                 self.settings.search.limit if limit is None else limit,
                 "limit", least=1, most=limits.results,
             ),
-            filter=_ANYTHING if filter is None else filter.checked(limits),
+            filter=_ANYTHING if filter is None else checked(filter, limits),
             min_confidence=share(
                 self.settings.belief.prune_below if min_confidence is None else min_confidence,
                 "min_confidence",

@@ -13,9 +13,10 @@ from typing import Any
 from reasonbank.access import Caller, Right, workspace_id
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, NotFound, Unauthorized
+from reasonbank.fields import choice, text, whole
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Token, Writing
-from reasonbank.model import JSON, choice, from_micros, text, whole
+from reasonbank.model import JSON, from_micros
 
 DAY = 86_400_000_000
 # The prefix lets secret scanners recognise a token; the id finds its row without a scan.

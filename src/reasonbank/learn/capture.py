@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reasonbank.bank import Bank
+from reasonbank.fields import text
 from reasonbank.learn.passive import worth_keeping
 from reasonbank.ledger.port import Writing
-from reasonbank.model import JSON, text
+from reasonbank.model import JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

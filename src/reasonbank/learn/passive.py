@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from reasonbank.fields import LIMITS
 from reasonbank.learn.session import without_echo
-from reasonbank.model import LIMITS, Memory, Outcome, Source, derived_id
+from reasonbank.model import Memory, Outcome, Source, derived_id
 from reasonbank.settings import Passive
 
 _CODE = re.compile(r"^\s*(?:```|~~~)\S*[ \t]*\n\s*\S", re.MULTILINE)

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import EmbeddingError, NotFound, StorageError
+from reasonbank.fields import text
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Miss, Writing
-from reasonbank.model import Gap, from_micros, text
+from reasonbank.model import Gap, from_micros
 
 if TYPE_CHECKING:
     import numpy as np

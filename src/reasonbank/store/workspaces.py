@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound, Refused
+from reasonbank.fields import text
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Reading, Writing
-from reasonbank.model import View, Workspace, new_id, text
+from reasonbank.model import View, Workspace, new_id
 from reasonbank.settings import ORG, TEAM
 from reasonbank.store.context import Core
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import ReasonBankError, StorageError
-from reasonbank.model import JSON, plain
+from reasonbank.fields import plain
+from reasonbank.model import JSON
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, with_config
 # pydantic refuses `typing.TypedDict` before Python 3.12.
 from typing_extensions import TypedDict
 
-from reasonbank.model import LIMITS
+from reasonbank.fields import LIMITS
 
 
 def unpacked(value: Any) -> Any:

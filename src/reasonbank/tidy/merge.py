@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reasonbank.errors import InvalidReply
+from reasonbank.fields import LIMITS, Limits
 from reasonbank.learn.prompts import prompt
 from reasonbank.llm.port import Message, system, user
-from reasonbank.model import JSON, LIMITS, ErrorContext, Limits, Memory, Source
+from reasonbank.model import JSON, ErrorContext, Memory, Source
 from reasonbank.store.vectors import without_attribution
 from reasonbank.tidy.sentences import unsaid
 

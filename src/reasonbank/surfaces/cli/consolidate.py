@@ -98,7 +98,7 @@ def promote(shell: Shell, dry_run: bool) -> None:
 @click.option("--limit", type=int, default=20, show_default=True)
 def batches(shell: Shell, limit: int) -> None:
     """List what was merged or shared in one go; `undo` takes one back."""
-    from reasonbank.model import whole
+    from reasonbank.fields import whole
     from reasonbank.store.batches import listed
     from reasonbank.surfaces.show import tables
 

@@ -30,8 +30,8 @@ from pydantic_core import to_json
 from reasonbank.access import Caller, Right
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, Refused, TooMany
+from reasonbank.fields import plain
 from reasonbank.ledger.port import Token
-from reasonbank.model import plain
 from reasonbank.surfaces.doctor import health
 from reasonbank.surfaces.http import routes
 from reasonbank.surfaces.http.gate import (

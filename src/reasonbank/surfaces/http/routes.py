@@ -14,8 +14,9 @@ from typing import IO, Any, TypeVar, get_type_hints
 from reasonbank.access import Caller, Right
 from reasonbank.bank import Bank, Progress
 from reasonbank.errors import ConfirmationNeeded, NotFound
+from reasonbank.fields import moment
 from reasonbank.ledger.port import Filter
-from reasonbank.model import JSON, Memory, Trace, Workspace, moment, to_micros
+from reasonbank.model import JSON, Memory, Trace, Workspace, to_micros
 from reasonbank.store.batches import listed
 from reasonbank.surfaces import shapes
 from reasonbank.surfaces.doctor import report

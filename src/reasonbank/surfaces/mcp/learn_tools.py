@@ -10,10 +10,11 @@ from pydantic import BeforeValidator, Field
 
 from reasonbank.access import Right
 from reasonbank.bank import Bank
+from reasonbank.fields import LIMITS, plain
 from reasonbank.learn.distil import MOST, MOST_BY_CONTRAST
 from reasonbank.learn.prompts import prompt
 from reasonbank.learn.tickets import think
-from reasonbank.model import LIMITS, Trace, plain
+from reasonbank.model import Trace
 from reasonbank.surfaces.mcp.memory_tools import offer
 from reasonbank.surfaces.mcp.tool import Errand
 from reasonbank.surfaces.shapes import Captured, DoneStep, Prepared, StoredJob, Submitted, unpacked

@@ -15,19 +15,9 @@ from pydantic import BeforeValidator, Field
 from reasonbank.access import Right
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound
+from reasonbank.fields import LIMITS, parse_id, plain
 from reasonbank.ledger.port import Filter
-from reasonbank.model import (
-    JSON,
-    LIMITS,
-    Hit,
-    Memory,
-    Outcome,
-    Reply,
-    Scope,
-    Workspace,
-    parse_id,
-    plain,
-)
+from reasonbank.model import JSON, Hit, Memory, Outcome, Reply, Scope, Workspace
 from reasonbank.store import workspaces
 from reasonbank.surfaces.doctor import report
 from reasonbank.surfaces.mcp.consolidate_tools import memory_consolidate

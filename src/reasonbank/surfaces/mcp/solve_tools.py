@@ -13,7 +13,7 @@ from reasonbank.agent.solution import Solution
 from reasonbank.agent.solve import solve
 from reasonbank.agent.thinking import OnProgress, Progress
 from reasonbank.errors import BudgetExhausted, InvalidSetting
-from reasonbank.model import LIMITS, plain
+from reasonbank.fields import LIMITS, plain
 from reasonbank.surfaces.mcp.tool import Errand, Offer
 
 
