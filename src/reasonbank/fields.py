@@ -14,12 +14,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
-from operator import attrgetter
+from operator import attrgetter, is_
 from types import UnionType
 from typing import (
     Annotated,
@@ -36,6 +35,7 @@ from typing import (
 from reasonbank.errors import InvalidInput
 
 T = TypeVar("T")
+ENDLESS = 1 << 62
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -151,15 +151,19 @@ class Rule:
         from pydantic_core import PydanticCustomError, ValidationError, core_schema
 
         def ours(value: Any, parsed: Any) -> Any:
-            # Where pydantic refuses the type, so do we, in our words.
-            with suppress(ValidationError):
-                value = parsed(value)
+            wrong_type = None
             try:
-                return self.check(value, "", LIMITS)
+                value = parsed(value)
+            except ValidationError as error:
+                wrong_type = error
+            try:
+                fit = self.check(value, "", LIMITS)
             except InvalidInput as refused:
-                raise PydanticCustomError(
-                    REFUSED, "{problem}", {"problem": refused.problem}
-                ) from None
+                problem = {"problem": refused.problem}
+                raise PydanticCustomError(REFUSED, "{problem}", problem) from None
+            if wrong_type:
+                raise wrong_type
+            return fit
 
         return core_schema.no_info_wrap_validator_function(ours, handler(source))
 
@@ -208,22 +212,22 @@ class Id(Rule):
 @dataclass(frozen=True, slots=True)
 class Whole(Rule):
     least: int
-    most: int = 1 << 62
+    most: int = ENDLESS
 
     def check(self, value: Any, name: str, limits: Limits) -> int:
         return whole(value, name, least=self.least, most=self.most)
 
     def schema(self) -> dict[str, Any]:
-        return {"minimum": self.least, "maximum": self.most}
+        return {"minimum": self.least} | ({"maximum": self.most} if self.most < ENDLESS else {})
 
     def __str__(self) -> str:
-        return _range(self.least, self.most if self.most < 1 << 62 else math.inf)
+        return _range(self.least, self.most)
 
 
 @dataclass(frozen=True, slots=True)
 class Number(Rule):
     least: float
-    most: float = math.inf
+    most: float = ENDLESS
 
     def check(self, value: Any, name: str, limits: Limits) -> float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -232,16 +236,14 @@ class Number(Rule):
         return float(value)
 
     def schema(self) -> dict[str, Any]:
-        return {"minimum": self.least} | (
-            {"maximum": self.most} if math.isfinite(self.most) else {}
-        )
+        return {"minimum": self.least} | ({"maximum": self.most} if self.most < ENDLESS else {})
 
     def __str__(self) -> str:
         return _range(self.least, self.most)
 
 
 def _range(least: float, most: float) -> str:
-    return f"from {least:,}" + (f" to {most:,}" if math.isfinite(most) else " on")
+    return f"from {least:,}" + (f" to {most:,}" if most < ENDLESS else " on")
 
 
 SHARE = Number(0, 1)
@@ -261,6 +263,7 @@ class Flag(Rule):
 @dataclass(frozen=True, slots=True)
 class Choice(Rule):
     kind: type[StrEnum]
+    strings = True
 
     def check(self, value: Any, name: str, limits: Limits) -> StrEnum:
         return choice(self.kind, value, name)
@@ -270,6 +273,9 @@ class Choice(Rule):
 
     def write(self, value: Any) -> str:
         return str(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"enum": [str(word) for word in self.kind]}
 
 
 class OneOf(Rule):
@@ -329,7 +335,7 @@ class Many(Rule):
     """A list of what keeps ``each``; ``most`` is a number, or the name of a limit."""
 
     each: Rule
-    most: int | str = 1 << 62
+    most: int | str = ENDLESS
     unique: bool = False
 
     def check(self, value: Any, name: str, limits: Limits) -> tuple[Any, ...]:
@@ -340,8 +346,8 @@ class Many(Rule):
         check = self.each.check
         found = [check(item, name, limits) for item in value]
         fit = tuple(dict.fromkeys(found) if self.unique else found)
-        # The same strings are the same list: what needs no change is not copied.
-        return value if self.each.strings and fit == value else fit
+        same = len(fit) == len(value) and all(map(is_, fit, value))
+        return value if same and isinstance(value, tuple) else fit
 
     def read(self, value: Any, name: str) -> tuple[Any, ...]:
         self._list(value, name)
@@ -363,7 +369,7 @@ class Many(Rule):
 
     def schema(self) -> dict[str, Any]:
         items = {"items": {"type": "string"} | self.each.schema()} if self.each.strings else {}
-        return items | ({"maxItems": most} if (most := _limit(self.most)) < 1 << 62 else {})
+        return items | ({"maxItems": most} if (most := _limit(self.most)) < ENDLESS else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,6 +490,11 @@ def ruled(kind: Any) -> tuple[Ruled, ...]:
     )
 
 
+def rule(kind: Any, name: str) -> Rule:
+    """The rule of one field, for whoever takes that field from elsewhere."""
+    return next(f.rule for f in ruled(kind) if f.name == name and f.rule is not None)
+
+
 def _metadata(hint: Any) -> tuple[Any, ...]:
     return getattr(hint, "__metadata__", ())
 
@@ -499,7 +510,9 @@ def _rule(hint: Any) -> tuple[Rule | None, bool]:
         return said or implied, optional
     if get_origin(hint) is tuple and get_args(hint)[-1] is Ellipsis:
         each = _rule(get_args(hint)[0])[0] or Rule()
-        return Many(each, unique=isinstance(each, Choice)), False
+        if isinstance(each, Choice):
+            return Many(each, len(each.kind), unique=True), False
+        return Many(each), False
     if not isinstance(hint, type):
         return None, False
     if issubclass(hint, StrEnum):

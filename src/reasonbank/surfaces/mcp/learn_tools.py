@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from reasonbank.access import Right
 from reasonbank.bank import Bank
-from reasonbank.fields import LIMITS, plain
+from reasonbank.fields import LIMITS, Text, plain
 from reasonbank.learn.distil import MOST, MOST_BY_CONTRAST
 from reasonbank.learn.prompts import prompt
 from reasonbank.learn.tickets import think
@@ -19,7 +19,7 @@ from reasonbank.surfaces.mcp.memory_tools import offer
 from reasonbank.surfaces.mcp.tool import Errand
 from reasonbank.surfaces.shapes import Captured, DoneStep, Prepared, StoredJob, Submitted, unpacked
 
-Task = Annotated[str, Field(max_length=LIMITS.content, description="What was to be done.")]
+Task = Annotated[str, Text(LIMITS.content), Field(description="What was to be done.")]
 Steps = Annotated[
     list[DoneStep],
     BeforeValidator(unpacked),
@@ -112,8 +112,8 @@ def distil_submit(
 @offer("Keep a question and its answer", Right.WRITE, idempotent=True)
 def capture_knowledge(
     bank: Bank,
-    question: Annotated[str, Field(max_length=LIMITS.query, description="What was asked.")],
-    answer: Annotated[str, Field(max_length=LIMITS.trace, description="What was answered.")],
+    question: Annotated[str, Text(LIMITS.query), Field(description="What was asked.")],
+    answer: Annotated[str, Text(LIMITS.trace), Field(description="What was answered.")],
 ) -> Captured:
     """Keep an exchange that a later task may need: code, an explanation, steps.
 
