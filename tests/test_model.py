@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from reasonbank import ErrorContext, InvalidInput, Memory, Outcome, Scope, Source, State
-from reasonbank.model import LIMITS, checked, new_id, parse_id
+from reasonbank.fields import LIMITS, checked, parse_id
+from reasonbank.model import new_id
 from reasonbank.testing import a_memory, a_warning
 from tests.requirement import requirement
 

@@ -16,9 +16,10 @@ from typing import Any
 
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput, NotFound, Unauthorized
+from reasonbank.fields import choice, text, whole
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Token, Writing
-from reasonbank.model import JSON, Right, choice, from_micros, text, whole
+from reasonbank.model import JSON, Right, from_micros
 from reasonbank.store import workspaces
 
 _ID = re.compile(r"[0-9a-f]{16}").fullmatch

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import InvalidSetting, StorageError
+from reasonbank.fields import whole
 from reasonbank.index.port import Index
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter
@@ -30,7 +31,6 @@ from reasonbank.model import (
     Trace,
     View,
     Workspace,
-    whole,
 )
 from reasonbank.opening import model_for, open_store
 from reasonbank.settings import Settings

@@ -38,7 +38,7 @@ class ReasonBankError(Exception):
 
 
 class InvalidInput(ReasonBankError):
-    """``field`` names what was refused, in the words of the caller."""
+    """``field`` names what was refused, in the words of the caller; ``problem`` says why."""
 
     exit_code = 2
     status = 400
@@ -47,6 +47,7 @@ class InvalidInput(ReasonBankError):
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")
         self.field = field
+        self.problem = problem
 
 
 class InvalidSetting(InvalidInput):

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from reasonbank.errors import ReasonBankError, StorageError
-from reasonbank.model import JSON, plain
+from reasonbank.fields import plain
+from reasonbank.model import JSON
 from reasonbank.opening import model_status, sqlite_path
 from reasonbank.store.context import Context
 from reasonbank.store.statistics import statistics

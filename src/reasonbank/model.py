@@ -6,44 +6,31 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import cache
-from operator import attrgetter
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
-from reasonbank.errors import InvalidInput
+from reasonbank.fields import (
+    LIMITS,
+    SHARE,
+    Id,
+    Json,
+    Many,
+    Nested,
+    Span,
+    Text,
+    Whole,
+    from_json,
+    plain,
+    text,
+    to_json,
+)
 
 JSON = dict[str, Any]
-
-
-def plain(value: Any) -> Any:
-    """Any of our values as JSON."""
-    if hasattr(value, "to_json"):
-        return value.to_json()
-    if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, StrEnum) else value
-
-
-def _fields_of(value: Any) -> JSON:
-    """Each field as it is; a search writes out hundreds."""
-    names, values = _names_of(value.__class__)
-    return dict(zip(names, values(value), strict=True))
-
-
-@cache
-def _names_of(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    names = tuple(field.name for field in fields(kind))
-    return names, attrgetter(*names)
+Label = Annotated[str, Text(LIMITS.label, strip=True)]
+ErrorText = Annotated[str, Text(LIMITS.error_text)]
 
 
 class Outcome(StrEnum):
@@ -73,15 +60,6 @@ class State(StrEnum):
     ARCHIVED = "archived"
 
 
-class Kind(StrEnum):
-    """The kinds of evidence."""
-
-    EXPLICIT = "explicit"
-    USAGE = "usage"
-    OUTCOME = "outcome"
-    STABILITY = "stability"
-
-
 class Right(StrEnum):
     """What a caller may do; each includes the one before."""
 
@@ -90,8 +68,17 @@ class Right(StrEnum):
     ADMIN = "admin"
 
     def includes(self, other: Right) -> bool:
-        order = tuple(Right)
-        return order.index(self) >= order.index(other)
+        rights = tuple(Right)
+        return rights.index(self) >= rights.index(other)
+
+
+class Kind(StrEnum):
+    """The kinds of evidence."""
+
+    EXPLICIT = "explicit"
+    USAGE = "usage"
+    OUTCOME = "outcome"
+    STABILITY = "stability"
 
 
 class LinkType(StrEnum):
@@ -117,23 +104,6 @@ def derived_id(*parts: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, "\0".join(parts)))
 
 
-_CANONICAL = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
-
-
-def parse_id(value: str, name: str = "id") -> str:
-    """The id in its one written form; whatever is no UUID is refused."""
-    if isinstance(value, str) and _CANONICAL(value):
-        return value
-    import uuid
-
-    try:
-        return str(uuid.UUID(value))
-    except (ValueError, AttributeError, TypeError):
-        raise InvalidInput(
-            name, f"{str(value)[:80]!r} is not a UUID; use the id that `record` or `search` gave"
-        ) from None
-
-
 def from_micros(value: int) -> datetime:
     return _EPOCH + timedelta(0, 0, value)
 
@@ -149,15 +119,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ErrorContext:
     """What went wrong, how to recognise it and what to do instead."""
 
-    error_type: str
-    failure_pattern: str
-    corrective_guidance: str
-    error_message: str | None = None
-    stack_trace: str | None = None
-    task_domain: str | None = None
+    error_type: Annotated[str, Text(LIMITS.error_type)]
+    failure_pattern: ErrorText
+    corrective_guidance: ErrorText
+    error_message: ErrorText | None = None
+    stack_trace: Annotated[str, Text(LIMITS.stack_trace)] | None = None
+    task_domain: ErrorText | None = None
 
     def to_json(self) -> JSON:
-        return _fields_of(self)
+        return to_json(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,22 +138,22 @@ class Memory:
     and ignores what it is told.
     """
 
-    title: str
-    description: str
-    content: str
+    title: Annotated[str, Text("title", strip=True)]
+    description: Annotated[str, Text("description", strip=True)]
+    content: Annotated[str, Text("content")]
     outcome: Outcome
-    id: str = field(default_factory=new_id)
+    id: Annotated[str, Id()] = field(default_factory=new_id)
     error_context: ErrorContext | None = None
-    parents: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    difficulty: str | None = None
-    domain: str | None = None
-    task_type: str | None = None
-    agent: str | None = None
+    parents: Annotated[tuple[str, ...], Many(Id(), LIMITS.parents, unique=True)] = ()
+    tags: Annotated[tuple[str, ...], Many(Text("tag", strip=True), "tags", unique=True)] = ()
+    difficulty: Label | None = None
+    domain: Label | None = None
+    task_type: Label | None = None
+    agent: Label | None = None
     scope: Scope = Scope.PROJECT
     source: Source = Source.EXPLICIT
-    source_session: str | None = None
-    source_span: tuple[int, int] | None = None
+    source_session: Label | None = None
+    source_span: Annotated[tuple[int, int], Span()] | None = None
     """The first and the last step of the trace that it was learned from."""
 
     confidence: float | None = None
@@ -202,39 +172,12 @@ class Memory:
         return self.error_context is not None
 
     def to_json(self) -> JSON:
-        result = _fields_of(self)
-        result["tags"] = list(self.tags)
-        result["parents"] = list(self.parents)
-        result["source_span"] = list(self.source_span) if self.source_span else None
-        result["error_context"] = self.error_context.to_json() if self.error_context else None
-        for name in ("created_at", "last_used"):
-            result[name] = at.isoformat() if (at := result[name]) else None
-        for name in ("outcome", "scope", "source", "state"):
-            result[name] = str(result[name])
-        return result
+        return to_json(self)
 
     @classmethod
     def from_json(cls, value: JSON | str) -> Self:
         """The inverse of ``to_json``; unknown or wrong fields are refused by name."""
-        data = _object(value, cls)
-        for name in ("title", "description", "content", "outcome"):
-            if data.get(name) is None:
-                raise InvalidInput(name, "is missing; a memory needs it")
-        for name, kind in (("outcome", Outcome), ("scope", Scope), ("source", Source),
-                           ("state", State)):  # fmt: skip
-            if name in data:
-                data[name] = choice(kind, data[name], name)
-        for name in ("tags", "parents"):
-            if name in data:
-                data[name] = _strings(data[name], name)
-        for name in ("created_at", "last_used"):
-            if data.get(name) is not None:
-                data[name] = moment(data[name], name)
-        if data.get("error_context") is not None:
-            data["error_context"] = _error_context(data["error_context"])
-        if data.get("source_span") is not None:
-            data["source_span"] = _span(data["source_span"])
-        return cls(**data)
+        return from_json(cls, value)
 
     def format_for_prompt(self, suspicious: Sequence[str] = ()) -> str:
         """The memory as text for a model, fenced as data.
@@ -269,182 +212,6 @@ _FENCE = re.compile(r"<(?=\s*/?\s*memory)", re.IGNORECASE)
 def _quoted(label: str, text: str) -> list[str]:
     first, *rest = _FENCE.sub("‹", text).splitlines() or [""]
     return [f"| {label}{first}", *(f"| {line}" for line in rest)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The largest of everything that a caller may send."""
-
-    title: int = 200
-    description: int = 1_000
-    content: int = 32_000
-    tags: int = 32
-    tag: int = 64
-    parents: int = 64
-    label: int = 128
-    error_type: int = 200
-    error_text: int = 4_000
-    stack_trace: int = 16_000
-    comment: int = 2_000
-    query: int = 32_000
-    results: int = 100
-    trace: int = 4_000_000
-    steps: int = 10_000
-    nesting: int = 16
-
-
-LIMITS = Limits()
-
-
-def text(
-    value: object, name: str, largest: int, *, blank: bool = False, strip: bool = False
-) -> str:
-    """``value`` if it is text that can be stored; else an error that names the field."""
-    if not isinstance(value, str):
-        raise InvalidInput(name, f"must be text, got {type(value).__name__}")
-    if strip:
-        value = value.strip()
-    if len(value) > largest:
-        raise InvalidInput(name, f"has {len(value):,} characters; at most {largest:,} are allowed")
-    if not blank and not value.strip():
-        raise InvalidInput(name, "is blank; say something")
-    if "\0" in value:
-        raise InvalidInput(name, f"has a NUL character at {value.index(chr(0))}; remove it")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            name, f"has a lone surrogate at {error.start}, which is no text; remove it"
-        ) from None
-    return value
-
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
-
-
-def choice(kind: type[_Choice], value: object, name: str) -> _Choice:
-    try:
-        return kind(str(value))
-    except ValueError:
-        allowed = ", ".join(kind)
-        raise InvalidInput(name, f"{str(value)[:80]!r} is none of: {allowed}") from None
-
-
-def share(value: object, name: str) -> float:
-    """A number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(name, f"{value!r} is not a number from 0 to 1")
-    return float(value)
-
-
-def whole(value: object, name: str, *, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(name, f"{value!r} is not a whole number from {least} to {most:,}")
-    return value
-
-
-def _object(value: JSON | str, kind: type) -> JSON:
-    """The fields of a ``kind``, from an object or its JSON; unknown ones are refused."""
-    name = kind.__name__.lower()
-    try:
-        data = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        raise InvalidInput(name, f"is not JSON: {str(value)[:80]!r}") from None
-    if not isinstance(data, dict):
-        raise InvalidInput(name, f"expected an object, got {type(data).__name__}")
-    if unknown := data.keys() - {f.name for f in fields(kind)}:
-        raise InvalidInput(str(min(unknown, key=str)), f"is not a field of a {name}")
-    return dict(data)
-
-
-def _strings(value: object, name: str) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InvalidInput(name, "must be a list of texts")
-    for item in value:
-        if not isinstance(item, str):
-            raise InvalidInput(name, f"holds a {type(item).__name__}; only texts are allowed")
-    return tuple(value)
-
-
-def moment(value: object, name: str) -> datetime:
-    """A time in UTC, from one or from its ISO 8601 form."""
-    try:
-        if isinstance(value, datetime):
-            return value.astimezone(UTC)
-        found = datetime.fromisoformat(str(value))
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidInput(name, f"{str(value)[:80]!r} is not an ISO 8601 time") from None
-
-
-def _span(value: object) -> tuple[int, int]:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise InvalidInput("source_span", "must be two numbers: the first and the last step")
-    first, last = (whole(n, "source_span", least=0, most=1_000_000_000) for n in value)
-    if first > last:
-        raise InvalidInput("source_span", f"begins at {first}, after its end at {last}")
-    return first, last
-
-
-_NEEDED_OF_ERROR = ("error_type", "failure_pattern", "corrective_guidance")
-
-
-def _error_context(value: object) -> ErrorContext:
-    if isinstance(value, ErrorContext):
-        return value
-    if not isinstance(value, Mapping):
-        raise InvalidInput("error_context", "must be an object")
-    if unknown := value.keys() - {f.name for f in fields(ErrorContext)}:
-        raise InvalidInput(f"error_context.{min(unknown)}", "is not a field of an error context")
-    for name in _NEEDED_OF_ERROR:
-        if not value.get(name):
-            raise InvalidInput(f"error_context.{name}", "is missing; a warning needs it")
-    return ErrorContext(**value)
-
-
-def checked(memory: Memory, limits: Limits = LIMITS) -> Memory:
-    """``memory`` made fit to be stored, or an error that names the first wrong field."""
-
-    def label(name: str) -> str | None:
-        value = getattr(memory, name)
-        return None if value is None else text(value, name, limits.label, strip=True)
-
-    tags = _strings(memory.tags, "tags")
-    parents = _strings(memory.parents, "parents")
-    for name, values, most in (("tags", tags, limits.tags), ("parents", parents, limits.parents)):
-        if len(values) > most:
-            raise InvalidInput(name, f"has {len(values):,} entries; at most {most} are allowed")
-    return replace(
-        memory,
-        id=parse_id(memory.id),
-        title=text(memory.title, "title", limits.title, strip=True),
-        description=text(memory.description, "description", limits.description, strip=True),
-        content=text(memory.content, "content", limits.content),
-        outcome=choice(Outcome, memory.outcome, "outcome"),
-        scope=choice(Scope, memory.scope, "scope"),
-        source=choice(Source, memory.source, "source"),
-        tags=tuple(dict.fromkeys(text(t, "tags", limits.tag, strip=True) for t in tags)),
-        parents=tuple(dict.fromkeys(parse_id(p, "parents") for p in parents)),
-        difficulty=label("difficulty"),
-        domain=label("domain"),
-        task_type=label("task_type"),
-        agent=label("agent"),
-        source_session=label("source_session"),
-        source_span=None if memory.source_span is None else _span(memory.source_span),
-        error_context=_checked_error(memory.error_context, limits),
-    )
-
-
-def _checked_error(value: object, limits: Limits) -> ErrorContext | None:
-    if value is None:
-        return None
-    error = _error_context(value)
-    largest = {"error_type": limits.error_type, "stack_trace": limits.stack_trace}
-    for f in fields(error):
-        part = getattr(error, f.name)
-        if part is not None or f.name in _NEEDED_OF_ERROR:
-            text(part, f"error_context.{f.name}", largest.get(f.name, limits.error_text))
-    return error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -530,21 +297,15 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    iteration: int
-    action: str
-    content: str | None = None
-    score: float | None = None
-    feedback: str | None = None
+    iteration: Annotated[int, Whole(0, 1_000_000_000)]
+    action: Annotated[str, Text("content")]
+    content: Annotated[str, Text(LIMITS.trace, blank=True)] | None = None
+    score: Annotated[float, SHARE] | None = None
+    feedback: Annotated[str, Text(LIMITS.trace, blank=True)] | None = None
     at: datetime | None = None
 
-
-def _step(value: Any) -> Step:
-    data = _object(value, Step)
-    if not isinstance(data.get("iteration"), int) or not isinstance(data.get("action"), str):
-        raise InvalidInput("trajectory", "each step needs an iteration and an action")
-    if data.get("at") is not None:
-        data["at"] = moment(data["at"], "at")
-    return Step(**data)
+    def to_json(self) -> JSON:
+        return {name: value for name, value in to_json(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -554,52 +315,27 @@ class Trace:
     An ``outcome`` of None is not known yet: whoever learns from the trace finds it out.
     """
 
-    task: str
+    task: Annotated[str, Text("content")]
     outcome: Outcome | None = None
-    id: str = field(default_factory=new_id)
-    trajectory: tuple[Step, ...] = ()
-    final_score: float | None = None
-    memories_used: tuple[str, ...] = ()
-    memories_learned: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    parent: str | None = None
+    id: Annotated[str, Id()] = field(default_factory=new_id)
+    trajectory: Annotated[tuple[Step, ...], Many(Nested(Step), LIMITS.steps)] = ()
+    final_score: Annotated[float, SHARE] | None = None
+    memories_used: Annotated[tuple[str, ...], Many(Id())] = ()
+    memories_learned: Annotated[tuple[str, ...], Many(Id())] = ()
+    metadata: Annotated[Mapping[str, Any], Json(LIMITS.nesting)] = field(default_factory=dict)
+    parent: Annotated[str, Id()] | None = None
     created_at: datetime | None = None
 
+    def check_together(self) -> None:
+        told = json.dumps(self.to_json(), ensure_ascii=False, separators=(",", ":"))
+        text(told, "trace", LIMITS.trace)
+
     def to_json(self) -> JSON:
-        steps = [
-            {f.name: value for f in fields(s) if (value := getattr(s, f.name)) is not None}
-            | ({"at": s.at.isoformat()} if s.at else {})
-            for s in self.trajectory
-        ]
-        return {
-            "id": self.id,
-            "task": self.task,
-            "outcome": None if self.outcome is None else str(self.outcome),
-            "trajectory": steps,
-            "final_score": self.final_score,
-            "memories_used": list(self.memories_used),
-            "memories_learned": list(self.memories_learned),
-            "metadata": dict(self.metadata),
-            "parent": self.parent,
-            "created_at": self.created_at.isoformat() if self.created_at else None,
-        }
+        return to_json(self)
 
     @classmethod
     def from_json(cls, value: JSON | str) -> Self:
-        data = _object(value, cls)
-        if data.get("task") is None:
-            raise InvalidInput("task", "is missing; a trace needs it")
-        steps = data.get("trajectory") or ()
-        if not isinstance(steps, list | tuple):
-            raise InvalidInput("trajectory", "must be a list of steps")
-        data["trajectory"] = tuple(_step(step) for step in steps)
-        for name in ("memories_used", "memories_learned"):
-            data[name] = _strings(data.get(name) or (), name)
-        if data.get("created_at") is not None:
-            data["created_at"] = moment(data["created_at"], "created_at")
-        if data.get("outcome") is not None:
-            data["outcome"] = choice(Outcome, data["outcome"], "outcome")
-        return cls(**data)
+        return from_json(cls, value)
 
 
 class JobState(StrEnum):
@@ -636,6 +372,37 @@ class Job:
             for f in fields(self)
             if f.name not in ("claim", "checkpoint")
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which memories a search may return. ``tags`` must all be there."""
+
+    scopes: tuple[Scope, ...] = tuple(Scope)
+    states: tuple[State, ...] = (State.ACTIVE,)
+    outcomes: tuple[Outcome, ...] = ()
+    sources: tuple[Source, ...] = ()
+    tags: Annotated[tuple[str, ...], Many(Text("tag"), "tags")] = ()
+    domain: Annotated[str, Text(LIMITS.label)] | None = None
+    agent: Annotated[str, Text(LIMITS.label)] | None = None
+    task_type: Annotated[str, Text(LIMITS.label)] | None = None
+    error_type: Annotated[str, Text(LIMITS.error_type)] | None = None
+    warnings_only: bool = False
+    created_after: Annotated[int, Whole(-(1 << 62))] | None = None
+    created_before: Annotated[int, Whole(-(1 << 62))] | None = None
+
+    @property
+    def selective(self) -> bool:
+        """True if an index of the ledger can find the rows at once."""
+        return bool(self.tags or self.domain or self.agent or self.task_type or self.error_type)
+
+    @property
+    def narrows(self) -> bool:
+        return (
+            self.selective
+            or self.warnings_only
+            or bool(self.outcomes or self.sources or self.created_after or self.created_before)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from reasonbank.errors import InvalidSetting
-from reasonbank.model import Limits
+from reasonbank.fields import Limits
 
 S = TypeVar("S")
 

@@ -10,6 +10,7 @@ from tests.learn.transcript_writers import A, C, E, U
 from tests.requirement import requirement
 from tests.safety.secrets_made_up import SECRET
 
+from reasonbank.fields import LIMITS
 from reasonbank.learn.session import (
     LONGEST_TEXT,
     Command,
@@ -21,7 +22,7 @@ from reasonbank.learn.session import (
     without_echo,
 )
 from reasonbank.learn.transcripts import claude_code, codex
-from reasonbank.model import LIMITS, Outcome, Step, Trace
+from reasonbank.model import Outcome, Step, Trace
 from reasonbank.store.transfer import checked_trace
 from reasonbank.testing import a_memory, a_warning
 

@@ -13,8 +13,8 @@ from tests.requirement import requirement
 from tests.surfaces.http_server import a_token, serving
 
 from reasonbank.errors import ReasonBankError
+from reasonbank.fields import plain
 from reasonbank.health import report
-from reasonbank.model import plain
 from reasonbank.surfaces.show.metrics import render
 from reasonbank.testing import a_memory, a_trace, a_warning
 

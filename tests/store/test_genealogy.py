@@ -4,8 +4,9 @@ import pytest
 from tests.requirement import requirement
 
 from reasonbank import Filter, InvalidInput, Link, LinkType, NotFound, Outcome, Scope
+from reasonbank.fields import plain
 from reasonbank.ledger.events import Event, What, lesson
-from reasonbank.model import Genealogy, new_id, plain
+from reasonbank.model import Genealogy, new_id
 from reasonbank.testing import a_memory
 
 

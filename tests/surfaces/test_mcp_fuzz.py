@@ -28,7 +28,8 @@ HOSTILE = [
 ADVICE = re.compile(
     r"ask for a new one|hand it in again|"
     r"takes: |confirm=true|search` shows|list` shows|action=list shows|at most|at least|"
-    r"is blank|is missing|must be|has a NUL|not valid|is not an? |nothing to change|too deep|"
+    r"must not be blank|must contain only strings|"
+    r"is missing|must be|has a NUL|not valid|is not an? |nothing to change|too deep|"
     r"forgotten for good|another workspace is called|not a UUID|leave it out|remove it|"
     r"is no verifier"
 )

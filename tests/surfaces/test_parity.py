@@ -22,7 +22,8 @@ from tests.surfaces.http_server import Server, serving
 from tests.surfaces.mcp_agent import connected
 
 from reasonbank import Bank, Memory, Settings
-from reasonbank.model import Trace, plain
+from reasonbank.fields import plain
+from reasonbank.model import Trace
 from reasonbank.settings import Embed
 from reasonbank.surfaces.cli import main
 

@@ -24,6 +24,7 @@ from reasonbank.errors import (
     ReasonBankError,
     StorageError,
 )
+from reasonbank.fields import checked, choice, parse_id, text, whole
 from reasonbank.learn import distil, lessons
 from reasonbank.learn.judge import Verdict, judge
 from reasonbank.ledger.port import Writing
@@ -31,20 +32,7 @@ from reasonbank.llm.budget import Budgeted
 from reasonbank.llm.layers import Limited
 from reasonbank.llm.port import Effort, Model
 from reasonbank.llm.tokens import counter
-from reasonbank.model import (
-    JSON,
-    Hit,
-    Memory,
-    Outcome,
-    Trace,
-    checked,
-    choice,
-    from_micros,
-    new_id,
-    parse_id,
-    text,
-    whole,
-)
+from reasonbank.model import JSON, Hit, Memory, Outcome, Trace, from_micros, new_id
 from reasonbank.search.answer import search
 from reasonbank.store import queue, traces
 from reasonbank.store.context import Context

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from reasonbank.fields import LIMITS
 from reasonbank.learn.transcript_text import BUDGET, account
 from reasonbank.llm.port import Message, Model, system, user
 from reasonbank.llm.prompts import prompt
 from reasonbank.llm.reply import closed, one_of, string
-from reasonbank.model import JSON, LIMITS, ErrorContext, Memory, Outcome, Source, Trace
+from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, Trace
 
 MOST = 3
 MOST_BY_CONTRAST = 5

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from reasonbank.fields import LIMITS, text
 from reasonbank.learn.session import without_echo
 from reasonbank.ledger.port import Writing
-from reasonbank.model import JSON, LIMITS, Memory, Outcome, Source, derived_id, text
+from reasonbank.model import JSON, Memory, Outcome, Source, derived_id
 from reasonbank.settings import Passive
 from reasonbank.store import memories
 from reasonbank.store.context import Context

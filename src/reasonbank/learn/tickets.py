@@ -20,6 +20,7 @@ from reasonbank.errors import (
     NotFound,
     Refused,
 )
+from reasonbank.fields import parse_id, text
 from reasonbank.learn import lessons
 from reasonbank.learn.distil import (
     SESSION,
@@ -31,7 +32,7 @@ from reasonbank.learn.judge import Verdict, known
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import Model, user
 from reasonbank.llm.reply import conforming
-from reasonbank.model import JSON, Job, JobState, Outcome, Trace, parse_id, text
+from reasonbank.model import JSON, Job, JobState, Outcome, Trace
 from reasonbank.store import queue, traces
 from reasonbank.store.context import Context
 

@@ -4,32 +4,25 @@ import json
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from reasonbank.errors import InvalidInput
 from reasonbank.ledger.events import Event, memory_of
 from reasonbank.model import (
     JSON,
     Change,
     Evidence,
+    Filter as Filter,  # noqa: PLC0414
     Job,
     JobState,
-    Limits,
     Link,
     Memory,
-    Outcome,
     Scope,
-    Source,
     State,
     Task,
     Trace,
     View,
     Workspace,
-    choice,
     from_micros,
-    text,
-    whole,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +35,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 T = TypeVar("T")
-_Choice = TypeVar("_Choice", bound=StrEnum)
 
 SINCE = "since"
 """The meter whose total is the time of the last reset."""
@@ -52,71 +44,6 @@ NOTHING = (0.0,) * 16
 STATES = {str(state): state for state in State}
 # What we wrote ourselves needs none of the checks of json.loads.
 _decoded = json.JSONDecoder().raw_decode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which memories a search may return. ``tags`` must all be there."""
-
-    scopes: tuple[Scope, ...] = tuple(Scope)
-    states: tuple[State, ...] = (State.ACTIVE,)
-    outcomes: tuple[Outcome, ...] = ()
-    sources: tuple[Source, ...] = ()
-    tags: tuple[str, ...] = ()
-    domain: str | None = None
-    agent: str | None = None
-    task_type: str | None = None
-    error_type: str | None = None
-    warnings_only: bool = False
-    created_after: int | None = None
-    created_before: int | None = None
-
-    def checked(self, limits: Limits) -> Filter:
-        """This filter made fit to be asked with, or an error that names the wrong part."""
-
-        def several(name: str, kind: type[_Choice]) -> tuple[_Choice, ...]:
-            values = getattr(self, name)
-            if not isinstance(values, tuple | list) or len(values) > 100:
-                raise InvalidInput(name, "must be a short list")
-            return tuple(choice(kind, value, name) for value in values)
-
-        def label(name: str, largest: int) -> str | None:
-            value = getattr(self, name)
-            return None if value is None else text(value, name, largest)
-
-        def moment(name: str) -> int | None:
-            value = getattr(self, name)
-            return None if value is None else whole(value, name, least=-(1 << 62), most=1 << 62)
-
-        if not isinstance(self.tags, tuple | list) or len(self.tags) > limits.tags:
-            raise InvalidInput("tags", f"must be a list of at most {limits.tags} texts")
-        return Filter(
-            scopes=several("scopes", Scope),
-            states=several("states", State),
-            outcomes=several("outcomes", Outcome),
-            sources=several("sources", Source),
-            tags=tuple(text(tag, "tags", limits.tag) for tag in self.tags),
-            domain=label("domain", limits.label),
-            agent=label("agent", limits.label),
-            task_type=label("task_type", limits.label),
-            error_type=label("error_type", limits.error_type),
-            warnings_only=bool(self.warnings_only),
-            created_after=moment("created_after"),
-            created_before=moment("created_before"),
-        )
-
-    @property
-    def selective(self) -> bool:
-        """True if an index of the ledger can find the rows at once."""
-        return bool(self.tags or self.domain or self.agent or self.task_type or self.error_type)
-
-    @property
-    def narrows(self) -> bool:
-        return (
-            self.selective
-            or self.warnings_only
-            or bool(self.outcomes or self.sources or self.created_after or self.created_before)
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
+from reasonbank.fields import checked, share, text, whole
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Miss, Reading, Writing
-from reasonbank.model import JSON, Reply, share, text, whole
+from reasonbank.model import JSON, Reply
 from reasonbank.search import hits
 from reasonbank.search.gather import Question, Senses, gather
 from reasonbank.settings import ProofSettings
@@ -48,7 +49,7 @@ def search(
             settings.search.limit if limit is None else limit,
             "limit", least=1, most=limits.results,
         ),
-        filter=_ANYTHING if filter is None else filter.checked(limits),
+        filter=_ANYTHING if filter is None else checked(filter, limits),
         min_confidence=share(
             settings.belief.prune_below if min_confidence is None else min_confidence,
             "min_confidence",

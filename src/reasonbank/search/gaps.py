@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from reasonbank.embed.calibration import calibration_for
 from reasonbank.errors import EmbeddingError, NotFound, StorageError
+from reasonbank.fields import text
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Miss, Writing
-from reasonbank.model import Gap, from_micros, text
+from reasonbank.model import Gap, from_micros
 from reasonbank.search.answer import recall
 from reasonbank.search.gather import Question
 from reasonbank.store.context import Context

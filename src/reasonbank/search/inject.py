@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reasonbank.model import JSON, Reply, whole
+from reasonbank.fields import whole
+from reasonbank.model import JSON, Reply
 from reasonbank.search.answer import search
 from reasonbank.store.context import Context
 

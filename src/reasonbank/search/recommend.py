@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reasonbank.model import JSON, Hit, Memory, Outcome, text
+from reasonbank.fields import text
+from reasonbank.model import JSON, Hit, Memory, Outcome
 from reasonbank.search.answer import search
 from reasonbank.search.text import keywords
 from reasonbank.store.context import Context

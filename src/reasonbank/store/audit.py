@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from reasonbank.fields import parse_id, text, whole
 from reasonbank.ledger.port import Wanted
-from reasonbank.model import Change, parse_id, text, whole
+from reasonbank.model import Change
 from reasonbank.store.context import Context
 
 

@@ -12,19 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from reasonbank.errors import InvalidInput, NotFound, Refused
+from reasonbank.fields import choice, parse_id, text
 from reasonbank.ledger.events import Event, What
 from reasonbank.ledger.port import Reading, Row, Writing
-from reasonbank.model import (
-    JSON,
-    Link,
-    LinkType,
-    Memory,
-    State,
-    choice,
-    from_micros,
-    parse_id,
-    text,
-)
+from reasonbank.model import JSON, Link, LinkType, Memory, State, from_micros
 from reasonbank.store import memories
 from reasonbank.store.context import Context
 

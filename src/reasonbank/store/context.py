@@ -10,17 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from reasonbank.errors import Forbidden, Forgotten, NotFound, ReasonBankError
+from reasonbank.fields import checked, text
 from reasonbank.ledger.events import Event, What, day_of
 from reasonbank.ledger.port import Ledger, Miss, Reading, Row, Writing
-from reasonbank.model import (
-    JSON,
-    Memory,
-    Right,
-    View,
-    checked,
-    new_id,
-    text,
-)
+from reasonbank.model import JSON, Memory, Right, View, new_id
 from reasonbank.safety.prompt_injection import Flags
 from reasonbank.settings import ORG, TEAM, Settings
 from reasonbank.store.meters import Meters

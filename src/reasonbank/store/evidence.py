@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reasonbank.errors import InvalidInput
+from reasonbank.fields import parse_id, text
 from reasonbank.ledger.events import What, evidence_key
 from reasonbank.ledger.port import Writing
-from reasonbank.model import JSON, Evidence, Kind, Memory, new_id, parse_id, text
+from reasonbank.model import JSON, Evidence, Kind, Memory, new_id
 from reasonbank.store.context import Context
 
 

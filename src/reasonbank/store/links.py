@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reasonbank.errors import InvalidInput
+from reasonbank.fields import choice, parse_id, share
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Writing
-from reasonbank.model import Genealogy, Link, LinkType, Memory, State, choice, parse_id, share
+from reasonbank.model import Genealogy, Link, LinkType, Memory, State
 from reasonbank.store.context import Context
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from reasonbank.errors import Forgotten, InvalidInput, NotFound, Refused
+from reasonbank.fields import checked, parse_id, whole
 from reasonbank.ledger.events import REVISABLE, What, lesson, revisions
 from reasonbank.ledger.port import Filter, Reading, Writing
-from reasonbank.model import JSON, Memory, Revision, State, from_micros, parse_id, whole
+from reasonbank.model import JSON, Memory, Revision, State, from_micros
 from reasonbank.store.context import Context
 from reasonbank.trust import belief
 
@@ -118,6 +119,6 @@ def history(context: Context, id: str) -> list[Revision]:
 
 def listed(context: Context, filter: Filter | None = None, limit: int = 50) -> list[Memory]:
     reading = context.read()
-    chosen = (filter or Filter()).checked(context.settings.limits)
+    chosen = checked(filter or Filter(), context.settings.limits)
     rows = reading.listed(context.view, chosen, whole(limit, "limit", least=1, most=1_000_000))
     return [context.memory(reading, row) for row in rows]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reasonbank.errors import NotFound
+from reasonbank.fields import choice, parse_id, whole
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Writing
-from reasonbank.model import Job, JobState, Trace, choice, derived_id, parse_id, whole
+from reasonbank.model import Job, JobState, Trace, derived_id
 from reasonbank.store import traces
 from reasonbank.store.context import Context
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reasonbank.errors import NotFound, Refused
+from reasonbank.fields import parse_id, whole
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Writing
-from reasonbank.model import Trace, from_micros, parse_id, to_micros, whole
+from reasonbank.model import Trace, from_micros, to_micros
 from reasonbank.store.context import Context
 from reasonbank.store.transfer import checked_trace
 

@@ -11,13 +11,12 @@ from datetime import datetime
 from typing import IO, Any
 
 from reasonbank.errors import InvalidInput, NotFound
+from reasonbank.fields import LIMITS, Limits, checked, choice, parse_id, share, text, whole
 from reasonbank.ledger.events import BATCHES, CHANGES, NOTES, REVISABLE, Event, What, encode
 from reasonbank.ledger.port import Filter, Writing
 from reasonbank.model import (
     JSON,
-    LIMITS,
     Kind,
-    Limits,
     LinkType,
     Memory,
     Outcome,
@@ -25,13 +24,7 @@ from reasonbank.model import (
     State,
     Step,
     Trace,
-    checked,
-    choice,
     derived_id,
-    parse_id,
-    share,
-    text,
-    whole,
 )
 from reasonbank.store import batches, memories
 from reasonbank.store.context import Context

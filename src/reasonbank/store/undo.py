@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reasonbank.errors import Refused
+from reasonbank.fields import parse_id, whole
 from reasonbank.ledger.events import What, can_undo, revisions
 from reasonbank.ledger.port import Writing
-from reasonbank.model import JSON, Memory, parse_id, whole
+from reasonbank.model import JSON, Memory
 from reasonbank.store import batches
 from reasonbank.store.context import Context
 

@@ -7,9 +7,10 @@ import os
 from dataclasses import replace
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound, Refused
+from reasonbank.fields import text
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Reading, Writing
-from reasonbank.model import Workspace, new_id, text
+from reasonbank.model import Workspace, new_id
 from reasonbank.store.context import Context
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from typing import Annotated, Any, Literal, Required
 
 from pydantic import BeforeValidator, ConfigDict, Field, with_config
+from pydantic_core import ErrorDetails
 
 # pydantic refuses `typing.TypedDict` before Python 3.12.
 from typing_extensions import TypedDict
 
-from reasonbank.model import LIMITS
+from reasonbank import model
+from reasonbank.fields import LIMITS, REFUSED, SHARE, Choice, Id, Text, Whole, rule
 
 
 def unpacked(value: Any) -> Any:
@@ -23,35 +26,50 @@ def unpacked(value: Any) -> Any:
     return value
 
 
+def problem(found: ErrorDetails) -> str:
+    """What pydantic found wrong, in the words of the library."""
+    context = found.get("ctx", {})
+    match found["type"]:
+        case "missing":
+            return "is missing"
+        case "bool_type" | "bool_parsing":
+            return "must be true or false"
+        case "literal_error":
+            allowed = context["expected"].replace("'", "").replace(" or ", ", ")
+            return f"must be one of {allowed} (got {reprlib.repr(found['input'])})"
+        case "too_long":
+            most, count = context["max_length"], context["actual_length"]
+            return f"has {count:,} entries; at most {most:,} are allowed"
+    if found["type"] == REFUSED:
+        return found["msg"]
+    return f"{found['msg']}, got {reprlib.repr(found['input'])}"
+
+
 # What tools take
 
 MemoryId = Annotated[str, Field(description="The id of a memory, as a search gave it (a UUID).")]
-Tag = Annotated[str, Field(max_length=LIMITS.tag)]
-Tags = Annotated[
-    list[Tag],
-    Field(max_length=LIMITS.tags),
-    BeforeValidator(unpacked),
-]
-Title = Annotated[str, Field(max_length=LIMITS.title, description="A short, telling name.")]
+Tags = Annotated[list[str], rule(model.Memory, "tags"), BeforeValidator(unpacked)]
+Title = Annotated[str, rule(model.Memory, "title"), Field(description="A short, telling name.")]
 Description = Annotated[
     str,
-    Field(
-        max_length=LIMITS.description,
-        description="When and why to apply this, or when not to: what a later task looks like.",
-    ),
+    rule(model.Memory, "description"),
+    Field(description="When and why to apply this, or when not to: what a later task looks like."),
 ]
 Content = Annotated[
     str,
-    Field(
-        max_length=LIMITS.content,
-        description="The lesson itself: steps, commands, reasons, limits.",
-    ),
+    rule(model.Memory, "content"),
+    Field(description="The lesson itself: steps, commands, reasons, limits."),
 ]
 Verdict = Annotated[
     Literal["success", "failure"],
     Field(description="success: a pattern to follow. failure: a pattern to avoid."),
 ]
-Label = Annotated[str, Field(max_length=LIMITS.label)]
+Label = model.Label
+ErrorText = model.ErrorText
+ErrorType = Annotated[str, rule(model.ErrorContext, "error_type")]
+SessionName = Annotated[str, Text(LIMITS.label)]
+Query = Annotated[str, Text(LIMITS.query)]
+Results = Annotated[int, Whole(1, LIMITS.results)]
 Confirm = Annotated[
     bool, Field(description="Must be true. Ask your user first: this cannot be undone.")
 ]
@@ -62,15 +80,18 @@ class ErrorContext(TypedDict):
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
-    error_type: str
-    failure_pattern: str
-    corrective_guidance: str
+    error_type: ErrorType
+    failure_pattern: ErrorText
+    corrective_guidance: ErrorText
 
 
 # What tools answer
 
 
-class StoredError(ErrorContext):
+class StoredError(TypedDict):
+    error_type: str
+    failure_pattern: str
+    corrective_guidance: str
     error_message: str | None
     stack_trace: str | None
     task_domain: str | None
@@ -432,95 +453,83 @@ class Places(TypedDict):
 # refused, and no value is taken for one of another type.
 
 closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
-Share = Annotated[float, Field(ge=0, le=1)]
-ScopeName = Literal["project", "team", "org"]
-OutcomeName = Literal["success", "failure", "mixed"]
-LinkName = Literal["similar", "contradicts", "causes", "analogy", "co_used"]
+Share = Annotated[float, SHARE]
+ScopeName = Annotated[str, Choice(model.Scope)]
+OutcomeName = Annotated[str, Choice(model.Outcome)]
+LinkName = Annotated[str, Choice(model.LinkType)]
 Moment = Annotated[
     str,
+    Text(64),
     Field(
-        max_length=64,
         description="An ISO 8601 time; without an offset, in UTC.",
         json_schema_extra={"format": "date-time"},
     ),
 ]
-Session = Annotated[
-    str,
-    Field(min_length=1, max_length=LIMITS.label, description="The task; one report each counts."),
-]
-Uuid = Annotated[str, Field(min_length=32, max_length=64, description="A UUID.")]
-ErrorText = Annotated[str, Field(min_length=1, max_length=LIMITS.error_text)]
+Session = Annotated[SessionName, Field(description="The task; one report each counts.")]
+Uuid = Annotated[str, Id(), Field(description="A UUID.")]
 
 
 @closed
 class GivenError(TypedDict, total=False):
     """What went wrong, how to recognise it and what to do instead."""
 
-    error_type: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.error_type)]]
+    error_type: Required[ErrorType]
     failure_pattern: Required[ErrorText]
     corrective_guidance: Required[ErrorText]
     error_message: ErrorText | None
-    stack_trace: Annotated[str, Field(min_length=1, max_length=LIMITS.stack_trace)] | None
+    stack_trace: Annotated[str, rule(model.ErrorContext, "stack_trace")] | None
     task_domain: ErrorText | None
 
 
-_Tags = Annotated[list[Annotated[Tag, Field(min_length=1)]], Field(max_length=LIMITS.tags)]
-_Label = Annotated[Label, Field(min_length=1)]
+_Tags = Annotated[list[str], rule(model.Memory, "tags")]
 
 
 @closed
 class Lesson(TypedDict, total=False):
-    title: Required[Annotated[Title, Field(min_length=1)]]
-    description: Required[Annotated[Description, Field(min_length=1)]]
-    content: Required[Annotated[Content, Field(min_length=1)]]
+    title: Required[Title]
+    description: Required[Description]
+    content: Required[Content]
     outcome: Required[OutcomeName]
     id: Annotated[Uuid, Field(description="Yours to choose, so that a retry cannot store twice.")]
     error_context: GivenError | None
-    parents: Annotated[list[Uuid], Field(max_length=LIMITS.parents)]
+    parents: Annotated[list[str], rule(model.Memory, "parents")]
     tags: _Tags
-    difficulty: _Label | None
-    domain: _Label | None
-    task_type: _Label | None
-    agent: _Label | None
+    difficulty: Label | None
+    domain: Label | None
+    task_type: Label | None
+    agent: Label | None
     scope: ScopeName
     source: Literal["explicit", "distilled", "passive", "solved"]
-    source_session: _Label | None
+    source_session: Label | None
 
 
 @closed
 class Correction(TypedDict, total=False):
-    title: Annotated[Title, Field(min_length=1)]
-    description: Annotated[Description, Field(min_length=1)]
-    content: Annotated[Content, Field(min_length=1)]
+    title: Title
+    description: Description
+    content: Content
     outcome: OutcomeName
     error_context: GivenError | None
     tags: _Tags
-    difficulty: _Label | None
-    domain: _Label | None
-    task_type: _Label | None
-    agent: _Label | None
+    difficulty: Label | None
+    domain: Label | None
+    task_type: Label | None
+    agent: Label | None
 
 
 @closed
 class Sieve(TypedDict, total=False):
     """Which memories are meant. All ``tags`` must be there."""
 
-    scopes: Annotated[list[ScopeName], Field(max_length=3)]
-    states: Annotated[list[Literal["active", "archived"]], Field(max_length=2)]
-    outcomes: Annotated[list[OutcomeName], Field(max_length=3)]
-    sources: Annotated[
-        list[
-            Literal[
-                "explicit", "distilled", "passive", "consolidated", "solved", "imported", "peer"
-            ]
-        ],
-        Field(max_length=7),
-    ]
-    tags: _Tags
-    domain: _Label
-    agent: _Label
-    task_type: _Label
-    error_type: Annotated[str, Field(min_length=1, max_length=LIMITS.error_type)]
+    scopes: Annotated[list[str], rule(model.Filter, "scopes")]
+    states: Annotated[list[str], rule(model.Filter, "states")]
+    outcomes: Annotated[list[str], rule(model.Filter, "outcomes")]
+    sources: Annotated[list[str], rule(model.Filter, "sources")]
+    tags: Annotated[list[str], rule(model.Filter, "tags")]
+    domain: Annotated[str, rule(model.Filter, "domain")]
+    agent: Annotated[str, rule(model.Filter, "agent")]
+    task_type: Annotated[str, rule(model.Filter, "task_type")]
+    error_type: ErrorType
     warnings_only: bool
     created_after: Moment
     created_before: Moment
@@ -530,22 +539,22 @@ class Sieve(TypedDict, total=False):
 class Listing(Sieve, total=False):
     limit: Annotated[
         int,
-        Field(ge=1, le=1000, description="50 if left out; for the next page use created_before."),
+        Whole(1, 1000),
+        Field(description="50 if left out; for the next page use created_before."),
     ]
 
 
 @closed
 class Question(Sieve, total=False):
-    query: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.query)]]
-    limit: Annotated[int, Field(ge=1, le=LIMITS.results)]
+    query: Required[Query]
+    limit: Results
     min_confidence: Share
-    max_tokens: Annotated[int, Field(ge=1, le=10_000_000)]
+    max_tokens: Annotated[int, Whole(1, 10_000_000)]
     session: Annotated[
         str,
+        Text(LIMITS.label),
         Field(
-            min_length=1,
-            max_length=LIMITS.label,
-            description="The task at hand, so that its outcome can be credited to what was found.",
+            description="The task at hand, so that its outcome can be credited to what was found."
         ),
     ]
     explain: bool
@@ -554,13 +563,13 @@ class Question(Sieve, total=False):
 
 @closed
 class Task(TypedDict):
-    task: Annotated[str, Field(min_length=1, max_length=LIMITS.query)]
+    task: Query
 
 
 @closed
 class Rating(TypedDict, total=False):
     helpful: Required[bool]
-    comment: Annotated[str, Field(max_length=LIMITS.comment)] | None
+    comment: Annotated[str, Text(LIMITS.comment, blank=True)] | None
     session: Session | None
 
 
@@ -588,12 +597,14 @@ class Nothing(TypedDict):
 
 @closed
 class Reason(TypedDict, total=False):
-    reason: Annotated[str, Field(min_length=1, max_length=LIMITS.comment)]
+    reason: Annotated[str, Text(LIMITS.comment)]
 
 
 @closed
 class Target(TypedDict, total=False):
-    to: Annotated[int, Field(ge=1, description="The revision to return to; else the last change.")]
+    to: Annotated[
+        int, Whole(1), Field(description="The revision to return to; else the last change.")
+    ]
 
 
 @closed
@@ -615,8 +626,8 @@ class Linking(Unlinking, total=False):
 
 @closed
 class GivenStep(TypedDict, total=False):
-    iteration: Required[Annotated[int, Field(ge=0, le=1_000_000_000)]]
-    action: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.content)]]
+    iteration: Required[Annotated[int, Whole(0, 1_000_000_000)]]
+    action: Required[Annotated[str, Text(LIMITS.content)]]
     content: str | None
     score: Share | None
     feedback: str | None
@@ -625,7 +636,7 @@ class GivenStep(TypedDict, total=False):
 
 @closed
 class GivenTrace(TypedDict, total=False):
-    task: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.content)]]
+    task: Required[Annotated[str, Text(LIMITS.content)]]
     outcome: OutcomeName | None
     id: Uuid
     trajectory: Annotated[list[GivenStep], Field(max_length=LIMITS.steps)]
@@ -639,33 +650,33 @@ class GivenTrace(TypedDict, total=False):
 
 @closed
 class Newest(TypedDict, total=False):
-    limit: Annotated[int, Field(ge=1, le=1000)]
+    limit: Annotated[int, Whole(1, 1000)]
 
 
 @closed
 class GapOf(TypedDict, total=False):
-    question: Annotated[str, Field(min_length=1, max_length=LIMITS.query)]
+    question: Query
 
 
 @closed
 class Waiting(TypedDict, total=False):
     state: Literal["waiting", "running", "done", "dead"]
-    limit: Annotated[int, Field(ge=1, le=1000)]
+    limit: Annotated[int, Whole(1, 1000)]
 
 
 @closed
 class Age(TypedDict):
-    older_than_days: Annotated[int, Field(ge=0, le=100_000)]
+    older_than_days: Annotated[int, Whole(0, 100_000)]
 
 
 @closed
 class Name(TypedDict):
-    name: Annotated[str, Field(min_length=1, max_length=LIMITS.label)]
+    name: Annotated[str, Text(LIMITS.label)]
 
 
 @closed
 class Path(TypedDict):
-    path: Annotated[str, Field(min_length=1, max_length=4096, description="An absolute path.")]
+    path: Annotated[str, Text(4096), Field(description="An absolute path.")]
 
 
 @closed
@@ -682,12 +693,12 @@ class Portion(TypedDict, total=False):
 @closed
 class GivenToken(TypedDict, total=False):
     scope: Required[Literal["read", "write", "admin"]]
-    name: Annotated[str, Field(min_length=1, max_length=LIMITS.label)]
+    name: Annotated[str, Text(LIMITS.label)]
     workspaces: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=4096)]],
+        list[Annotated[str, Text(4096)]],
         Field(min_length=1, max_length=100, description="Full paths, ids or names."),
     ]
-    expires_days: Annotated[int, Field(ge=1, le=36_500)]
+    expires_days: Annotated[int, Whole(1, 36_500)]
 
 
 # What the JSON API answers beyond the above: what the library's `to_json` says.
@@ -840,10 +851,10 @@ class NewToken(StoredToken):
 
 @closed
 class AuditQuery(TypedDict, total=False):
-    limit: Annotated[int, Field(ge=1, le=100_000)]
-    before: Annotated[int, Field(ge=0, le=1 << 62, description="Continue at this `seq`.")]
-    author: Annotated[str, Field(min_length=1, max_length=LIMITS.label)]
-    surface: Annotated[str, Field(min_length=1, max_length=LIMITS.label)]
+    limit: Annotated[int, Whole(1, 100_000)]
+    before: Annotated[int, Whole(0, 1 << 62), Field(description="Continue at this `seq`.")]
+    author: Annotated[str, Text(LIMITS.label)]
+    surface: Annotated[str, Text(LIMITS.label)]
     memory: Uuid
     uses: Annotated[bool, Field(description="Also what searches returned.")]
     everywhere: Annotated[bool, Field(description="All workspaces; needs admin.")]
@@ -874,7 +885,7 @@ class GivenSession(TypedDict, total=False):
 
 @closed
 class GivenAnswer(TypedDict):
-    ticket: Annotated[str, Field(min_length=1, max_length=200)]
+    ticket: Annotated[str, Text(200)]
     answer: dict[str, Any]
 
 
@@ -883,7 +894,8 @@ class DoneStep(TypedDict, total=False):
     action: Required[
         Annotated[
             str,
-            Field(max_length=LIMITS.content, description="think, command, edit, user, agent …"),
+            Text(LIMITS.content),
+            Field(description="think, command, edit, user, agent …"),
         ]
     ]
     content: Annotated[str, Field(description="The thought, the command, the file.")]
@@ -909,9 +921,9 @@ class Submitted(TypedDict):
 
 @closed
 class Exchange(TypedDict, total=False):
-    question: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.query)]]
-    answer: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.trace)]]
-    session: Label
+    question: Required[Query]
+    answer: Required[Annotated[str, Text(LIMITS.trace)]]
+    session: SessionName
 
 
 class Captured(TypedDict):
@@ -922,10 +934,10 @@ class Captured(TypedDict):
 
 @closed
 class Injecting(TypedDict, total=False):
-    task: Required[Annotated[str, Field(min_length=1, max_length=LIMITS.query)]]
-    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)]
-    limit: Annotated[int, Field(ge=1, le=LIMITS.results)]
-    session: Label
+    task: Required[Query]
+    max_tokens: Annotated[int, Whole(1, 1_000_000)]
+    limit: Results
+    session: SessionName
 
 
 class Injected(TypedDict):
@@ -942,7 +954,7 @@ class Injected(TypedDict):
 class Consolidating(TypedDict, total=False):
     dry_run: bool
     force: Annotated[bool, Field(description="Also within 24 hours of the last run.")]
-    max_clusters: Annotated[int, Field(ge=0, le=1_000_000, description="0 is no limit.")]
+    max_clusters: Annotated[int, Whole(0, 1_000_000), Field(description="0 is no limit.")]
     threshold: Share
 
 

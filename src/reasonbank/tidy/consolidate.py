@@ -25,19 +25,11 @@ from reasonbank.errors import (
     NotFound,
     Refused,
 )
+from reasonbank.fields import share, whole
 from reasonbank.ledger.events import day_of
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.llm.port import Model, assistant, user
-from reasonbank.model import (
-    JSON,
-    Job,
-    Link,
-    LinkType,
-    Memory,
-    State,
-    share,
-    whole,
-)
+from reasonbank.model import JSON, Job, Link, LinkType, Memory, State
 from reasonbank.store import batches, leases, maintenance
 from reasonbank.store.context import Context
 from reasonbank.store.vectors import embedding_text

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reasonbank.errors import InvalidReply
+from reasonbank.fields import LIMITS, Limits
 from reasonbank.llm.port import Message, system, user
 from reasonbank.llm.prompts import prompt
 from reasonbank.llm.reply import closed, one_of, string
-from reasonbank.model import JSON, LIMITS, ErrorContext, Limits, Memory, Source
+from reasonbank.model import JSON, ErrorContext, Memory, Source
 from reasonbank.store.vectors import without_attribution
 from reasonbank.tidy.sentences import unsaid
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
 
+from reasonbank.fields import LIMITS
 from reasonbank.learn.outcome import passed
 from reasonbank.learn.rules.corrections import correction
 from reasonbank.learn.rules.failure import Failure, failure_of
 from reasonbank.learn.rules.shell import Invocation, invocation, kind_of_check
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, told
-from reasonbank.model import LIMITS, ErrorContext, Memory, Outcome, Source, derived_id
+from reasonbank.model import ErrorContext, Memory, Outcome, Source, derived_id
 
 MOST_LESSONS = 3
 STUBBORN = 3

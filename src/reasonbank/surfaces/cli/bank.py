@@ -51,7 +51,7 @@ def audit(shell: Shell, limit: int, file: str | None, **wanted: Any) -> None:
 
 
 def _export_audit(shell: Shell, file: str, wanted: dict[str, Any]) -> None:
-    from reasonbank.model import plain
+    from reasonbank.fields import plain
 
     count = 0
     with shell.bank() as bank, replacing(file) as out:

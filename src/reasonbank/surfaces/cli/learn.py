@@ -57,9 +57,10 @@ def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: 
 
 
 def session_in(text: str, form: str | None, outcome: str | None) -> Trace:
+    from reasonbank.fields import choice
     from reasonbank.learn import session
     from reasonbank.learn.transcripts import claude_code, codex
-    from reasonbank.model import Outcome, Trace, choice, derived_id
+    from reasonbank.model import Outcome, Trace, derived_id
 
     told = None if outcome is None else choice(Outcome, outcome, "outcome")
     form = form or _form_of(text)

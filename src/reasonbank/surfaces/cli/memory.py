@@ -83,8 +83,9 @@ def make_filter(options: dict[str, Any]) -> Any:
     """Takes the filter options out of ``options``."""
     import time
 
+    from reasonbank.fields import choice
     from reasonbank.ledger.port import Filter
-    from reasonbank.model import Outcome, Scope, Source, State, choice
+    from reasonbank.model import Outcome, Scope, Source, State
 
     def several(kind: Any, value: str, name: str) -> tuple[Any, ...]:
         if value == "all":

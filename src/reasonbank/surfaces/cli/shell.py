@@ -45,7 +45,7 @@ class Shell:
 
     def show(self, value: Any, human: Callable[[], None]) -> None:
         if self.json:
-            from reasonbank.model import plain
+            from reasonbank.fields import plain
 
             click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2))
         else:
@@ -90,7 +90,7 @@ class Friendly(click.Group):
                 if isinstance(error, InvalidInput):
                     problem["field"] = error.field
                 if best := getattr(error, "best", None):
-                    from reasonbank.model import plain
+                    from reasonbank.fields import plain
 
                     problem["best"] = plain(best)
                 click.echo(json.dumps(problem, ensure_ascii=False))

@@ -11,7 +11,6 @@ import contextlib
 import io
 import json
 import logging
-import reprlib
 import tempfile
 import threading
 import time
@@ -30,9 +29,11 @@ from pydantic_core import to_json
 from reasonbank.access import Caller, Tokens
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, Refused, TooMany
+from reasonbank.fields import plain
 from reasonbank.health import health
 from reasonbank.ledger.port import Token
-from reasonbank.model import Right, plain
+from reasonbank.model import Right
+from reasonbank.surfaces import shapes
 from reasonbank.surfaces.http import routes
 from reasonbank.surfaces.http.gate import (
     Door,
@@ -526,17 +527,15 @@ def _lists(route: Route) -> frozenset[str]:
 
 
 def _refused(route: Route, error: ValidationError) -> InvalidInput:
-    found = error.errors(include_url=False, include_context=False)[0]
+    found = error.errors(include_url=False)[0]
     name = ".".join(map(str, found["loc"])) or "body"
     match found["type"]:
-        case "missing":
-            return InvalidInput(name, "is missing")
         case "extra_forbidden":
             known = ", ".join(_adapter(route).json_schema().get("properties", {})) or "none"
             return InvalidInput(name, f"is not a field here; these are: {known}")
         case "json_invalid":
             return InvalidInput("body", f"is not JSON: {found['msg'].partition(': ')[2]}")
-    return InvalidInput(name, f"{found['msg']}, got {reprlib.repr(found['input'])}")
+    return InvalidInput(name, shapes.problem(found))
 
 
 def _told(route: Route, result: object) -> Answer:

@@ -14,8 +14,9 @@ from typing import IO, Any, TypeVar, get_type_hints
 from reasonbank.access import Caller, Tokens
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded, NotFound
+from reasonbank.fields import moment
 from reasonbank.ledger.port import Filter
-from reasonbank.model import JSON, Memory, Right, Trace, Workspace, moment, to_micros
+from reasonbank.model import JSON, Memory, Right, Trace, Workspace, to_micros
 from reasonbank.store.context import Progress
 from reasonbank.surfaces import shapes
 

@@ -9,15 +9,16 @@ from mcp.server import MCPServer
 from pydantic import BeforeValidator, Field
 
 from reasonbank.bank import Bank
+from reasonbank.fields import LIMITS, Text, plain
 from reasonbank.learn.distil import MOST, MOST_BY_CONTRAST
 from reasonbank.learn.tickets import think
 from reasonbank.llm.prompts import prompt
-from reasonbank.model import LIMITS, Right, Trace, plain
+from reasonbank.model import Right, Trace
 from reasonbank.surfaces.mcp.memory_tools import offer
 from reasonbank.surfaces.mcp.tool import Errand
 from reasonbank.surfaces.shapes import Captured, DoneStep, Prepared, StoredJob, Submitted, unpacked
 
-Task = Annotated[str, Field(max_length=LIMITS.content, description="What was to be done.")]
+Task = Annotated[str, Text(LIMITS.content), Field(description="What was to be done.")]
 Steps = Annotated[
     list[DoneStep],
     BeforeValidator(unpacked),
@@ -110,8 +111,8 @@ def distil_submit(
 @offer("Keep a question and its answer", Right.WRITE, idempotent=True)
 def capture_knowledge(
     bank: Bank,
-    question: Annotated[str, Field(max_length=LIMITS.query, description="What was asked.")],
-    answer: Annotated[str, Field(max_length=LIMITS.trace, description="What was answered.")],
+    question: Annotated[str, Text(LIMITS.query), Field(description="What was asked.")],
+    answer: Annotated[str, Text(LIMITS.trace), Field(description="What was answered.")],
 ) -> Captured:
     """Keep an exchange that a later task may need: code, an explanation, steps.
 

@@ -14,20 +14,9 @@ from pydantic import BeforeValidator, Field
 
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound
+from reasonbank.fields import LIMITS, Text, Whole, parse_id, plain
 from reasonbank.ledger.port import Filter
-from reasonbank.model import (
-    JSON,
-    LIMITS,
-    Hit,
-    Memory,
-    Outcome,
-    Reply,
-    Right,
-    Scope,
-    Workspace,
-    parse_id,
-    plain,
-)
+from reasonbank.model import JSON, Hit, Memory, Outcome, Reply, Right, Scope, Workspace
 from reasonbank.store import workspaces
 from reasonbank.surfaces.mcp.consolidate_tools import memory_consolidate
 from reasonbank.surfaces.mcp.solve_tools import SOLVE
@@ -48,11 +37,15 @@ from reasonbank.surfaces.shapes import (
     Label,
     MemoryId,
     Places,
+    Query,
     Rated,
     Recorded,
     ReplyFacts,
     Reported,
+    Results,
     Retrieved,
+    SessionName,
+    Share,
     ShownMemory,
     Statistics,
     StoredMemory,
@@ -97,11 +90,7 @@ def offer(
 def memory_search(
     bank: Bank,
     query: Annotated[
-        str,
-        Field(
-            max_length=LIMITS.query,
-            description="The task, problem or error message, in your own words.",
-        ),
+        Query, Field(description="The task, problem or error message, in your own words.")
     ],
     scope: Annotated[
         Literal["project", "team", "org", "all"],
@@ -111,15 +100,15 @@ def memory_search(
         Literal["success", "failure", "all"],
         Field(description="success: what worked. failure: what to avoid. all: both."),
     ] = "all",
-    limit: Annotated[int, Field(ge=1, le=LIMITS.results, description="At most so many.")] = 5,
+    limit: Annotated[Results, Field(description="Maximum number of results.")] = 5,
     min_confidence: Annotated[
-        float, Field(ge=0, le=1, description="Leave out what is trusted less, 0 to 1.")
+        Share, Field(description="Leave out what is trusted less, 0 to 1.")
     ] = 0.5,
     max_tokens: Annotated[
-        int | None, Field(ge=1, description="Answer with at most so much text.")
+        Annotated[int, Whole(1)] | None, Field(description="Answer with at most so much text.")
     ] = None,
     session_id: Annotated[
-        Label | None,
+        SessionName | None,
         Field(description="A name for this task; give memory_outcome the same."),
     ] = None,
 ) -> Found:
@@ -158,10 +147,8 @@ def _answer(reply: Reply, memories: list[JSON]) -> JSON:
 @offer("Retrieve memories in full", Right.READ)
 def retrieve_memories(
     bank: Bank,
-    query: Annotated[
-        str, Field(max_length=LIMITS.query, description="The task or problem, in your own words.")
-    ],
-    n_results: Annotated[int, Field(ge=1, le=LIMITS.results, description="At most so many.")] = 5,
+    query: Annotated[Query, Field(description="The task or problem, in your own words.")],
+    n_results: Annotated[Results, Field(description="Maximum number of results.")] = 5,
 ) -> Retrieved:
     """Retrieve past experiences with every field and the parts of their scores.
 
@@ -234,7 +221,8 @@ def memory_feedback(
     memory_id: MemoryId,
     helpful: Annotated[bool, Field(description="Whether the memory was helpful.")],
     comment: Annotated[
-        str | None, Field(max_length=LIMITS.comment, description="Why, in a sentence.")
+        Annotated[str, Text(LIMITS.comment, blank=True)] | None,
+        Field(description="Why, in a sentence."),
     ] = None,
 ) -> Rated:
     """Rate a memory that a search returned: was it helpful?
@@ -259,11 +247,8 @@ def memory_outcome(
         bool, Field(description="Whether the task succeeded after using this memory.")
     ],
     session_id: Annotated[
-        str | None,
-        Field(
-            max_length=LIMITS.label,
-            description="A name for this task; reporting twice under one name counts once.",
-        ),
+        SessionName | None,
+        Field(description="A name for this task; reporting twice under one name counts once."),
     ] = None,
 ) -> Reported:
     """Report whether a task succeeded after using a memory.
@@ -357,7 +342,7 @@ def memory_history(bank: Bank, memory_id: MemoryId) -> History:
 @offer("Recommend a strategy", Right.READ)
 def memory_recommend(
     bank: Bank,
-    task: Annotated[str, Field(max_length=LIMITS.query, description="The task at hand.")],
+    task: Annotated[Query, Field(description="The task at hand.")],
 ) -> Advice:
     """Name the one strategy that the evidence backs best for a task, and why.
 
@@ -373,7 +358,7 @@ def memory_recommend(
 @offer("Show what is not known", Right.READ, reads=True)
 def memory_gaps(
     bank: Bank,
-    limit: Annotated[int, Field(ge=1, le=1000, description="At most so many.")] = 20,
+    limit: Annotated[int, Whole(1, 1000), Field(description="Maximum number of results.")] = 20,
 ) -> Gaps:
     """List what was asked here in vain, the most asked first; those that mean the same are one.
 
@@ -419,11 +404,8 @@ def workspace(
         Literal["list", "switch", "name", "delete"], Field(description="What to do.")
     ] = "list",
     target: Annotated[
-        str | None,
-        Field(
-            max_length=4096,
-            description="Which one, unless you list: a full path, an id or a name.",
-        ),
+        Annotated[str, Text(4096)] | None,
+        Field(description="Which one, unless you list: a full path, an id or a name."),
     ] = None,
     name: Annotated[Label | None, Field(description="For name: what to call it.")] = None,
     confirm: Confirm = False,

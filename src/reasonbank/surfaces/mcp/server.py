@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import reprlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -50,6 +49,7 @@ from reasonbank.surfaces.mcp import learn_tools
 from reasonbank.surfaces.mcp.memory_tools import CORE, OFFERS
 from reasonbank.surfaces.mcp.sampling import ASKS_IN_ANSWERS, Conversation
 from reasonbank.surfaces.mcp.tool import Errand, Offer
+from reasonbank.surfaces.shapes import problem
 
 T = TypeVar("T")
 
@@ -278,14 +278,12 @@ class BankTool(Tool):
 
     def _problems(self, error: ValidationError) -> str:
         lines = []
-        for problem in error.errors(include_url=False, include_context=False)[:10]:
-            name = _shown(".".join(map(str, problem["loc"]))) or "arguments"
-            if problem["type"] == "missing":
-                lines.append(f"{name}: is missing")
-            elif problem["type"] == "extra_forbidden":
+        for found in error.errors(include_url=False)[:10]:
+            name = _shown(".".join(map(str, found["loc"]))) or "arguments"
+            if found["type"] == "extra_forbidden":
                 lines.append(f"{name}: is not a parameter of {self.name}")
             else:
-                lines.append(f"{name}: {problem['msg']}, got {reprlib.repr(problem['input'])}")
+                lines.append(f"{name}: {problem(found)}")
         needed = self.parameters.get("required", [])
         takes = [n if n in needed else f"{n} (optional)" for n in self.parameters["properties"]]
         return "; ".join(lines) + f". {self.name} takes: {', '.join(takes)}. Correct and call again"

@@ -11,7 +11,8 @@ from typing_extensions import TypedDict
 from reasonbank.agent.solution import Solution
 from reasonbank.agent.thinking import OnProgress, Progress
 from reasonbank.errors import BudgetExhausted, InvalidSetting
-from reasonbank.model import LIMITS, Right, plain
+from reasonbank.fields import LIMITS, Text, Whole, plain
+from reasonbank.model import Right
 from reasonbank.surfaces.mcp.tool import Errand, Offer
 
 
@@ -53,7 +54,7 @@ class Solved(TypedDict):
 async def solve_coding_task(
     errand: Errand,
     task: Annotated[
-        str, Field(max_length=LIMITS.query, description="The whole task, in your own words.")
+        str, Text(LIMITS.query), Field(description="The whole task, in your own words.")
     ],
     use_memory: Annotated[
         bool, Field(description="Show the solver what is known from earlier tasks.")
@@ -61,7 +62,7 @@ async def solve_coding_task(
     enable_matts: Annotated[
         bool, Field(description="Make several attempts; false makes one and refines it.")
     ] = True,
-    matts_k: Annotated[int, Field(ge=1, le=5, description="How many attempts, at most.")] = 5,
+    matts_k: Annotated[int, Whole(1, 5), Field(description="How many attempts, at most.")] = 5,
     matts_mode: Annotated[
         Literal["parallel", "sequential", "adaptive"],
         Field(description="parallel: at once. sequential: one, looked at again and again. "
