@@ -198,10 +198,10 @@ def test_a_bank_without_a_url_is_in_the_users_data_folder(tmp_path, monkeypatch)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert default_url() == f"sqlite:///{tmp_path}/data/reasonbank/bank.db"
     with Bank.open() as bank:
-        assert bank.statistics()["store"] == default_url()
+        assert bank.statistics().store == default_url()
     monkeypatch.setenv("REASONBANK_URL", f"sqlite:///{tmp_path}/named.db")
     with Bank.open() as bank:
-        assert bank.statistics()["store"].endswith("named.db")
+        assert bank.statistics().store.endswith("named.db")
 
 
 def test_a_setting_that_is_wrong_ends_a_command_with_its_name(tmp_path):

@@ -15,7 +15,6 @@ from reasonbank.index.port import Index
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter
 from reasonbank.model import (
-    JSON,
     Change,
     Evidence,
     Gap,
@@ -46,17 +45,24 @@ from reasonbank.store import (
     undo,
     workspaces,
 )
+from reasonbank.store.batches import Batch, Undone
 from reasonbank.store.context import Context, Progress, Store, view_of
 
 if TYPE_CHECKING:
     from reasonbank.agent.solution import Solution
     from reasonbank.agent.thinking import OnProgress
     from reasonbank.agent.verify import Verifier
+    from reasonbank.health import Health
     from reasonbank.learn.passive import Captured
+    from reasonbank.learn.tickets import Prepared, Submitted
     from reasonbank.llm.port import Effort, Model
     from reasonbank.proof.report import Report
     from reasonbank.search.inject import Injection
+    from reasonbank.search.recommend import Recommendation
+    from reasonbank.store.statistics import Statistics
+    from reasonbank.store.transfer import Imported
     from reasonbank.tidy.consolidate import Result
+    from reasonbank.tidy.promote import Promotion
 
 
 class Bank:
@@ -188,7 +194,7 @@ class Bank:
         """
         return undo.undo(self.context, id, to)
 
-    def undo_batch(self, id: str) -> JSON:
+    def undo_batch(self, id: str) -> Undone:
         """Take back all that one run did: a consolidation, or a promotion."""
         return undo.undo_batch(self.context, id)
 
@@ -274,7 +280,7 @@ class Bank:
             follow_links=follow_links,
         )
 
-    def recommend(self, task: str) -> JSON:
+    def recommend(self, task: str) -> Recommendation:
         """The best strategy for a task, with the evidence that speaks for it."""
         from reasonbank.search.recommend import recommend
 
@@ -341,7 +347,7 @@ class Bank:
         """
         return queue.distil(self.context, session)
 
-    def distil_prepare(self, session: Trace | None = None) -> JSON:
+    def distil_prepare(self, session: Trace | None = None) -> Prepared:
         """For an agent that thinks itself: the prompt for a session, and a ticket.
 
         Without a session, the oldest of this workspace that waits.
@@ -350,7 +356,7 @@ class Bank:
 
         return prepare(self.context, session)
 
-    def distil_submit(self, ticket: str, answer: Any) -> JSON:
+    def distil_submit(self, ticket: str, answer: Any) -> Submitted:
         """What the agent made of it; a bad answer is refused, a second one changes nothing."""
         from reasonbank.learn.tickets import submit
 
@@ -441,13 +447,13 @@ class Bank:
 
         return anyio.run(run)
 
-    def promote(self, *, dry_run: bool = False) -> JSON:
+    def promote(self, *, dry_run: bool = False) -> Promotion:
         """Share with the team what proved itself here and is known in another project."""
         from reasonbank.tidy.promote import promote
 
         return promote(self.context, dry_run=dry_run)
 
-    def batches(self, *, limit: int = 50) -> list[JSON]:
+    def batches(self, *, limit: int = 50) -> list[Batch]:
         """What was merged or shared in one go, newest first; ``undo_batch`` takes one back."""
         return batches.listed(self.context, limit=whole(limit, "limit", least=1, most=100_000))
 
@@ -499,7 +505,7 @@ class Bank:
 
     # Care
 
-    def health(self) -> JSON:
+    def health(self) -> Health:
         """Whether the store, the embedding model, the language model and the queue work."""
         from reasonbank.health import report
 
@@ -513,7 +519,7 @@ class Bank:
 
         return report(self.context)
 
-    def maintain(self) -> JSON:
+    def maintain(self) -> maintenance.Maintained:
         """Roll old evidence up, archive what proved useless, purge old traces.
 
         Running it again on the same day changes nothing.
@@ -524,7 +530,7 @@ class Bank:
         """Embed now what was just recorded or imported, rather than in the background."""
         return maintenance.embed_new(self.context, progress)
 
-    def reindex(self, progress: Progress | None = None) -> JSON:
+    def reindex(self, progress: Progress | None = None) -> maintenance.Reindexed:
         """Give every memory a vector of the active model; can be stopped and resumed."""
         return maintenance.reindex(self.context, progress)
 
@@ -539,13 +545,13 @@ class Bank:
         self.store.flush()
         return transfer.export(self.context, file, format, only_here)
 
-    def import_(self, file: IO[str], progress: Progress | None = None) -> JSON:
+    def import_(self, file: IO[str], progress: Progress | None = None) -> Imported:
         """Read what ``export`` wrote, all of it or nothing; a second time changes nothing."""
         from reasonbank.store import transfer
 
         return transfer.import_(self.context, file, progress or (lambda done, total: None))
 
-    def statistics(self, *, everywhere: bool = False) -> JSON:
+    def statistics(self, *, everywhere: bool = False) -> Statistics:
         """What is in the bank, seen from this workspace or ``everywhere``, and how it is used.
 
         Searches, latencies, the cache and models are counted for the whole bank, by all

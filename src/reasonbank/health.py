@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from reasonbank.errors import ReasonBankError, StorageError
-from reasonbank.fields import plain
-from reasonbank.model import JSON
 from reasonbank.opening import model_status, sqlite_path
 from reasonbank.store.context import Context
 from reasonbank.store.statistics import statistics
@@ -65,18 +63,28 @@ def examine_bank(context: Context) -> Iterator[Check]:
     yield Check(name="belief", status="ok", found=context.settings.belief.model)
 
 
-def report(context: Context) -> JSON:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    status: str
+    """healthy, degraded or unhealthy."""
+    uptime: float
+    memory_count: int
+    cache_hit_rate: float | None
+    checks: tuple[Check, ...]
+
+
+def report(context: Context) -> Health:
     """All that was found, under the names that agents know."""
     checks = list(examine_bank(context))
     numbers = statistics(context, everywhere=False)
     status = {"ok": "healthy", "warn": "degraded", "fail": "unhealthy"}[verdict(checks)]
-    return {
-        "status": status,
-        "uptime": numbers["process"]["uptime"],
-        "memory_count": numbers["memories"],
-        "cache_hit_rate": numbers["cache_hit_rate"],
-        "checks": plain(checks),
-    }
+    return Health(
+        status=status,
+        uptime=numbers.process.uptime,
+        memory_count=numbers.memories,
+        cache_hit_rate=numbers.cache_hit_rate,
+        checks=tuple(checks),
+    )
 
 
 def _store(context: Context, *, deep: bool) -> Check:

@@ -52,7 +52,7 @@ def refused_whole(bank: Bank, file: Any) -> InvalidInput:
     with pytest.raises(InvalidInput) as caught:
         bank.import_(file)
     assert log_length(bank) == before
-    assert bank.statistics()["memories"] == 0
+    assert bank.statistics().memories == 0
     return caught.value
 
 
@@ -302,11 +302,11 @@ def test_plain_memories_are_taken_all_or_not_at_all(bank: Bank) -> None:
     orphan = json.dumps(LESSON | {"parents": [ID]})
     with pytest.raises(ReasonBankError):
         imported(bank, f"{good}\n{orphan}\n")
-    assert bank.statistics()["memories"] == 0
+    assert bank.statistics().memories == 0
 
 
 def test_plain_memories_are_imported_once(bank: Bank) -> None:
     lines = "".join(json.dumps(LESSON | {"id": ID[:-1] + str(i)}) + "\n" for i in range(3))
     assert imported(bank, lines + lines)["new"] == 3
     assert imported(bank, lines)["new"] == 0
-    assert bank.statistics()["memories"] == 3
+    assert bank.statistics().memories == 3

@@ -82,7 +82,7 @@ def test_eight_processes_share_a_bank_without_losing_or_failing(path: Path, new:
             assert bank.get(ids[2]).state == "archived"
             for id in ids[4:]:
                 assert len(bank.evidence(id)) >= 1
-        assert bank.statistics()["memories"] == PROCESSES * (EACH - 1) + (not new)
+        assert bank.statistics().memories == PROCESSES * (EACH - 1) + (not new)
     assert unlike_its_log(path) == {}
 
 
@@ -212,7 +212,7 @@ def test_more_waiting_threads_than_one_commit_takes_are_all_served(
     new = [a_memory(f"New {i}") for i in range(40)]
     results = Group(bank.store.ledger).run([lambda m=m: bank.record(m) for m in new])
     assert [r.id for r in results] == [m.id for m in new]
-    assert bank.statistics()["memories"] == 40
+    assert bank.statistics().memories == 40
 
 
 def test_a_partition_that_another_process_made_is_found(path: Path) -> None:

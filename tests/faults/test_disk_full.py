@@ -61,7 +61,7 @@ def fill_up(ballast: Path) -> None:
 def check_all_there(bank: Bank, stored: list[Memory]) -> None:
     assert len(stored) > 3
     assert [bank.get(memory.id) for memory in stored] == stored
-    assert bank.statistics()["memories"] == len(stored)
+    assert bank.statistics().memories == len(stored)
     assert bank.store.ledger.check() == []
 
 
@@ -185,11 +185,11 @@ def test_what_was_counted_on_a_full_disk_is_stored_once_there_is_room(small_disk
         bank.search("wait for the port")
         with pytest.raises(StorageFull):
             bank.store.flush()
-        assert bank.statistics()["searches"]["answered"] == 2
+        assert bank.statistics().searches.answered == 2
         ballast.unlink()
-        assert bank.statistics()["searches"]["answered"] == 2
+        assert bank.statistics().searches.answered == 2
     with open_bank(path) as bank:
-        assert bank.statistics()["searches"]["answered"] == 2
+        assert bank.statistics().searches.answered == 2
 
 
 @requirement("DIS-2", left="shown in the web page")

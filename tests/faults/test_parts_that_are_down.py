@@ -105,7 +105,7 @@ def test_with_both_down_the_search_fails_and_says_why(path: Path) -> None:
         index.down = True
         with pytest.raises(StorageError, match="full text"):
             bank.search("wait for the port")
-        assert bank.statistics()["searches"]["failed"] == 1
+        assert bank.statistics().searches.failed == 1
 
 
 @requirement("RET-12", left="a scope that lives in a backend of its own")

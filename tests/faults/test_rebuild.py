@@ -174,11 +174,11 @@ def test_a_roll_up_changes_no_confidence_and_a_second_one_changes_nothing(path: 
         ids = rated(bank, clock, 40)
         clock.now = clock.now // DAY * DAY  # The same day before and after.
         before, counted = exact(bank, ids), projections(bank)["tallies"]
-        assert bank.maintain()["rolled_up"] == 80
+        assert bank.maintain().rolled_up == 80
         assert exact(bank, ids) == pytest.approx(before, abs=1e-9)
         assert projections(bank)["tallies"] == counted
         rolled = projections(bank)
-        assert bank.maintain()["rolled_up"] == 0
+        assert bank.maintain().rolled_up == 0
         assert differences(rolled, projections(bank)) == {}
 
 
@@ -212,7 +212,7 @@ def test_a_roll_up_that_is_killed_half_way_counts_nothing_twice(path: Path) -> N
             assert projections(bank)["tallies"] == counted
             assert exact(bank, ids) == pytest.approx(before, abs=0.01)
     with open_bank(path, clock=clock) as bank:
-        assert bank.maintain()["rolled_up"] == 60 - 4 * 7
+        assert bank.maintain().rolled_up == 60 - 4 * 7
         assert projections(bank)["tallies"] == counted
 
 
@@ -228,7 +228,7 @@ def test_evidence_told_twice_in_a_session_counts_once_also_after_the_roll_up(pat
             bank.stability(id, kept=True, session="s")
 
         tell()
-        once, events = projections(bank), bank.statistics()["events"]
+        once, events = projections(bank), bank.statistics().events
         tell()
         assert differences(once, projections(bank)) == {}
         clock.now += 31 * DAY
@@ -236,7 +236,7 @@ def test_evidence_told_twice_in_a_session_counts_once_also_after_the_roll_up(pat
         rolled = projections(bank)
         tell()
         assert differences(rolled, projections(bank)) == {}
-        assert bank.statistics()["events"] == events
+        assert bank.statistics().events == events
 
 
 @requirement("CON-11")

@@ -152,7 +152,7 @@ def test_what_the_agent_learns_itself_no_worker_takes(open_bank):
         return await Staff(bank.context, None).run(until_empty=True)
 
     anyio.run(run)
-    assert bank.distil_prepare()["trace_id"] == MENDED.id
+    assert bank.distil_prepare().trace_id == MENDED.id
 
 
 def test_a_worker_beside_a_server_learns_and_ends_with_it(plain_bank):

@@ -160,7 +160,7 @@ def test_a_lesson_that_is_known_becomes_evidence_for_the_known_one(bank):
     known = bank.record(a_memory())
     trace = bank.store_trace(a_trace())
     result = stored(bank, trace, [a_memory(source=Source.DISTILLED)])
-    assert result == {"learned": [], "confirmed": [known.id]}
+    assert (result.learned, result.confirmed) == ((), (known.id,))
     assert bank.get(known.id).confidence > known.confidence
     assert len(bank.memories()) == 1
     assert bank.evidence(known.id)[0].session == trace.id
@@ -170,12 +170,12 @@ def test_a_lesson_that_is_known_becomes_evidence_for_the_known_one(bank):
 def test_a_session_that_says_the_same_twice_gives_one_memory(bank):
     trace = bank.store_trace(a_trace())
     said = [a_memory(source=Source.DISTILLED), a_memory(source=Source.DISTILLED, tags=("other",))]
-    assert len(stored(bank, trace, said)["learned"]) == 1
+    assert len(stored(bank, trace, said).learned) == 1
 
 
 def test_a_lesson_is_embedded_once(bank):
     trace = bank.store_trace(a_trace())
-    [id] = stored(bank, trace, [a_memory(source=Source.DISTILLED)])["learned"]
+    [id] = stored(bank, trace, [a_memory(source=Source.DISTILLED)]).learned
     assert bank.embed_new() == 0
     assert bank.search(a_memory().title)[0].memory.id == id
 
@@ -189,22 +189,22 @@ def test_what_only_sounds_alike_is_stored(bank):
         description="When a web page is rendered in a browser test",
         content="Waiting for the port is not enough: the page must say that it is ready.",
     )  # fmt: skip
-    assert len(stored(bank, trace, [other])["learned"]) == 1
+    assert len(stored(bank, trace, [other]).learned) == 1
 
 
 def test_the_same_session_stored_twice_adds_nothing(plain_bank):
     trace = plain_bank.store_trace(a_trace())
     first = stored(plain_bank, trace, [a_memory()])
     again = stored(plain_bank, trace, [a_memory()])
-    assert len(first["learned"]) == 1 and again["learned"] == []
+    assert len(first.learned) == 1 and again.learned == ()
     assert len(plain_bank.memories()) == 1
 
 
 def test_a_lesson_that_was_forgotten_does_not_come_back(plain_bank):
     trace = plain_bank.store_trace(a_trace())
-    [id] = stored(plain_bank, trace, [a_memory()])["learned"]
+    [id] = stored(plain_bank, trace, [a_memory()]).learned
     plain_bank.forget(id)
-    assert stored(plain_bank, trace, [a_memory()])["learned"] == []
+    assert stored(plain_bank, trace, [a_memory()]).learned == ()
 
 
 def test_an_echo_is_no_second_witness(bank):
@@ -237,4 +237,4 @@ def test_the_setting_for_duplicates_is_obeyed(open_bank):
     bank.record(a_memory())
     trace = bank.store_trace(a_trace())
     near = a_memory(content=a_memory().content + " Always.")
-    assert len(stored(bank, trace, [near])["learned"]) == 1
+    assert len(stored(bank, trace, [near]).learned) == 1

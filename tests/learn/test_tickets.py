@@ -22,11 +22,11 @@ WARNING = a_warning(outcome="failure")
 def test_a_prompt_and_a_ticket_go_out_and_an_answer_comes_in(plain_bank):
     trace = a_trace(outcome=None)
     given = tickets.prepare(plain_bank.context, trace)
-    assert trace.task in given["prompt"] and given["trace_id"] == trace.id
+    assert trace.task in given.prompt and given.trace_id == trace.id
     answer = an_answer(STRATEGY, WARNING, outcome="success", score=0.9, reason="tests pass")
-    result = tickets.submit(plain_bank.context, given["ticket"], answer)
-    assert len(result["learned"]) == 2
-    first, second = (plain_bank.get(id) for id in result["learned"])
+    result = tickets.submit(plain_bank.context, given.ticket, answer)
+    assert len(result.learned) == 2
+    first, second = (plain_bank.get(id) for id in result.learned)
     assert first.source_session == trace.id and second.error_context is not None
     after = plain_bank.trace(trace.id)
     assert after.outcome is Outcome.SUCCESS and after.metadata["judged"]["by"] == "agent"
@@ -37,27 +37,27 @@ def test_without_a_session_the_oldest_that_waits_is_handed_out(plain_bank, clock
     first = plain_bank.distil(a_trace())
     clock.now += 1
     plain_bank.distil(a_trace())
-    assert tickets.prepare(plain_bank.context)["trace_id"] == first.subject
+    assert tickets.prepare(plain_bank.context).trace_id == first.subject
 
 
 @requirement("DIS-9")
 def test_a_session_whose_ticket_was_lost_is_handed_out_again(plain_bank, clock):
     first = tickets.prepare(plain_bank.context, a_trace())
-    assert tickets.prepare(plain_bank.context)["ticket"] is None
+    assert tickets.prepare(plain_bank.context).ticket is None
     clock.advance(days=0.1)
     again = tickets.prepare(plain_bank.context)
-    assert again["trace_id"] == first["trace_id"] and again["ticket"] != first["ticket"]
+    assert again.trace_id == first.trace_id and again.ticket != first.ticket
 
 
 def test_when_nothing_waits_there_is_no_ticket(plain_bank):
-    assert tickets.prepare(plain_bank.context)["ticket"] is None
+    assert tickets.prepare(plain_bank.context).ticket is None
 
 
 def test_handing_in_twice_changes_nothing(plain_bank):
     given = tickets.prepare(plain_bank.context, a_trace())
-    first = tickets.submit(plain_bank.context, given["ticket"], an_answer(STRATEGY))
-    again = tickets.submit(plain_bank.context, given["ticket"], an_answer(WARNING))
-    assert again["replayed"] and again["learned"] == first["learned"]
+    first = tickets.submit(plain_bank.context, given.ticket, an_answer(STRATEGY))
+    again = tickets.submit(plain_bank.context, given.ticket, an_answer(WARNING))
+    assert again.replayed and again.learned == first.learned
     assert len(plain_bank.memories()) == 1
 
 
@@ -69,16 +69,16 @@ def test_handing_in_twice_changes_nothing(plain_bank):
 def test_a_bad_answer_is_refused_with_what_is_wrong_and_the_ticket_stays_good(plain_bank, answer):
     given = tickets.prepare(plain_bank.context, a_trace())
     with pytest.raises(InvalidInput, match="answer"):
-        tickets.submit(plain_bank.context, given["ticket"], answer)
+        tickets.submit(plain_bank.context, given.ticket, answer)
     assert plain_bank.memories() == []
-    assert tickets.submit(plain_bank.context, given["ticket"], an_answer(STRATEGY))["learned"]
+    assert tickets.submit(plain_bank.context, given.ticket, an_answer(STRATEGY)).learned
 
 
 def test_a_ticket_is_worth_nothing_in_another_workspace(open_bank):
     here, there = open_bank(), open_bank(workspace=open_bank.project("other"))
     given = tickets.prepare(here.context, a_trace())
     with pytest.raises(NotFound):
-        tickets.submit(there.context, given["ticket"], an_answer(STRATEGY))
+        tickets.submit(there.context, given.ticket, an_answer(STRATEGY))
     assert there.memories() == []
 
 
@@ -88,8 +88,8 @@ def test_a_ticket_that_ran_out_is_refused_once_somebody_else_has_the_session(pla
     clock.now += tickets.HELD
     new = tickets.prepare(plain_bank.context, trace)
     with pytest.raises(LeaseLost, match="ask for a new one"):
-        tickets.submit(plain_bank.context, old["ticket"], an_answer(WARNING))
-    assert tickets.submit(plain_bank.context, new["ticket"], an_answer(STRATEGY))["learned"]
+        tickets.submit(plain_bank.context, old.ticket, an_answer(WARNING))
+    assert tickets.submit(plain_bank.context, new.ticket, an_answer(STRATEGY)).learned
 
 
 @pytest.mark.parametrize("ticket", ["", "x", "..", "{id}", "{id}.", "{id}.guess", "{id}.ünïcode"])
@@ -105,7 +105,7 @@ def test_a_session_is_learned_from_once(plain_bank):
     given = tickets.prepare(plain_bank.context, trace)
     with pytest.raises(Refused, match="once"):
         tickets.prepare(plain_bank.context, trace)
-    tickets.submit(plain_bank.context, given["ticket"], an_answer())
+    tickets.submit(plain_bank.context, given.ticket, an_answer())
     with pytest.raises(Refused, match="done"):
         tickets.prepare(plain_bank.context, trace)
 
@@ -113,5 +113,5 @@ def test_a_session_is_learned_from_once(plain_bank):
 def test_the_callers_word_outranks_what_the_agent_says(plain_bank):
     trace = a_trace(outcome=Outcome.FAILURE)
     given = tickets.prepare(plain_bank.context, trace)
-    tickets.submit(plain_bank.context, given["ticket"], an_answer(outcome="success"))
+    tickets.submit(plain_bank.context, given.ticket, an_answer(outcome="success"))
     assert plain_bank.trace(trace.id).outcome is Outcome.FAILURE

@@ -83,7 +83,7 @@ def test_only_a_question_that_the_bank_could_have_answered_is_a_gap(open_bank):
     bank.search(STAGING)
     bank.search(STAGING, max_tokens=1)
     bank.search("quantum chromodynamics", filter=Filter(tags=("physics",)))
-    assert bank.statistics()["searches"]["empty"] == 2
+    assert bank.statistics().searches.empty == 2
     assert asked(bank) == []
     bank.forget(memory.id)
     assert asked(bank) == []

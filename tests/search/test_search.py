@@ -8,6 +8,7 @@ from tests.conftest import Fragile
 from tests.requirement import requirement
 
 from reasonbank import Filter, InvalidInput, Memory, Outcome, Scope, Settings, Source, State
+from reasonbank.fields import plain
 from reasonbank.ledger.events import Event, What, lesson
 from reasonbank.model import new_id, to_micros
 from reasonbank.search.text import tokens_in
@@ -61,9 +62,9 @@ def test_a_paraphrase_is_found_by_its_meaning(bank, question, key):
 @requirement("RET-1")
 def test_statistics_name_the_model_in_use(bank):
     numbers = bank.statistics()
-    assert numbers["embedder"] == "all-MiniLM-L6-v2-int8"
-    assert numbers["semantic"]
-    assert not numbers["degraded"]
+    assert numbers.embedder == "all-MiniLM-L6-v2-int8"
+    assert numbers.semantic
+    assert not numbers.degraded
 
 
 @requirement("RET-2")
@@ -516,7 +517,7 @@ def test_a_reply_says_what_its_text_costs_and_max_tokens_bounds_it(plain_bank):
 def test_reindex_with_nothing_to_do_says_so(plain_bank):
     plain_bank.record(a_memory())
     plain_bank.search("x")
-    assert plain_bank.reindex() == {"embedded": 0, "dropped": 0, "embedder": "hashed-384"}
+    assert plain(plain_bank.reindex()) == {"embedded": 0, "dropped": 0, "embedder": "hashed-384"}
 
 
 @requirement("RET-11")
@@ -542,14 +543,14 @@ def test_reindex_gives_every_memory_a_vector_of_the_model_in_use(open_bank):
     bank = open_bank(settings=Settings())
     assert bank.search("frosting runs off my dessert").hits == ()
     seen = []
-    assert bank.reindex(lambda *progress: seen.append(progress)) == {
+    assert plain(bank.reindex(lambda *progress: seen.append(progress))) == {
         "embedded": 5, "dropped": 5, "embedder": "all-MiniLM-L6-v2-int8",
     }  # fmt: skip
     assert seen[-1] == (5, 5)
     reply = bank.search("frosting runs off my dessert")
     assert reply[0].memory.id == shelf["cake"].id
     assert not reply.degraded
-    assert bank.statistics()["embedded_by_other_models"] == 0
+    assert bank.statistics().embedded_by_other_models == 0
 
 
 class Stop(Exception):
@@ -569,14 +570,14 @@ def test_reindex_can_be_stopped_and_goes_on_where_it_was(open_bank):
 
     with pytest.raises(Stop):
         bank.reindex(stop)
-    left = bank.statistics()["embedded_by_other_models"]
+    left = bank.statistics().embedded_by_other_models
     assert 0 < left < 150
     reply = bank.search("retry uploads")
     assert any(f"{left} memories" in note for note in reply.notes)
     assert reply.total_found >= 100
     bank.close()
     again = open_bank.with_embedder(Fragile("new"))
-    assert again.reindex()["embedded"] == left
+    assert again.reindex().embedded == left
     assert again.search("retry uploads").notes == ()
 
 
@@ -625,8 +626,8 @@ def test_a_question_that_was_asked_before_is_not_embedded_again(plain_bank):
     for _ in range(3):
         plain_bank.search("retry uploads")
     plain_bank.search("another")
-    cache = plain_bank.statistics()["query_cache"]
-    assert cache == {"hits": 2, "misses": 2, "evictions": 0, "hit_rate": 0.5}
+    cache = plain_bank.statistics().query_cache
+    assert plain(cache) == {"hits": 2, "misses": 2, "evictions": 0, "hit_rate": 0.5}
 
 
 @requirement("RET-13")
@@ -635,7 +636,7 @@ def test_cached_questions_are_limited_in_number_and_time(open_bank):
         bank = open_bank(settings=Settings(embed=Embed(model="hashed", **limits)))
         for question in questions:
             bank.search(question)
-        return bank.statistics()["process"]["query_cache"]["misses"]
+        return bank.statistics().process.query_cache.misses
 
     assert misses("aa", cache_seconds=0.0) == 2
     assert misses("abab", cache_size=1) == 4
@@ -688,35 +689,35 @@ def test_a_recommendation_knows_the_task_the_strategy_and_the_evidence(bank):
         bank.outcome(best.id, succeeded=succeeded, session=session)
     bank.feedback(best.id, helpful=True)
     advice = bank.recommend("why is the query on table users_v2 slow, no index on the column?")
-    assert advice["strategy"]["id"] == best.id
-    assert advice["confidence"] == bank.get(best.id).confidence
-    assert advice["successful_uses"] == 2
-    assert advice["domain"] == "databases"
-    assert advice["keywords"][0] == "users_v2"
-    assert {"query", "slow", "index"} <= set(advice["keywords"])
-    assert "2 of 3 tasks that used it succeeded" in advice["reasoning"]
-    assert "1 of 1 ratings call it helpful" in advice["reasoning"]
-    assert f"{advice['confidence']:.2f}" in advice["reasoning"]
-    assert advice["reasoning"].endswith(".")
+    assert advice.strategy.id == best.id
+    assert advice.confidence == bank.get(best.id).confidence
+    assert advice.successful_uses == 2
+    assert advice.domain == "databases"
+    assert advice.keywords[0] == "users_v2"
+    assert {"query", "slow", "index"} <= set(advice.keywords)
+    assert "2 of 3 tasks that used it succeeded" in advice.reasoning
+    assert "1 of 1 ratings call it helpful" in advice.reasoning
+    assert f"{advice.confidence:.2f}" in advice.reasoning
+    assert advice.reasoning.endswith(".")
 
 
 @requirement("RET-14")
 def test_without_evidence_or_without_an_answer_a_recommendation_says_so(bank):
-    assert bank.recommend("bake a cake")["strategy"] is None
-    assert "relevant enough" in bank.recommend("bake a cake")["reasoning"]
+    assert bank.recommend("bake a cake").strategy is None
+    assert "relevant enough" in bank.recommend("bake a cake").reasoning
     library(bank)
     advice = bank.recommend("frosting runs off my dessert")
-    assert advice["strategy"]["title"] == "Cool the cake before icing it"
-    assert advice["successful_uses"] == 0
-    assert "nobody has reported an outcome yet" in advice["reasoning"]
+    assert advice.strategy.title == "Cool the cake before icing it"
+    assert advice.successful_uses == 0
+    assert "nobody has reported an outcome yet" in advice.reasoning
 
 
 @requirement("RET-14")
 def test_a_failure_is_a_warning_and_never_the_strategy(bank):
     warning = bank.record(a_warning())
     advice = bank.recommend("workers update the same table and wait for each other")
-    assert advice["strategy"] is None
-    assert [w["id"] for w in advice["warnings"]] == [warning.id]
+    assert advice.strategy is None
+    assert [w.id for w in advice.warnings] == [warning.id]
 
 
 def test_a_search_that_asks_for_nonsense_is_refused_by_name(plain_bank):

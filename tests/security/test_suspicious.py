@@ -17,6 +17,7 @@ from tests.tidy.conftest import merged, timeout
 from tests.tidy.test_promote import prove
 
 from reasonbank.agent.solve import solve
+from reasonbank.fields import plain
 from reasonbank.model import State
 from reasonbank.safety.prompt_injection import suspicions
 from reasonbank.surfaces.cli import main
@@ -121,4 +122,4 @@ def test_no_merge_and_no_promotion_carries_it_on(open_bank):
     assert {s.reason for s in result.skipped} == {"one of them looks like an instruction"}
     assert bank.get(mine.id).state is State.ACTIVE
     shared = promote(bank.context)
-    assert shared["promoted"] == [] and FLAG in json.dumps(shared)
+    assert shared.promoted == () and FLAG in json.dumps(plain(shared))

@@ -12,6 +12,7 @@ from tests.requirement import requirement
 from tests.tidy.test_promote import prove
 
 from reasonbank import Bank, Change, InvalidInput, Scope
+from reasonbank.fields import plain
 from reasonbank.ledger.events import What
 from reasonbank.surfaces.cli import main
 from reasonbank.testing import a_memory, a_trace
@@ -72,7 +73,7 @@ def changing(bank, open_bank, clock):
         "distil": lambda: bank.distil(a_trace()),
         "retry_job": lambda: bank.retry_job(failed.id),
         "drop_job": lambda: bank.drop_job(queued.id),
-        "distil_prepare": lambda: tickets.update(bank.distil_prepare(a_trace())),
+        "distil_prepare": lambda: tickets.update(plain(bank.distil_prepare(a_trace()))),
         "distil_submit": lambda: bank.distil_submit(tickets["ticket"], {"memories": []}),
         "capture": lambda: bank.capture("How do we deploy to staging?", "1. Because: x\n" * 20),
         "purge_traces": lambda: bank.purge_traces(older_than_days=0),

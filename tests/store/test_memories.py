@@ -102,7 +102,7 @@ def test_a_wrong_required_field_is_refused_by_name_and_nothing_is_stored(plain_b
         plain_bank.record(a_memory(**{field: value}))
     assert refused.value.field == field
     assert plain_bank.memories() == []
-    assert plain_bank.statistics()["events"] == 0
+    assert plain_bank.statistics().events == 0
 
 
 @requirement("MEM-2")
@@ -239,7 +239,7 @@ def test_what_was_forgotten_is_gone_from_every_answer(plain_bank):
     assert [m.id for m in plain_bank.memories()] == [other.id]
     assert [hit.memory.id for hit in plain_bank.search("retry uploads")] == [other.id]
     assert plain_bank.links(other.id) == []
-    assert plain_bank.statistics()["forgotten"] == 1
+    assert plain_bank.statistics().forgotten == 1
 
 
 @requirement("MEM-6")
@@ -332,16 +332,16 @@ def test_maintenance_purges_traces_when_the_settings_say_so(open_bank, clock):
     bank = open_bank(settings=Settings(trace_days=30, embed=Embed(model="hashed")))
     bank.store_trace(a_trace())
     clock.advance(days=29)
-    assert bank.maintain()["traces_purged"] == 0
+    assert bank.maintain().traces_purged == 0
     clock.advance(days=2)
-    assert bank.maintain()["traces_purged"] == 1
+    assert bank.maintain().traces_purged == 1
     assert bank.traces() == []
 
 
 def test_by_default_traces_are_kept_for_good(plain_bank, clock):
     plain_bank.store_trace(a_trace())
     clock.advance(days=10_000)
-    assert plain_bank.maintain()["traces_purged"] == 0
+    assert plain_bank.maintain().traces_purged == 0
 
 
 def test_memories_are_listed_newest_first_and_by_filter(plain_bank):

@@ -16,6 +16,7 @@ from tests.conftest import HASHED, Fragile
 from tests.requirement import requirement
 
 from reasonbank import Outcome, StorageError
+from reasonbank.fields import plain
 from reasonbank.ledger.events import What
 from reasonbank.ledger.migrations import STEPS
 from reasonbank.ledger.sqlite import APPLICATION_ID
@@ -37,30 +38,30 @@ def test_memories_are_counted_by_state_source_and_outcome(plain_bank):
     plain_bank.record(a_warning())
     plain_bank.archive(plain_bank.record(a_memory()).id)
     numbers = plain_bank.statistics()
-    assert numbers["memories"] == 3
-    assert numbers["by_state"] == {"active": 2, "archived": 1}
-    assert numbers["by_source"] == {"explicit": 3}
-    assert numbers["by_outcome"] == {"success": 2, "failure": 1}
+    assert numbers.memories == 3
+    assert numbers.by_state == {"active": 2, "archived": 1}
+    assert numbers.by_source == {"explicit": 3}
+    assert numbers.by_outcome == {"success": 2, "failure": 1}
 
 
 @requirement("OBS-1")
 def test_the_success_rate_is_that_of_the_traces(plain_bank):
-    assert plain_bank.statistics()["success_rate"] is None
+    assert plain_bank.statistics().success_rate is None
     for outcome in (Outcome.SUCCESS, Outcome.SUCCESS, Outcome.FAILURE, Outcome.MIXED):
         plain_bank.store_trace(a_trace(outcome=outcome))
     numbers = plain_bank.statistics()
-    assert numbers["traces"] == numbers["total_traces"] == 4
-    assert numbers["traces_by_outcome"] == {"success": 2, "failure": 1, "mixed": 1}
-    assert numbers["success_rate"] == 0.5
+    assert numbers.traces == numbers.total_traces == 4
+    assert numbers.traces_by_outcome == {"success": 2, "failure": 1, "mixed": 1}
+    assert numbers.success_rate == 0.5
     plain_bank.rebuild()
-    assert plain_bank.statistics()["success_rate"] == 0.5
+    assert plain_bank.statistics().success_rate == 0.5
 
 
 @requirement("OBS-1")
 def test_searches_and_their_latencies_are_measured(open_bank):
     embedder = Fragile()
     bank = open_bank.with_embedder(embedder)
-    assert bank.statistics()["latency"] == {"retrieval": NEVER, "embedding": NEVER}
+    assert plain(bank.statistics().latency) == {"retrieval": NEVER, "embedding": NEVER}
     bank.record(a_memory())
     bank.search("retry uploads")
     bank.search("retry uploads")
@@ -68,25 +69,25 @@ def test_searches_and_their_latencies_are_measured(open_bank):
     embedder.broken = True
     bank.search("nothing of the kind")
     numbers = bank.statistics()
-    assert numbers["searches"] == {"answered": 4, "empty": 2, "degraded": 1, "failed": 0}
-    retrieval, embedding = numbers["latency"]["retrieval"], numbers["latency"]["embedding"]
-    assert retrieval["count"] == 4
-    assert embedding["count"] == 2
-    assert 0 < retrieval["p50_ms"] <= retrieval["p95_ms"] <= retrieval["p99_ms"]
-    assert 0 < embedding["p50_ms"] <= retrieval["p99_ms"]
-    assert numbers["query_cache"] == {"hits": 1, "misses": 3, "evictions": 0, "hit_rate": 0.25}
-    assert numbers["cache_hit_rate"] == 0.25
+    assert plain(numbers.searches) == {"answered": 4, "empty": 2, "degraded": 1, "failed": 0}
+    retrieval, embedding = numbers.latency.retrieval, numbers.latency.embedding
+    assert retrieval.count == 4
+    assert embedding.count == 2
+    assert 0 < retrieval.p50_ms <= retrieval.p95_ms <= retrieval.p99_ms
+    assert 0 < embedding.p50_ms <= retrieval.p99_ms
+    assert plain(numbers.query_cache) == {"hits": 1, "misses": 3, "evictions": 0, "hit_rate": 0.25}
+    assert numbers.cache_hit_rate == 0.25
 
 
 @requirement("OBS-1")
 def test_an_outcome_that_is_found_out_later_counts_from_then_on(plain_bank):
     trace = plain_bank.store_trace(a_trace(outcome=None))
-    assert plain_bank.statistics()["success_rate"] is None
+    assert plain_bank.statistics().success_rate is None
     learned = {"ids": [], "outcome": "success", "by": "judge", "score": 0.9}
     plain_bank.context.write(
         lambda txn: plain_bank.context.append(txn, What.LEARNED, trace.id, learned)
     )
-    assert plain_bank.statistics()["success_rate"] == 1.0
+    assert plain_bank.statistics().success_rate == 1.0
 
 
 @requirement("OBS-1")
@@ -94,8 +95,8 @@ def test_the_queue_is_told_with_its_depth_and_age(plain_bank, clock):
     plain_bank.distil(a_trace())
     clock.advance(days=1)
     plain_bank.distil(a_trace())
-    queue = plain_bank.statistics()["queue"]
-    assert queue == {"waiting": 2, "running": 0, "dead": 0, "oldest_seconds": 86_400.0}
+    queue = plain_bank.statistics().queue
+    assert plain(queue) == {"waiting": 2, "running": 0, "dead": 0, "oldest_seconds": 86_400.0}
 
 
 class Chat(BaseHTTPRequestHandler):
@@ -140,31 +141,31 @@ def test_what_models_did_is_added_up_over_processes(open_bank, model_settings):
         await model.close()
 
     with open_bank(settings=model_settings) as bank:
-        assert bank.statistics()["model"] is None
+        assert bank.statistics().model is None
         anyio.run(ask, bank, "a", "b")
-        seen = bank.statistics()["model"]
-        assert (seen["calls"], seen["retries"], seen["cache_misses"]) == (2, 0, 2)
-        assert (seen["input_tokens"], seen["output_tokens"], seen["cost"]) == (200, 40, 0.000_5)
-        assert seen["reasoning_tokens"] is None
+        seen = bank.statistics().model
+        assert (seen.calls, seen.retries, seen.cache_misses) == (2, 0, 2)
+        assert (seen.input_tokens, seen.output_tokens, seen.cost) == (200, 40, 0.000_5)
+        assert seen.reasoning_tokens is None
     with open_bank(settings=model_settings) as bank:
         anyio.run(ask, bank, "a", "a")
         numbers = bank.statistics()
-        assert (numbers["model"]["calls"], numbers["process"]["model"]["calls"]) == (3, 1)
-        assert numbers["model"]["cache_hits"] == 1
-        assert numbers["model"]["cost"] == 0.000_75
+        assert (numbers.model.calls, numbers.process.model.calls) == (3, 1)
+        assert numbers.model.cache_hits == 1
+        assert numbers.model.cost == 0.000_75
         assert "reasonbank_model_cost_dollars_total 0.00025" in render(bank)
         bank.reset_statistics()
-        assert bank.statistics()["model"] is None
-    assert open_bank().statistics()["model"] is None
+        assert bank.statistics().model is None
+    assert open_bank().statistics().model is None
 
 
 @requirement("OBS-2")
 def test_what_is_not_known_is_null(plain_bank):
     numbers = plain_bank.statistics()
-    unknown = {name for name, value in numbers.items() if value is None}
+    unknown = {name for name, value in plain(numbers).items() if value is None}
     assert unknown == {"success_rate", "since", "cache_hit_rate", "model"}
-    assert numbers["query_cache"]["hit_rate"] is None
-    assert numbers["queue"]["oldest_seconds"] is None
+    assert numbers.query_cache.hit_rate is None
+    assert numbers.queue.oldest_seconds is None
 
 
 @requirement("OBS-2")
@@ -177,11 +178,11 @@ def test_numbers_outlive_the_process_and_say_what_this_one_saw(open_bank, clock)
     clock.advance(days=1)
     numbers = open_bank().statistics()
     for name in ("searches", "latency", "query_cache", "since"):
-        assert numbers[name] == seen[name]
-    assert numbers["process"]["searches"]["answered"] == 0
-    assert numbers["process"]["latency"]["retrieval"] == NEVER
-    assert numbers["process"]["started"] > numbers["since"]
-    assert numbers["process"]["uptime"] >= 0
+        assert getattr(numbers, name) == getattr(seen, name)
+    assert numbers.process.searches.answered == 0
+    assert plain(numbers.process.latency.retrieval) == NEVER
+    assert numbers.process.started > numbers.since
+    assert numbers.process.uptime >= 0
 
 
 @requirement("OBS-2")
@@ -192,13 +193,13 @@ def test_a_reset_begins_anew_and_says_since_when(open_bank, clock):
     clock.advance(days=2)
     bank.reset_statistics()
     numbers = bank.statistics()
-    assert numbers["searches"]["answered"] == numbers["process"]["searches"]["answered"] == 0
-    assert numbers["latency"]["retrieval"] == NEVER
-    assert numbers["since"].startswith("2026-03-03")
-    assert numbers["memories"] == 1
+    assert numbers.searches.answered == numbers.process.searches.answered == 0
+    assert plain(numbers.latency.retrieval) == NEVER
+    assert f"{numbers.since:%Y-%m-%d}" == "2026-03-03"
+    assert numbers.memories == 1
     bank.search("retry uploads")
     bank.close()
-    assert open_bank().statistics()["searches"]["answered"] == 1
+    assert open_bank().statistics().searches.answered == 1
 
 
 SEARCHES = """
@@ -222,9 +223,9 @@ def test_several_processes_add_up_without_loss(open_bank):
     started = [subprocess.Popen(arguments) for _ in range(3)]
     assert [process.wait() for process in started] == [0, 0, 0]
     numbers = open_bank().statistics()
-    assert numbers["searches"] == {"answered": 75, "empty": 15, "degraded": 75, "failed": 0}
-    assert numbers["query_cache"]["hits"] + numbers["query_cache"]["misses"] == 75
-    assert numbers["latency"]["retrieval"]["count"] == 75
+    assert plain(numbers.searches) == {"answered": 75, "empty": 15, "degraded": 75, "failed": 0}
+    assert numbers.query_cache.hits + numbers.query_cache.misses == 75
+    assert numbers.latency.retrieval.count == 75
 
 
 def test_a_bank_that_is_only_read_counts_for_its_process(open_bank):
@@ -233,8 +234,8 @@ def test_a_bank_that_is_only_read_counts_for_its_process(open_bank):
         bank.embed_new()
     with open_bank(read_only=True) as bank:
         bank.search("retry uploads")
-        assert bank.statistics()["searches"]["answered"] == 1
-    assert open_bank().statistics()["searches"]["answered"] == 0
+        assert bank.statistics().searches.answered == 1
+    assert open_bank().statistics().searches.answered == 0
 
 
 def test_a_bank_of_the_first_version_upgrades_itself(open_bank, tmp_path):
@@ -255,10 +256,10 @@ def test_a_bank_of_the_first_version_upgrades_itself(open_bank, tmp_path):
     with pytest.raises(StorageError, match="without read_only"):
         open_bank(read_only=True)
     bank = open_bank()
-    assert bank.statistics(everywhere=True)["traces_by_outcome"] == {"failure": 1}
+    assert bank.statistics(everywhere=True).traces_by_outcome == {"failure": 1}
     bank.record(a_memory())
     bank.search("retry uploads")
-    assert bank.statistics()["searches"]["answered"] == 1
+    assert bank.statistics().searches.answered == 1
 
 
 @pytest.fixture
@@ -280,7 +281,7 @@ async def test_the_same_from_library_and_mcp(open_bank):
     async with Client(make_server(bank)) as client:
         told = (await client.call_tool("get_statistics", {})).structured_content
         health = (await client.call_tool("health_check", {})).structured_content
-    assert steady(told) == steady(bank.statistics())
+    assert steady(told) == steady(plain(bank.statistics()))
     assert set(told) == set(shapes.Statistics.__annotations__)
     assert set(told["process"]) == set(shapes.Process.__annotations__)
     assert health["cache_hit_rate"] == told["cache_hit_rate"] == 0.0
@@ -296,7 +297,7 @@ def test_the_same_from_library_and_command(open_bank, monkeypatch):
         numbers = bank.statistics()
     options = ["--bank", open_bank.url(), "--workspace", str(open_bank.project())]
     told = json.loads(CliRunner().invoke(main, [*options, "stats", "--json"]).stdout)
-    assert {**told, "process": 0} == {**numbers, "process": 0}
+    assert {**told, "process": 0} == {**plain(numbers), "process": 0}
     shown = CliRunner().invoke(main, [*options, "stats"]).stdout
     assert "success rate" in shown and "p95" in shown and "not known" in shown
     again = json.loads(CliRunner().invoke(main, [*options, "stats", "--reset", "--json"]).stdout)

@@ -8,6 +8,7 @@ import pytest
 from tests.requirement import requirement
 
 from reasonbank import Filter, Forgotten, InvalidInput, Memory, Scope, Source, State
+from reasonbank.fields import plain
 from reasonbank.ledger.events import encode
 from reasonbank.testing import a_memory, a_trace, a_warning
 
@@ -57,10 +58,10 @@ def portrait(bank, open_bank):
                 sorted(str(view.links(m.id)) for m in memories),
                 sorted(str(view.genealogy(m.id)) for m in memories),
                 view.traces(),
-                view.statistics()["evidence_weights"],
+                view.statistics().evidence_weights,
             ]
         )
-    return [*result, bank.workspaces(), bank.statistics(everywhere=True)["forgotten"]]
+    return [*result, bank.workspaces(), bank.statistics(everywhere=True).forgotten]
 
 
 @requirement("MEM-10", left="other backends")
@@ -69,7 +70,7 @@ def test_an_export_imported_into_an_empty_bank_gives_the_same_bank(open_bank, cl
     before = portrait(bank, open_bank)
     copy = open_bank("copy")
     result = copy.import_(io.StringIO(exported(bank)))
-    assert result["new"] == result["events"] > 10
+    assert result.new == result.events > 10
     assert portrait(copy, open_bank) == before
     assert exported(copy).splitlines()[1:-1] == exported(bank).splitlines()[1:-1]
     assert {h.memory.title for h in copy.search("retry uploads", limit=20)} == {
@@ -85,7 +86,7 @@ def test_importing_twice_changes_nothing(open_bank, clock):
     copy.import_(io.StringIO(file))
     before = portrait(copy, open_bank)
     for target in (copy, bank):
-        assert target.import_(io.StringIO(file))["new"] == 0
+        assert target.import_(io.StringIO(file)).new == 0
         assert portrait(target, open_bank) == before
 
 
@@ -179,7 +180,7 @@ def test_a_damaged_file_is_refused_and_nothing_of_it_is_kept(open_bank, clock, d
     copy = open_bank("copy")
     with pytest.raises(InvalidInput):
         copy.import_(io.StringIO(file))
-    assert copy.statistics(everywhere=True)["events"] == 0
+    assert copy.statistics(everywhere=True).events == 0
 
 
 def forged(lines):
@@ -211,7 +212,7 @@ def test_an_import_is_held_to_the_same_limits_as_a_caller(open_bank, flaw):
     copy = open_bank("copy")
     with pytest.raises(InvalidInput):
         copy.import_(io.StringIO(forged(lines)))
-    assert copy.statistics(everywhere=True)["events"] == 0
+    assert copy.statistics(everywhere=True).events == 0
 
 
 @requirement("SEC-3", left="surfaces to come")
@@ -229,12 +230,12 @@ def test_an_import_cannot_bring_a_link_that_no_caller_could_make(open_bank, stre
 def test_plain_memories_are_imported_as_such_and_once(plain_bank):
     memories = [a_memory(title="one"), a_warning(title="two")]
     file = "\n".join(json.dumps(m.to_json()) for m in memories) + "\n"
-    assert plain_bank.import_(io.StringIO(file)) == {"memories": 2, "new": 2, "skipped": 0}
+    assert plain(plain_bank.import_(io.StringIO(file))) == {"memories": 2, "new": 2, "skipped": 0}
     assert {(m.title, m.source) for m in plain_bank.memories()} == {
         ("one", Source.IMPORTED), ("two", Source.IMPORTED),
     }  # fmt: skip
     assert plain_bank.get(memories[0].id).confidence == 0.5
-    assert plain_bank.import_(io.StringIO(file))["new"] == 0
+    assert plain_bank.import_(io.StringIO(file)).new == 0
 
 
 @pytest.mark.parametrize(
@@ -270,6 +271,6 @@ def test_plain_memories_are_imported_all_or_none_and_once(plain_bank):
     with pytest.raises(InvalidInput, match="line 3"):
         plain_bank.import_(io.StringIO(good + orphan))
     assert plain_bank.memories() == []
-    assert plain_bank.import_(io.StringIO(good))["new"] == 2
-    assert plain_bank.import_(io.StringIO(good)) == {"memories": 2, "new": 0, "skipped": 2}
+    assert plain_bank.import_(io.StringIO(good)).new == 2
+    assert plain(plain_bank.import_(io.StringIO(good))) == {"memories": 2, "new": 0, "skipped": 2}
     assert {m.source for m in plain_bank.memories()} == {Source.IMPORTED}

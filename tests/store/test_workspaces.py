@@ -129,7 +129,7 @@ def test_a_search_sees_its_project_its_team_and_its_org_and_nothing_else(people,
         wanted = {title for title in VISIBLE[who] if title.endswith(scope)}
         assert titles(bank, filter=Filter(scopes=(scope,))) == wanted
     assert {m.title for m in bank.memories(Filter(states=tuple(State)))} == VISIBLE[who]
-    assert bank.statistics()["memories"] == len(VISIBLE[who])
+    assert bank.statistics().memories == len(VISIBLE[who])
 
 
 @requirement("WSP-2", left="surfaces and backends to come")
@@ -186,7 +186,7 @@ def test_an_id_that_is_taken_out_of_sight_can_not_be_recorded_over(people):
     with pytest.raises(Refused):
         people["stranger"].record(a_memory(id=hidden.id, title="mine now"))
     assert people["mine"].get(hidden.id) == hidden
-    assert people["stranger"].statistics()["memories"] == 3
+    assert people["stranger"].statistics().memories == 3
 
 
 @requirement("WSP-2", left="surfaces and backends to come")
@@ -227,7 +227,7 @@ def test_concurrent_clients_in_different_workspaces_do_not_affect_each_other(ope
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert [view.statistics()["uses"] for view in views] == [15] * 4
+    assert [view.statistics().uses for view in views] == [15] * 4
 
 
 @requirement("WSP-4")
@@ -269,7 +269,7 @@ def test_deleting_a_workspace_removes_all_that_belongs_to_it_and_nothing_else(op
     assert [m.id for m in bank.memories()] == [kept.id]
     assert bank.links(kept.id) == []
     numbers = bank.statistics(everywhere=True)
-    assert (numbers["memories"], numbers["traces"], numbers["links"]) == (1, 0, 0)
+    assert (numbers.memories, numbers.traces, numbers.links) == (1, 0, 0)
     assert bank.get(kept.id) == before
     rest = [f for f in open_bank.folder.iterdir() if f.is_file() and secret in f.read_bytes()]
     assert rest == []

@@ -146,7 +146,7 @@ def test_a_queue_that_does_not_move_is_told(open_bank, clock):
 def test_the_report_has_the_names_that_agents_know(open_bank):
     bank = open_bank()
     told = report(bank.context)
-    assert told["status"] == "degraded"  # Hashed knows no meaning.
-    assert told["memory_count"] == 0 and told["cache_hit_rate"] is None
-    assert told["uptime"] >= 0
+    assert told.status == "degraded"  # Hashed knows no meaning.
+    assert told.memory_count == 0 and told.cache_hit_rate is None
+    assert told.uptime >= 0
     assert os.path.exists(open_bank.folder / "bank.db")

@@ -133,7 +133,7 @@ async def test_thousands_of_calls_right_and_wrong_are_answered_in_words_and_shap
                 shapes[name].validate(result["structuredContent"])
                 if name == "memory_record":
                     sender.ids.append(result["structuredContent"]["id"])
-    assert plain_bank.statistics()["memories"] > 20
+    assert plain_bank.statistics().memories > 20
     for name in tools:
         assert outcomes[name, True] > 10, (name, outcomes)
         # Nobody guesses a ticket.

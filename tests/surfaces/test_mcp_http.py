@@ -115,7 +115,7 @@ async def test_a_tool_is_refused_to_whoever_lacks_its_right(plain_bank, name):
         async with connected(plain_bank, caller=lambda _: Caller(right=lesser)) as agent:
             said = await agent.refused(name, **arguments_of(offer))
             assert said == f"this needs a token with scope {offer.right}; yours has {lesser}"
-            assert plain_bank.statistics()["memories"] == 0
+            assert plain_bank.statistics().memories == 0
     async with connected(plain_bank, caller=lambda _: Caller(right=offer.right)) as agent:
         result = await agent.client.call_tool(name, arguments_of(offer))
         assert "needs a token" not in str(result.content)
@@ -191,7 +191,7 @@ async def test_only_an_administrator_names_or_deletes_a_workspace(plain_bank):
                 "workspace", action=action, target=plain_bank.view.workspace, confirm=True
             )
             assert "scope admin" in said
-    assert plain_bank.statistics()["memories"] == 1
+    assert plain_bank.statistics().memories == 1
 
 
 @requirement("WSP-3")

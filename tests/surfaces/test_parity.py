@@ -360,7 +360,7 @@ def furnished(url: str, project: Path) -> tuple[Bank, dict[str, str]]:
         lambda txn: txn.queue.claim_one(job.id, "w", bank.store.clock(), bank.store.clock())
     )
     bank.context.write(lambda txn: txn.queue.fail(held, "no luck", None))
-    ticket = bank.distil_prepare(Trace.from_json({"task": "thought about"}))["ticket"]
+    ticket = bank.distil_prepare(Trace.from_json({"task": "thought about"})).ticket
     bank.embed_new()
     return bank, {
         "id": first.id, "other": second.id, "trace": trace.id, "job": job.id, "ticket": ticket,

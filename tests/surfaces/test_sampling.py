@@ -78,7 +78,7 @@ async def test_a_session_is_learned_from_by_the_clients_model(open_bank, mode):
     (asked,) = thinker.asked
     assert "broken pipe" in asked.messages[0].content.text
     assert "JSON schema" in asked.system_prompt
-    assert bank.statistics()["process"]["model"]["calls"] == 1
+    assert bank.statistics().process.model.calls == 1
 
 
 @requirement("DIS-9")
@@ -91,7 +91,7 @@ async def test_an_answer_that_breaks_its_schema_is_asked_for_once_more(open_bank
         assert (await agent("distil", **TASK))["state"] == "done"
     assert len(bank.memories()) == 1
     assert "That was not usable" in thinker.asked[1].messages[-1].content.text
-    assert bank.statistics()["process"]["model"]["repairs"] >= 1
+    assert bank.statistics().process.model.repairs >= 1
 
 
 @requirement("DIS-9")

@@ -65,7 +65,7 @@ def test_sources_go_to_the_archive_with_all_their_fields_and_are_found_from_eith
 def test_undo_of_a_batch_restores_every_source(bank, timeouts, doughs):
     result = merged(bank)
     undone = bank.undo_batch(result.batch)
-    assert set(undone["restored"]) == ids(timeouts + doughs)
+    assert set(undone.restored) == ids(timeouts + doughs)
     assert states(bank, timeouts + doughs) == {State.ACTIVE}
     assert all(bank.get(m.id).merged_into is None for m in timeouts)
     assert all(bank.get(id).state is State.ARCHIVED for id in result.created)
@@ -91,7 +91,7 @@ def test_undo_respects_what_happened_since(bank, timeouts):
     result = merged(bank)
     bank.restore(timeouts[0].id)
     bank.update(timeouts[0].id, title="Changed since")
-    assert set(bank.undo_batch(result.batch)["restored"]) == ids(timeouts[1:])
+    assert set(bank.undo_batch(result.batch).restored) == ids(timeouts[1:])
     assert bank.get(timeouts[0].id).title == "Changed since"
 
 

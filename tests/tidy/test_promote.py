@@ -7,6 +7,7 @@ from tests.requirement import requirement
 from tests.tidy.conftest import dough, timeout
 
 from reasonbank import Settings
+from reasonbank.fields import plain
 from reasonbank.model import Outcome, Scope, State
 from reasonbank.tidy.promote import promote
 
@@ -27,13 +28,13 @@ def test_what_two_projects_agree_on_and_evidence_backs_is_shared_with_the_team(b
     mine = prove(bank, bank.record(timeout(0)))
     theirs = elsewhere.record(timeout(2))
     result = promote(bank.context)
-    [id] = result["promoted"]
+    [id] = result.promoted
     for view in (bank, elsewhere):
         copy = view.get(id)
         assert copy.scope is Scope.TEAM and set(copy.parents) == {mine.id, theirs.id}
         assert copy.content == mine.content and copy.stage == 1
     assert bank.get(mine.id).state is State.ACTIVE, "it is a copy"
-    assert promote(bank.context)["promoted"] == [] and promote(elsewhere.context)["promoted"] == []
+    assert promote(bank.context).promoted == () and promote(elsewhere.context).promoted == ()
 
 
 @requirement("CON-9")
@@ -41,19 +42,19 @@ def test_a_promotion_can_be_undone_and_is_not_repeated(bank, elsewhere):
     prove(bank, bank.record(timeout(0)))
     elsewhere.record(timeout(2))
     result = promote(bank.context)
-    bank.undo_batch(result["batch"])
-    assert bank.get(result["promoted"][0]).state is State.ARCHIVED
+    bank.undo_batch(result.batch)
+    assert bank.get(result.promoted[0]).state is State.ARCHIVED
     assert elsewhere.search("timeouts of database queries")[0].memory.scope is Scope.PROJECT
     again = promote(bank.context)
-    assert again["promoted"] == []
-    assert "taken back" in again["proposals"][0]["waiting"]
+    assert again.promoted == ()
+    assert "taken back" in again.proposals[0].waiting
 
 
 @requirement("CON-9")
 def test_one_project_alone_shares_nothing(bank, elsewhere):
     prove(bank, bank.record(timeout(0)))
     elsewhere.record(dough(0))
-    assert promote(bank.context) == {
+    assert plain(promote(bank.context)) == {
         "promoted": [],
         "proposals": [],
         "batch": None,
@@ -68,19 +69,19 @@ def test_one_project_alone_shares_nothing(bank, elsewhere):
 def test_a_project_that_says_the_opposite_does_not_agree(bank, elsewhere, twin):
     prove(bank, bank.record(timeout(0)))
     elsewhere.record(timeout(0, **twin))
-    assert promote(bank.context)["proposals"] == []
+    assert promote(bank.context).proposals == ()
 
 
 @requirement("CSL-9")
 def test_what_recurs_but_is_not_proven_yet_is_proposed(bank, elsewhere):
     mine = bank.record(timeout(0))
     elsewhere.record(timeout(2))
-    [proposal] = promote(bank.context)["proposals"]
-    assert proposal["id"] == mine.id and proposal["projects"] == 2
-    assert not proposal["ready"] and "lower bound" in proposal["waiting"]
+    [proposal] = promote(bank.context).proposals
+    assert proposal.id == mine.id and proposal.projects == 2
+    assert not proposal.ready and "lower bound" in proposal.waiting
     prove(bank, mine)
-    [proposal] = promote(bank.context, dry_run=True)["proposals"]
-    assert proposal["ready"]
+    [proposal] = promote(bank.context, dry_run=True).proposals
+    assert proposal.ready
     assert elsewhere.memories() == elsewhere.memories() and len(elsewhere.memories()) == 1
 
 
@@ -92,11 +93,11 @@ def test_from_a_team_it_goes_to_the_org_when_another_team_agrees(open_bank):
 
     red, blue = of_team("red"), of_team("blue")
     prove(red, red.record(timeout(0, scope=Scope.TEAM)))
-    assert promote(red.context)["promoted"] == []
+    assert promote(red.context).promoted == ()
     blue.record(timeout(2, scope=Scope.TEAM))
-    [id] = promote(red.context)["promoted"]
+    [id] = promote(red.context).promoted
     assert blue.get(id).scope is Scope.ORG
-    assert promote(blue.context)["promoted"] == []
+    assert promote(blue.context).promoted == ()
 
 
 @requirement("CON-9")
@@ -105,4 +106,4 @@ def test_another_org_neither_agrees_nor_sees(open_bank):
     theirs = open_bank(settings=Settings(org="theirs"), workspace=open_bank.project("theirs"))
     prove(ours, ours.record(timeout(0)))
     theirs.record(timeout(2))
-    assert promote(ours.context)["proposals"] == []
+    assert promote(ours.context).proposals == ()

@@ -101,11 +101,11 @@ def test_the_outcome_of_a_session_reaches_all_that_its_searches_returned(plain_b
 @requirement("CON-4")
 def test_a_rating_teaches_the_weight_of_evidence_that_is_there(plain_bank):
     memory = plain_bank.record(a_memory())
-    start = plain_bank.statistics()["evidence_weights"]
+    start = plain_bank.statistics().evidence_weights
     plain_bank.outcome(memory.id, succeeded=True)
-    assert plain_bank.statistics()["evidence_weights"] == start
+    assert plain_bank.statistics().evidence_weights == start
     plain_bank.feedback(memory.id, helpful=True)
-    after = plain_bank.statistics()["evidence_weights"]
+    after = plain_bank.statistics().evidence_weights
     assert after["outcome"] > start["outcome"]
     assert after["stability"] < start["stability"]  # Only because they sum to 1.
     assert after["stability"] == after["usage"]
@@ -115,18 +115,18 @@ def test_a_rating_teaches_the_weight_of_evidence_that_is_there(plain_bank):
 @requirement("CON-4")
 def test_a_kind_that_foretold_wrongly_weighs_less(plain_bank):
     memory = plain_bank.record(a_memory())
-    start = plain_bank.statistics()["evidence_weights"]
+    start = plain_bank.statistics().evidence_weights
     plain_bank.stability(memory.id, kept=True)
     plain_bank.feedback(memory.id, helpful=False)
-    assert plain_bank.statistics()["evidence_weights"]["stability"] < start["stability"]
+    assert plain_bank.statistics().evidence_weights["stability"] < start["stability"]
 
 
 @requirement("CON-4")
 def test_absent_evidence_and_evidence_older_than_30_days_change_no_weight(plain_bank, clock):
     memory = plain_bank.record(a_memory())
-    start = plain_bank.statistics()["evidence_weights"]
+    start = plain_bank.statistics().evidence_weights
     plain_bank.feedback(memory.id, helpful=True)
-    assert plain_bank.statistics()["evidence_weights"] == start
+    assert plain_bank.statistics().evidence_weights == start
     clock.advance(days=1)
     plain_bank.outcome(memory.id, succeeded=True)
     clock.advance(days=40)
@@ -134,7 +134,7 @@ def test_absent_evidence_and_evidence_older_than_30_days_change_no_weight(plain_
     plain_bank.outcome(other.id, succeeded=True)
     clock.advance(days=31)
     plain_bank.feedback(other.id, helpful=True)
-    assert plain_bank.statistics()["evidence_weights"] == start
+    assert plain_bank.statistics().evidence_weights == start
 
 
 @requirement("CON-4")
@@ -146,8 +146,8 @@ def test_weights_are_learned_for_each_project_apart(open_bank):
     bank.outcome(memory.id, succeeded=True)
     bank.feedback(memory.id, helpful=True)
     start = {"explicit": 0.318182, "usage": 0.227273, "outcome": 0.227273, "stability": 0.227273}
-    assert other.statistics()["evidence_weights"] == start
-    assert bank.statistics()["evidence_weights"] != start
+    assert other.statistics().evidence_weights == start
+    assert bank.statistics().evidence_weights != start
 
 
 @requirement("CON-11")
@@ -157,9 +157,9 @@ def test_the_same_report_of_one_session_twice_changes_nothing(plain_bank, kind, 
     observe = observers(plain_bank)[kind]
     memory = plain_bank.record(a_memory())
     once = observe(memory.id, good, session="s")
-    events = plain_bank.statistics()["events"]
+    events = plain_bank.statistics().events
     assert observe(memory.id, good, session="s") == once
-    assert plain_bank.statistics()["events"] == events
+    assert plain_bank.statistics().events == events
     moved = observe(memory.id, good, session="t").confidence
     assert (moved > once.confidence) is good
 
@@ -180,7 +180,7 @@ def test_a_report_that_was_rolled_up_is_still_counted_once(plain_bank, clock):
     memory = plain_bank.record(a_memory())
     plain_bank.outcome(memory.id, succeeded=True, session="s")
     clock.advance(days=60)
-    assert plain_bank.maintain()["rolled_up"] == 1
+    assert plain_bank.maintain().rolled_up == 1
     once = plain_bank.get(memory.id)
     assert plain_bank.outcome(memory.id, succeeded=True, session="s") == once
     changed = plain_bank.outcome(memory.id, succeeded=False, session="s").confidence
@@ -199,11 +199,11 @@ def test_rolling_evidence_up_changes_no_confidence_and_once_is_enough(plain_bank
                 plain_bank.feedback(memory.id, helpful=i % 2 == 0)
         clock.advance(days=2)
     before = [plain_bank.get(m.id).confidence for m in memories]
-    weights = plain_bank.statistics()["evidence_weights"]
-    assert plain_bank.maintain()["rolled_up"] > 30
+    weights = plain_bank.statistics().evidence_weights
+    assert plain_bank.maintain().rolled_up > 30
     assert [plain_bank.get(m.id).confidence for m in memories] == before
-    assert plain_bank.statistics()["evidence_weights"] == weights
-    assert plain_bank.maintain()["rolled_up"] == 0
+    assert plain_bank.statistics().evidence_weights == weights
+    assert plain_bank.maintain().rolled_up == 0
     assert [plain_bank.get(m.id).confidence for m in memories] == before
 
 
@@ -247,13 +247,13 @@ def test_a_memory_under_0_3_is_archived_and_not_deleted(plain_bank):
     bad = worthless(plain_bank)
     good = plain_bank.record(a_memory(title="good uploads"))
     assert [hit.memory.id for hit in plain_bank.search("uploads")] == [good.id]
-    assert plain_bank.maintain()["pruned"] == [bad.id]
+    assert plain_bank.maintain().pruned == (bad.id,)
     archived = plain_bank.get(bad.id)
     assert archived.state is State.ARCHIVED
     assert archived.content == bad.content
     assert plain_bank.get(good.id).state is State.ACTIVE
     assert [hit.memory.id for hit in plain_bank.search("uploads", min_confidence=0)] == [good.id]
-    assert plain_bank.maintain()["pruned"] == []
+    assert plain_bank.maintain().pruned == ()
     assert plain_bank.undo(bad.id).state is State.ACTIVE
 
 
@@ -265,10 +265,10 @@ def test_under_0_5_it_is_searched_but_not_recommended_to_an_agent(bank):
     assert 0.3 < bank.get(memory.id).confidence < 0.5
     question = "uploads fail, retry with pauses"
     assert bank.search(question)[0].memory.id == memory.id
-    assert bank.maintain()["pruned"] == []
+    assert bank.maintain().pruned == ()
     advice = bank.recommend(question)
-    assert advice["strategy"] is None
-    assert advice["warnings"] == []
+    assert advice.strategy is None
+    assert advice.warnings == ()
 
 
 @requirement("CON-8")
@@ -278,8 +278,8 @@ def test_a_project_prunes_only_what_is_its_own(open_bank):
     for _ in range(20):
         bank.outcome(shared.id, succeeded=False)
     other = bank.within(open_bank.project("other"))
-    assert other.maintain()["pruned"] == []
-    assert bank.maintain()["pruned"] == [shared.id]
+    assert other.maintain().pruned == ()
+    assert bank.maintain().pruned == (shared.id,)
 
 
 # The same evidence gives the same number
@@ -303,7 +303,7 @@ def history(bank, clock):
 
 
 def numbers(bank, ids):
-    weights = bank.statistics()["evidence_weights"]
+    weights = bank.statistics().evidence_weights
     return [(m.confidence, m.usage_count, m.last_used, m.state, m.outcome) for m in
             map(bank.get, ids)], weights  # fmt: skip
 
@@ -373,7 +373,7 @@ def test_the_model_of_belief_is_a_setting(open_bank, model):
     chosen = Settings(belief=BeliefSettings(model=model), embed=Embed(model="hashed"))
     bank = open_bank(settings=chosen)
     memory, other = bank.record(a_memory()), bank.record(a_memory(source=Source.PASSIVE))
-    assert bank.statistics()["belief_model"] == model
+    assert bank.statistics().belief_model == model
     start = bank.get(other.id).confidence
     for kind, observe in observers(bank).items():
         assert observe(other.id, True).confidence > start, kind

@@ -32,7 +32,7 @@ from reasonbank.llm.budget import Budgeted
 from reasonbank.llm.layers import Limited
 from reasonbank.llm.port import Effort, Model
 from reasonbank.llm.tokens import counter
-from reasonbank.model import JSON, Hit, Memory, Outcome, Trace, from_micros, new_id
+from reasonbank.model import Hit, Memory, Outcome, Trace, from_micros, new_id
 from reasonbank.search.answer import search
 from reasonbank.store import queue, traces
 from reasonbank.store.context import Context
@@ -272,14 +272,14 @@ class _Work:
             if lesson.twin not in self._shown()
         ]
 
-        def work(txn: Writing) -> JSON:
+        def work(txn: Writing) -> lessons.Stored:
             if memories is None:
                 queue.distil_in(context, txn, trace)
             else:
                 traces.store_in(context, txn, trace)
             return lessons.store(context, txn, trace, found, verdict)
 
-        learned = context.write(work)["learned"]
+        learned = context.write(work).learned
         self._stored = True
         context.store.indexing.wake()
         return tuple(learned)

@@ -96,9 +96,17 @@ def _twin_of(context: Context, memory: Memory, vector: NDArray[np.float32]) -> s
     return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The ids of the memories that are new, and of those that said the same already."""
+
+    learned: tuple[str, ...]
+    confirmed: tuple[str, ...]
+
+
 def store(
     context: Context, txn: Writing, trace: Trace, lessons: Sequence[Lesson], verdict: Verdict | None
-) -> JSON:
+) -> Stored:
     """In one transaction: new memories, evidence for known ones, and the trace's outcome."""
     learned, confirmed = [], []
     for lesson in lessons:
@@ -127,7 +135,7 @@ def store(
         told |= {"outcome": str(verdict.outcome), "by": verdict.by, "score": verdict.score,
                  "reason": verdict.reason}  # fmt: skip
     context.append(txn, What.LEARNED, trace.id, told)
-    return {"learned": learned, "confirmed": confirmed}
+    return Stored(learned=tuple(learned), confirmed=tuple(confirmed))
 
 
 def _keep(context: Context, txn: Writing, memory: Memory, vector: NDArray[np.float32]) -> None:

@@ -8,6 +8,7 @@ offers MCP sampling is asked the same question for the same ticket by us.
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 from typing import Any
 
 import anyio.to_thread
@@ -39,20 +40,39 @@ from reasonbank.store.context import Context
 HELD = 1_800_000_000
 
 
-def prepare(context: Context, session: Trace | None = None) -> JSON:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A prompt to think about; ``ticket`` is None when nothing waits."""
+
+    ticket: str | None = None
+    trace_id: str | None = None
+    prompt: str | None = None
+    answer_schema: JSON | None = None
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """``replayed``: the ticket was handed in before, and nothing was changed."""
+
+    learned: tuple[str, ...]
+    confirmed: tuple[str, ...]
+    replayed: bool
+
+
+def prepare(context: Context, session: Trace | None = None) -> Prepared:
     """The prompt for a session, or for the oldest that waits; ``ticket`` is null if none does."""
     job = _taken(context, session)
     if job is None:
-        return {"ticket": None, "trace_id": None, "prompt": None, "answer_schema": None,
-                "message": "no session waits to be learned from"}  # fmt: skip
+        return Prepared(message="no session waits to be learned from")
     trace = traces.get(context, job.subject)
-    return {
-        "ticket": f"{job.id}.{job.claim}",
-        "trace_id": trace.id,
-        "prompt": session_question(trace),
-        "answer_schema": SESSION,
-        "message": "think about it, then hand in the answer with the ticket",
-    }
+    return Prepared(
+        ticket=f"{job.id}.{job.claim}",
+        trace_id=trace.id,
+        prompt=session_question(trace),
+        answer_schema=SESSION,
+        message="think about it, then hand in the answer with the ticket",
+    )
 
 
 async def think(context: Context, model: Model, ticket: str, trace_id: str) -> None:
@@ -94,12 +114,12 @@ def _taken(context: Context, session: Trace | None) -> Job | None:
     return context.write(this if session else oldest)
 
 
-def submit(context: Context, ticket: str, answer: Any) -> JSON:
+def submit(context: Context, ticket: str, answer: Any) -> Submitted:
     """Store what the agent made of the session: how many memories are new, which are known."""
     job = _held(context, ticket)
     trace = traces.get(context, job.subject)
     if job.state is JobState.DONE:
-        return {"learned": list(trace.memories_learned), "confirmed": [], "replayed": True}
+        return Submitted(learned=trace.memories_learned, confirmed=(), replayed=True)
     try:
         answer = conforming(answer, SESSION)
     except InvalidReply as error:
@@ -107,14 +127,14 @@ def submit(context: Context, ticket: str, answer: Any) -> JSON:
     found = lessons.prepare(context, session_memories(answer, trace), trace)
     told = known(trace) or _said(answer)
 
-    def work(txn: Writing) -> JSON:
+    def work(txn: Writing) -> lessons.Stored:
         result = lessons.store(context, txn, trace, found, told)
         txn.queue.finish(job)
         return result
 
     result = context.write(work)
     context.store.indexing.wake()
-    return result | {"replayed": False}
+    return Submitted(learned=result.learned, confirmed=result.confirmed, replayed=False)
 
 
 def _held(context: Context, ticket: str) -> Job:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from reasonbank.fields import text
-from reasonbank.model import JSON, Hit, Memory, Outcome
+from reasonbank.model import Hit, Memory, Outcome
 from reasonbank.search.answer import search
 from reasonbank.search.text import keywords
 from reasonbank.store.context import Context
 from reasonbank.trust import belief
 
 
-def recommend(context: Context, task: str) -> JSON:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """``strategy`` is None when nothing is relevant enough."""
+
+    keywords: tuple[str, ...]
+    domain: str | None
+    strategy: Memory | None
+    confidence: float | None
+    successful_uses: int
+    reasoning: str
+    warnings: tuple[Memory, ...]
+    embedder: str
+    degraded: bool
+
+
+def recommend(context: Context, task: str) -> Recommendation:
     """Recognise what a task is about, and name the strategy that the evidence backs best."""
     task = text(task, "task", context.settings.limits.query)
     words = keywords(task)
@@ -20,17 +37,17 @@ def recommend(context: Context, task: str) -> JSON:
     hits = [hit for hit in reply if not hit.suspicious]
     strategies = [hit for hit in hits if hit.memory.outcome is not Outcome.FAILURE]
     best = max(strategies, key=lambda hit: hit.score, default=None)
-    return {
-        "keywords": words,
-        "domain": domain,
-        "strategy": best.memory.to_json() if best else None,
-        "confidence": best.memory.confidence if best else None,
-        "successful_uses": _successes(context, best.memory) if best else 0,
-        "reasoning": _reasoning(context, best, domain),
-        "warnings": [hit.memory.to_json() for hit in hits if hit.warning][:3],
-        "embedder": reply.embedder,
-        "degraded": reply.degraded,
-    }
+    return Recommendation(
+        keywords=tuple(words),
+        domain=domain,
+        strategy=best.memory if best else None,
+        confidence=best.memory.confidence if best else None,
+        successful_uses=_successes(context, best.memory) if best else 0,
+        reasoning=_reasoning(context, best, domain),
+        warnings=tuple(hit.memory for hit in hits if hit.warning)[:3],
+        embedder=reply.embedder,
+        degraded=reply.degraded,
+    )
 
 
 def _domain(hits: tuple[Hit, ...]) -> str | None:

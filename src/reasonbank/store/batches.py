@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from reasonbank.errors import InvalidInput, NotFound, Refused
 from reasonbank.fields import choice, parse_id, text
 from reasonbank.ledger.events import Event, What
 from reasonbank.ledger.port import Reading, Row, Writing
-from reasonbank.model import JSON, Link, LinkType, Memory, State, from_micros
+from reasonbank.model import Link, LinkType, Memory, State, from_micros
 from reasonbank.store import memories
 from reasonbank.store.context import Context
 
@@ -32,6 +33,30 @@ class Step:
     stage: int = 0
     archived: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What one run did in all; of its ``steps``, so many were ``undone``."""
+
+    batch: str
+    kind: str
+    at: datetime
+    created: tuple[str, ...]
+    archived: tuple[str, ...]
+    links: int
+    steps: int
+    undone: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """A batch that was taken back: what is active again, and what went to the archive."""
+
+    batch: str
+    restored: tuple[str, ...]
+    archived: tuple[str, ...]
+    steps: int
 
 
 def apply(context: Context, txn: Writing, batch: str, kind: str, step: Step) -> None:
@@ -54,7 +79,7 @@ def apply(context: Context, txn: Writing, batch: str, kind: str, step: Step) -> 
     context.append(txn, What.APPLIED, batch, told)
 
 
-def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) -> JSON:
+def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) -> Undone:
     """Take a batch back, or the one step of it that made the memory ``only``.
 
     What happened to its memories since is respected: one that somebody restored, changed
@@ -78,7 +103,7 @@ def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) 
         if event.payload["created"]:
             removed.append(event.payload["created"])
     context.append(txn, What.REVERTED, id, {"steps": [event.id for event in steps]})
-    return {"batch": id, "restored": restored, "archived": removed, "steps": len(steps)}
+    return Undone(batch=id, restored=tuple(restored), archived=tuple(removed), steps=len(steps))
 
 
 def _revert(context: Context, txn: Writing, event: Event) -> list[str]:
@@ -148,27 +173,30 @@ def undone(reading: Reading, context: Context) -> list[frozenset[str]]:
     ]
 
 
-def listed(context: Context, *, limit: int = 50) -> list[JSON]:
+def listed(context: Context, *, limit: int = 50) -> list[Batch]:
     """The newest batches of this workspace, and whether they still stand."""
     events = context.read().batches(context.view)
     standing = {event.id for event in _standing(events)}
-    found: dict[str, JSON] = {}
+    found: dict[str, list[Event]] = {}
     for event in events:
-        if event.what is not What.APPLIED:
-            continue
-        batch = found.setdefault(
-            event.subject,
-            {"batch": event.subject, "kind": event.payload["kind"],
-             "at": from_micros(event.at),
-             "created": [], "archived": [], "links": 0, "steps": 0, "undone": 0},
-        )  # fmt: skip
-        if event.payload["created"]:
-            batch["created"].append(event.payload["created"])
-        batch["archived"] += event.payload["archived"]
-        batch["links"] += len(event.payload["links"])
-        batch["steps"] += 1
-        batch["undone"] += event.id not in standing
-    return list(reversed(found.values()))[:limit]
+        if event.what is What.APPLIED:
+            found.setdefault(event.subject, []).append(event)
+    batches = [_batch(id, steps, standing) for id, steps in found.items()]
+    return batches[::-1][:limit]
+
+
+def _batch(id: str, steps: Sequence[Event], standing: set[str]) -> Batch:
+    told = [event.payload for event in steps]
+    return Batch(
+        batch=id,
+        kind=told[0]["kind"],
+        at=from_micros(steps[0].at),
+        created=tuple(step["created"] for step in told if step["created"]),
+        archived=tuple(id for step in told for id in step["archived"]),
+        links=sum(len(step["links"]) for step in told),
+        steps=len(steps),
+        undone=sum(event.id not in standing for event in steps),
+    )
 
 
 def check(event: Event) -> None:

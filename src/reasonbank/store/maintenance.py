@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Writing
-from reasonbank.model import JSON, Scope
+from reasonbank.model import Scope
 from reasonbank.store import traces
 from reasonbank.store.context import Context, Progress
 from reasonbank.trust import belief
@@ -12,7 +14,23 @@ from reasonbank.trust import belief
 DAY = 86_400_000_000
 
 
-def maintain(context: Context) -> JSON:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintained:
+    rolled_up: int
+    pruned: tuple[str, ...]
+    traces_purged: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reindexed:
+    """``dropped`` are vectors of other models."""
+
+    embedded: int
+    dropped: int
+    embedder: str
+
+
+def maintain(context: Context) -> Maintained:
     settings = context.settings
     before = context.now() - settings.belief.roll_up_days * DAY
     rolled = 0
@@ -22,7 +40,7 @@ def maintain(context: Context) -> JSON:
     purged = traces.purge(context, settings.trace_days) if settings.trace_days else 0
     kept = settings.gaps.days if settings.gaps.keep else 0
     context.write(lambda txn: txn.misses.drop_before(context.now() - kept * DAY))
-    return {"rolled_up": rolled, "pruned": pruned, "traces_purged": purged}
+    return Maintained(rolled_up=rolled, pruned=tuple(pruned), traces_purged=purged)
 
 
 def _prune(context: Context) -> list[str]:
@@ -49,14 +67,14 @@ def embed_new(context: Context, progress: Progress | None = None) -> int:
     return context.store.indexing.embed_all(any_model=False, progress=progress)
 
 
-def reindex(context: Context, progress: Progress | None) -> JSON:
+def reindex(context: Context, progress: Progress | None) -> Reindexed:
     indexing = context.store.indexing
     embedded = indexing.embed_all(any_model=True, progress=progress)
     dropped = context.write(lambda txn: txn.drop_vectors(indexing.embedder.name))
     indexing.follow()
     indexing.index.save()
     context.store.tidy()
-    return {"embedded": embedded, "dropped": dropped, "embedder": indexing.embedder.name}
+    return Reindexed(embedded=embedded, dropped=dropped, embedder=indexing.embedder.name)
 
 
 def rebuild(context: Context) -> None:

@@ -5,113 +5,231 @@ Every number is measured; one that is not known is None.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
 from reasonbank.ledger.port import SINCE, QueueDepth
-from reasonbank.model import JSON, Kind, from_micros
+from reasonbank.model import Kind, from_micros
 from reasonbank.store.context import Context
 from reasonbank.store.meters import Meters
 from reasonbank.trust import belief
 
-SHARES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
-# Zero until the first call; tokens and cost are only known once a server has told them.
-_MODEL_COUNTS = (
-    "calls", "retries", "failures", "repairs", "cache_hits", "cache_misses", "cache_bypasses",
-    "cache_evictions", "shared", "unreported",
-)  # fmt: skip
-_MODEL_SUMS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searches:
+    answered: int
+    empty: int
+    degraded: int
+    failed: int
 
 
-def statistics(context: Context, *, everywhere: bool) -> JSON:
-    core = context.store
-    embedder = core.indexing.embedder
-    reading = core.ledger.read()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    count: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latencies:
+    retrieval: Latency
+    embedding: Latency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryCache:
+    hits: int
+    misses: int
+    evictions: int
+    hit_rate: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUse:
+    """Counts are zero until the first call; tokens and cost are known once a server tells them."""
+
+    calls: int
+    retries: int
+    failures: int
+    repairs: int
+    cache_hits: int
+    cache_misses: int
+    cache_bypasses: int
+    cache_evictions: int
+    shared: int
+    unreported: int
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    cached_tokens: int | None
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    waiting: int
+    running: int
+    dead: int
+    oldest_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """What the process that answers saw."""
+
+    started: datetime
+    uptime: float
+    searches: Searches
+    latency: Latencies
+    query_cache: QueryCache
+    model: ModelUse | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """The numbers of a bank; one that is not known is null.
+
+    Searches, latencies and the cache are those of the whole bank since `since`; `process` is
+    what the process that answers saw of them.
+    """
+
+    store: str
+    workspace: str | None
+    embedder: str
+    semantic: bool
+    degraded: bool
+    not_embedded: int
+    embedded_by_other_models: int
+    belief_model: str
+    evidence_weights: dict[str, float]
+    memories: int
+    by_state: dict[str, int]
+    by_scope: dict[str, int]
+    by_source: dict[str, int]
+    by_outcome: dict[str, int]
+    warnings: int
+    uses: int
+    evidence: int
+    links: int
+    traces: int
+    traces_by_outcome: dict[str, int]
+    forgotten: int
+    workspaces: int
+    events: int
+    total_traces: int
+    success_rate: float | None
+    since: datetime | None
+    searches: Searches
+    latency: Latencies
+    query_cache: QueryCache
+    model: ModelUse | None
+    """None until one was asked."""
+    cache_hit_rate: float | None
+    queue: Queue
+    process: Process
+
+
+def statistics(context: Context, *, everywhere: bool) -> Statistics:
+    store = context.store
+    embedder = store.indexing.embedder
+    reading = context.read()
     new, foreign = reading.unembedded_count(embedder.name)
     weights = belief.Weights(lessons=reading.lessons(context.view.workspace)).normalised()
     workspace = None if everywhere else context.view.workspace
     contents = reading.statistics(None if everywhere else context.view)
     judged = contents["traces_by_outcome"]
-    meters = core.all_meters()
-    used = usage(meters)
+    meters = store.all_meters()
     since = meters.total(SINCE)
-    return {
-        "store": core.ledger.url,
-        "workspace": workspace,
-        "embedder": embedder.name,
-        "semantic": embedder.semantic,
-        "degraded": not embedder.semantic,
-        "not_embedded": new,
-        "embedded_by_other_models": foreign,
-        "belief_model": context.settings.belief.model,
-        "evidence_weights": {
+    cache = _query_cache(meters)
+    return Statistics(
+        store=store.ledger.url,
+        workspace=workspace,
+        embedder=embedder.name,
+        semantic=embedder.semantic,
+        degraded=not embedder.semantic,
+        not_embedded=new,
+        embedded_by_other_models=foreign,
+        belief_model=context.settings.belief.model,
+        evidence_weights={
             str(kind): round(weight, 6) for kind, weight in zip(Kind, weights, strict=True)
         },
         **contents,
-        "total_traces": contents["traces"],
-        "success_rate": _share(judged.get("success", 0), sum(judged.values())),
-        "since": from_micros(since).isoformat() if since else None,
-        **used,
-        "cache_hit_rate": used["query_cache"]["hit_rate"],
-        "queue": _queue(reading.queue.depth(workspace), core.clock()),
-        "process": {
-            "started": from_micros(core.started).isoformat(),
-            "uptime": round(core.uptime, 3),
-            **usage(core.meters),
-        },
-    }
+        total_traces=contents["traces"],
+        success_rate=_share(judged.get("success", 0), sum(judged.values())),
+        since=from_micros(since) if since else None,
+        searches=_searches(meters),
+        latency=_latencies(meters),
+        query_cache=cache,
+        model=_model(meters),
+        cache_hit_rate=cache.hit_rate,
+        queue=_queue(reading.queue.depth(workspace), store.clock()),
+        process=Process(
+            started=from_micros(store.started),
+            uptime=round(store.uptime, 3),
+            searches=_searches(store.meters),
+            latency=_latencies(store.meters),
+            query_cache=_query_cache(store.meters),
+            model=_model(store.meters),
+        ),
+    )
 
 
-def usage(meters: Meters) -> JSON:
-    """How a bank is used; no measurement, no number."""
-    hits, misses = meters.total("cache.hits") or 0, meters.total("cache.misses") or 0
-    return {
-        "searches": {
-            "answered": meters.times("search"),
-            "empty": meters.total("search.empty") or 0,
-            "degraded": meters.total("search.degraded") or 0,
-            "failed": meters.total("search.failed") or 0,
-        },
-        "latency": {
-            "retrieval": _latency(meters, "search"),
-            "embedding": _latency(meters, "embedding"),
-        },
-        "query_cache": {
-            "hits": hits,
-            "misses": misses,
-            "evictions": meters.total("cache.evictions") or 0,
-            "hit_rate": _share(hits, hits + misses),
-        },
-        "model": _model(meters),
-    }
+def _searches(meters: Meters) -> Searches:
+    return Searches(
+        answered=meters.times("search"),
+        empty=meters.total("search.empty") or 0,
+        degraded=meters.total("search.degraded") or 0,
+        failed=meters.total("search.failed") or 0,
+    )
 
 
-def _latency(meters: Meters, name: str) -> JSON:
-    result: JSON = {"count": meters.times(name)}
-    for key, share in SHARES.items():
+def _latencies(meters: Meters) -> Latencies:
+    return Latencies(retrieval=_latency(meters, "search"), embedding=_latency(meters, "embedding"))
+
+
+def _latency(meters: Meters, name: str) -> Latency:
+    def milliseconds(share: float) -> float | None:
         seconds = meters.quantile(name, share)
-        result[key] = None if seconds is None else round(seconds * 1000, 3)
-    return result
+        return None if seconds is None else round(seconds * 1000, 3)
+
+    return Latency(
+        count=meters.times(name),
+        p50_ms=milliseconds(0.5),
+        p95_ms=milliseconds(0.95),
+        p99_ms=milliseconds(0.99),
+    )
 
 
-def _model(meters: Meters) -> JSON | None:
-    """None as long as no model was asked, by whomever."""
-    counts = {name: meters.total(f"model.{name}") or 0 for name in _MODEL_COUNTS}
+def _query_cache(meters: Meters) -> QueryCache:
+    hits, misses = meters.total("cache.hits") or 0, meters.total("cache.misses") or 0
+    return QueryCache(
+        hits=hits,
+        misses=misses,
+        evictions=meters.total("cache.evictions") or 0,
+        hit_rate=_share(hits, hits + misses),
+    )
+
+
+def _model(meters: Meters) -> ModelUse | None:
+    found: dict[str, Any] = {f.name: meters.total(f"model.{f.name}") for f in fields(ModelUse)}
+    counts = {name: found[name] or 0 for name in _COUNTS}
     if not any(counts.values()):
         return None
-    cost = meters.total("model.cost")
-    return {
-        **counts,
-        **{name: meters.total(f"model.{name}") for name in _MODEL_SUMS},
-        "cost": None if cost is None else cost / 1e6,
-    }
+    cost = found["cost"]
+    return ModelUse(**found | counts | {"cost": None if cost is None else cost / 1e6})
 
 
-def _queue(depth: QueueDepth, now: int) -> JSON:
+_COUNTS = (
+    "calls", "retries", "failures", "repairs", "cache_hits", "cache_misses", "cache_bypasses",
+    "cache_evictions", "shared", "unreported",
+)  # fmt: skip
+
+
+def _queue(depth: QueueDepth, now: int) -> Queue:
     age = None if depth.oldest is None else max(0, now - depth.oldest) / 1e6
-    return {
-        "waiting": depth.waiting,
-        "running": depth.running,
-        "dead": depth.dead,
-        "oldest_seconds": age,
-    }
+    return Queue(waiting=depth.waiting, running=depth.running, dead=depth.dead, oldest_seconds=age)
 
 
 def _share(part: int, whole: int) -> float | None:

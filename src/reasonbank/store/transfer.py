@@ -6,12 +6,12 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import IO, Any
 
 from reasonbank.errors import InvalidInput, NotFound
-from reasonbank.fields import LIMITS, Limits, checked, choice, parse_id, share, text, whole
+from reasonbank.fields import LIMITS, Limits, checked, choice, parse_id, share, text, to_json, whole
 from reasonbank.ledger.events import BATCHES, CHANGES, NOTES, REVISABLE, Event, What, encode
 from reasonbank.ledger.port import Filter, Writing
 from reasonbank.model import (
@@ -27,7 +27,7 @@ from reasonbank.model import (
     derived_id,
 )
 from reasonbank.store import batches, memories
-from reasonbank.store.context import Context
+from reasonbank.store.context import Context, Progress
 
 FORMAT = "reasonbank-log"
 VERSION = 1
@@ -37,6 +37,19 @@ WORDY = frozenset(
 )
 """The events that carry what somebody wrote."""
 LARGEST_VECTOR = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """How many ``events`` of a log, or plain ``memories``, there were, and how many are new."""
+
+    events: int | None = None
+    memories: int | None = None
+    new: int
+    skipped: int
+
+    def to_json(self) -> JSON:
+        return {name: value for name, value in to_json(self).items() if value is not None}
 
 
 def export(context: Context, file: IO[str], format: str, only_here: bool) -> int:
@@ -67,7 +80,7 @@ def _export_log(context: Context, file: IO[str], only_here: bool) -> int:
     return count
 
 
-def import_(context: Context, file: IO[str], progress: Callable[[int, int], None]) -> JSON:
+def import_(context: Context, file: IO[str], progress: Progress) -> Imported:
     lines = _lines(file)
     first = next(lines, None)
     if first is None:
@@ -111,8 +124,8 @@ def _import_log(
     context: Context,
     first: tuple[int, JSON, str],
     lines: Iterator[tuple[int, JSON, str]],
-    progress: Callable[[int, int], None],
-) -> JSON:
+    progress: Progress,
+) -> Imported:
     _, header, raw = first
     if header.get("version") != VERSION:
         raise InvalidInput(
@@ -138,11 +151,11 @@ def _import_log(
     events = _checked_events(context, read, progress)
     new = _checked_take(context, events)
     context.store.indexing.wake()
-    return {"events": len(events), "new": new, "skipped": len(events) - new}
+    return Imported(events=len(events), new=new, skipped=len(events) - new)
 
 
 def _checked_events(
-    context: Context, read: list[tuple[int, JSON]], progress: Callable[[int, int], None]
+    context: Context, read: list[tuple[int, JSON]], progress: Progress
 ) -> list[Event]:
     horizon = context.now() + 86_400_000_000
     clean = _cleaner(context)
@@ -314,8 +327,8 @@ def _import_memories(
     context: Context,
     first: tuple[int, JSON, str],
     lines: Iterable[tuple[int, JSON, str]],
-    progress: Callable[[int, int], None],
-) -> JSON:
+    progress: Progress,
+) -> Imported:
     """Plain memories, one a line. One without an id gets the same id each time."""
     found = []
     for number, value, _ in (first, *lines):
@@ -340,7 +353,7 @@ def _import_memories(
 
     new = context.write(work)
     context.store.indexing.wake()
-    return {"memories": len(found), "new": new, "skipped": len(found) - new}
+    return Imported(memories=len(found), new=new, skipped=len(found) - new)
 
 
 def _id_of(context: Context, value: JSON) -> str:

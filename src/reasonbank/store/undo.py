@@ -6,7 +6,7 @@ from reasonbank.errors import Refused
 from reasonbank.fields import parse_id, whole
 from reasonbank.ledger.events import What, can_undo, revisions
 from reasonbank.ledger.port import Writing
-from reasonbank.model import JSON, Memory
+from reasonbank.model import Memory
 from reasonbank.store import batches
 from reasonbank.store.context import Context
 
@@ -33,7 +33,7 @@ def undo(context: Context, id: str, to: int | None) -> Memory:
     return memory
 
 
-def undo_batch(context: Context, id: str) -> JSON:
+def undo_batch(context: Context, id: str) -> batches.Undone:
     result = context.write(lambda txn: batches.revert(context, txn, parse_id(id)))
     context.store.indexing.wake()
     return result

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from reasonbank.embed.calibration import Nearness, calibration_for
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
-from reasonbank.model import JSON, Job, Memory, Scope, State, View, Workspace, derived_id
+from reasonbank.model import Job, Memory, Scope, State, View, Workspace, derived_id
 from reasonbank.safety.prompt_injection import suspicions_of
 from reasonbank.store import batches, leases, maintenance
 from reasonbank.store.context import Context
@@ -27,7 +27,7 @@ WIDER = {Scope.PROJECT: Scope.TEAM, Scope.TEAM: Scope.ORG}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Candidate:
     """A memory that others know too. ``waiting`` says what it lacks; None: it is ready."""
 
     member: Member
@@ -42,22 +42,43 @@ class Proposal:
         """The copy's: so that the same memory is promoted once."""
         return derived_id("promotion", str(self.scope), self.member.memory.id)
 
-    def to_json(self) -> JSON:
+    def proposal(self) -> Proposal:
         memory = self.member.memory
-        return {
-            "id": memory.id,
-            "title": memory.title,
-            "scope": str(memory.scope),
-            "to": str(self.scope),
-            "lower_bound": round(self.member.lower_bound, 3),
-            "projects": 1 + len(self.twins),
-            "agreeing": [{"id": t.id, "workspace": t.workspace} for t in self.twins],
-            "ready": self.waiting is None,
-            "waiting": self.waiting,
-        }
+        return Proposal(
+            id=memory.id,
+            title=memory.title,
+            scope=memory.scope,
+            to=self.scope,
+            lower_bound=round(self.member.lower_bound, 3),
+            projects=1 + len(self.twins),
+            agreeing=tuple(Agreeing(id=t.id, workspace=t.workspace) for t in self.twins),
+            ready=self.waiting is None,
+            waiting=self.waiting,
+        )
 
 
-def propose(context: Context) -> list[Proposal]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreeing:
+    id: str
+    workspace: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What could be shared, and with whom; ``waiting`` says what it lacks."""
+
+    id: str
+    title: str
+    scope: Scope
+    to: Scope
+    lower_bound: float
+    projects: int
+    agreeing: tuple[Agreeing, ...]
+    ready: bool
+    waiting: str | None
+
+
+def propose(context: Context) -> list[Candidate]:
     """What recurs beyond this workspace, the best proven first."""
     indexing = context.store.indexing
     if not context.store.ledger.read_only:
@@ -95,7 +116,7 @@ def _others(context: Context, places: Sequence[Workspace], scope: Scope) -> Iter
 
 def _proposal(
     context: Context, reading: Reading, row: Row, wider: Scope, others: Sequence[Sequence[View]]
-) -> Proposal | None:
+) -> Candidate | None:
     import numpy as np
 
     index = context.store.indexing.index
@@ -117,7 +138,7 @@ def _proposal(
                 break
     if not twins:
         return None
-    found = Proposal(member=mine, scope=wider, twins=tuple(twins))
+    found = Candidate(member=mine, scope=wider, twins=tuple(twins))
     if reading.taken(found.id) or reading.forgotten(found.id):
         # It is not there any more: somebody did not want it.
         return replace(found, waiting="it was shared before, and that was taken back")
@@ -158,28 +179,38 @@ def _twin(
     return None
 
 
-def promote(context: Context, *, dry_run: bool = False, job: Job | None = None) -> JSON:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """``batch`` takes all of it back; None where nothing was shared."""
+
+    promoted: tuple[str, ...]
+    proposals: tuple[Proposal, ...]
+    batch: str | None
+    dry_run: bool
+
+
+def promote(context: Context, *, dry_run: bool = False, job: Job | None = None) -> Promotion:
     """Share what is ready, each in one transaction; what is not is only told of."""
-    proposals = propose(context)
-    ready = [p for p in proposals if p.waiting is None]
+    found = propose(context)
+    ready = [candidate for candidate in found if candidate.waiting is None]
     promoted: list[str] = []
     if not dry_run and (ready or job):
         turn = job or leases.take(context, KIND, hours=0.0)
         assert turn is not None
-        promoted = [proposal.id for proposal in ready if _share(context, proposal, turn)]
+        promoted = [one.id for one in ready if _share(context, one, turn)]
         if job is None:
             context.store.ledger.write(lambda txn: txn.queue.finish(turn))
         batch = turn.id
     context.store.indexing.wake()
-    return {
-        "promoted": promoted,
-        "proposals": [p.to_json() for p in proposals],
-        "batch": batch if promoted else None,
-        "dry_run": dry_run,
-    }
+    return Promotion(
+        promoted=tuple(promoted),
+        proposals=tuple(candidate.proposal() for candidate in found),
+        batch=batch if promoted else None,
+        dry_run=dry_run,
+    )
 
 
-def _share(context: Context, proposal: Proposal, job: Job) -> bool:
+def _share(context: Context, proposal: Candidate, job: Job) -> bool:
     memory = proposal.member.memory
     copy = replace(
         memory,

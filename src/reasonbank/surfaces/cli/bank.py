@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput
+from reasonbank.fields import plain
 from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading
 
 
@@ -26,7 +27,7 @@ def stats(shell: Shell, everywhere: bool, reset: bool) -> None:
         numbers = bank.statistics(everywhere=everywhere)
     from reasonbank.surfaces.show import tables
 
-    shell.show(numbers, lambda: tables.statistics(numbers))
+    shell.show(numbers, lambda: tables.statistics(plain(numbers)))
 
 
 @command()
@@ -207,7 +208,7 @@ def import_(shell: Shell, file: str) -> None:
             result = bank.import_(source, advance)
         with tables.progress("Embedding", quiet=shell.json) as advance:
             bank.embed_new(advance)
-    shell.show(result, lambda: tables.facts("Imported", result))
+    shell.show(result, lambda: tables.facts("Imported", plain(result)))
 
 
 @command()
@@ -217,7 +218,7 @@ def reindex(shell: Shell) -> None:
 
     with shell.bank() as bank, tables.progress("Embedding", quiet=shell.json) as advance:
         result = bank.reindex(advance)
-    shell.show(result, lambda: tables.facts("Reindexed", result))
+    shell.show(result, lambda: tables.facts("Reindexed", plain(result)))
 
 
 @command()
@@ -230,7 +231,7 @@ def maintain(shell: Shell, rebuild: bool) -> None:
         result = bank.maintain()
     from reasonbank.surfaces.show import tables
 
-    shell.show(result, lambda: tables.facts("Maintenance", result))
+    shell.show(result, lambda: tables.facts("Maintenance", plain(result)))
 
 
 @command()

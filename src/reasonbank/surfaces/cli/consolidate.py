@@ -40,11 +40,10 @@ def promote(shell: Shell, dry_run: bool) -> None:
         found = bank.promote(dry_run=dry_run)
 
     def draw() -> None:
-        tables.proposals(found["proposals"])
-        if found["promoted"]:
+        tables.proposals(found.proposals)
+        if found.promoted:
             click.echo(
-                f"Promoted {len(found['promoted'])}; "
-                f"`reasonbank undo {found['batch']}` takes it back"
+                f"Promoted {len(found.promoted)}; `reasonbank undo {found.batch}` takes it back"
             )
 
     shell.show(found, draw)

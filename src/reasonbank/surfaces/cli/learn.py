@@ -124,10 +124,10 @@ def ticket_prepare(shell: Shell, file: str | None) -> None:
         given = bank.distil_prepare(session)
 
     def draw() -> None:
-        if given["ticket"] is None:
-            click.echo(given["message"])
+        if given.ticket is None:
+            click.echo(given.message)
         else:
-            click.echo(f"{given['prompt']}\n\nTicket: {given['ticket']}")
+            click.echo(f"{given.prompt}\n\nTicket: {given.ticket}")
 
     shell.show(given, draw)
 
@@ -145,7 +145,7 @@ def ticket_submit(shell: Shell, ticket: str, file: str) -> None:
     with shell.bank() as bank:
         result = bank.distil_submit(ticket, answer)
     shell.show(result, lambda: click.echo(
-        f"Learned {len(result['learned'])}, confirmed {len(result['confirmed'])}"))  # fmt: skip
+        f"Learned {len(result.learned)}, confirmed {len(result.confirmed)}"))  # fmt: skip
 
 
 @command()

@@ -229,7 +229,7 @@ def undo(shell: Shell, id: str, to: int | None) -> None:
             if to is not None:
                 raise
             result = bank.undo_batch(id)
-            told = f"Restored {len(result['restored'])}, archived {len(result['archived'])}"
+            told = f"Restored {len(result.restored)}, archived {len(result.archived)}"
             shell.show(result, lambda: click.echo(told))
             return
     shell.show(

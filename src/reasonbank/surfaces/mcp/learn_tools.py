@@ -65,7 +65,7 @@ async def distil(
     kept = errand.kept
     if "ticket" not in kept:
         given = await _thread(lambda: bank.distil_prepare(session))
-        kept |= {"ticket": given["ticket"], "trace": given["trace_id"]}
+        kept |= {"ticket": given.ticket, "trace": given.trace_id}
     await think(bank.context, errand.clients_model, kept["ticket"], kept["trace"])
     id = kept["ticket"].partition(".")[0]
     job = await _thread(lambda: bank.store.ledger.read().queue.job(id))
@@ -87,7 +87,7 @@ def distil_prepare(
     distil_submit. `ticket` is null when nothing waits.
     """
     session = None if task is None else _session(task, steps or [], outcome, memories_used)
-    return cast(Prepared, bank.distil_prepare(session))
+    return cast(Prepared, plain(bank.distil_prepare(session)))
 
 
 @offer("Hand in what a session taught", Right.WRITE, idempotent=True)
@@ -105,7 +105,7 @@ def distil_submit(
     `learned` are the ids of new memories, `confirmed` those that said the same already. An
     error says what to correct; then hand it in again.
     """
-    return cast(Submitted, bank.distil_submit(ticket, answer))
+    return cast(Submitted, plain(bank.distil_submit(ticket, answer)))
 
 
 @offer("Keep a question and its answer", Right.WRITE, idempotent=True)

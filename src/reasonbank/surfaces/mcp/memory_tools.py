@@ -350,9 +350,9 @@ def memory_recommend(
     nothing is relevant enough. Read `warnings` too. `prompt` has both, fenced as data.
     """
     advice = bank.recommend(task)
-    told = [advice["strategy"], *advice["warnings"]]
-    fenced = [Memory.from_json(memory).format_for_prompt() for memory in told if memory]
-    return cast(Advice, advice | {"prompt": "\n\n".join(dict.fromkeys(fenced))})
+    told = [advice.strategy, *advice.warnings]
+    fenced = [memory.format_for_prompt() for memory in told if memory]
+    return cast(Advice, plain(advice) | {"prompt": "\n\n".join(dict.fromkeys(fenced))})
 
 
 @offer("Show what is not known", Right.READ, reads=True)
@@ -384,7 +384,7 @@ def get_statistics(bank: Bank) -> Statistics:
 
     Call this when somebody asks about the bank itself; it is of no use for a task.
     """
-    return cast(Statistics, bank.statistics())
+    return cast(Statistics, plain(bank.statistics()))
 
 
 @offer("Check health", Right.READ, reads=True)
@@ -394,7 +394,7 @@ def health_check(bank: Bank) -> Health:
     Call this when other tools fail or answers say `degraded`; each check that is not ok names
     the command that repairs it. `uptime` is in seconds.
     """
-    return cast(Health, bank.health())
+    return cast(Health, plain(bank.health()))
 
 
 @offer("List, switch, name or delete workspaces", Right.READ, destroys=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 
 from reasonbank.bank import Bank
+from reasonbank.fields import plain
 from reasonbank.model import State
 from reasonbank.store.meters import CELLS, Meters, upper_edge
 
@@ -26,7 +27,7 @@ def render(bank: Bank) -> str:
 
 
 def _lines(bank: Bank) -> Iterator[str]:
-    numbers = bank.statistics(everywhere=True)
+    numbers = plain(bank.statistics(everywhere=True))
     core = bank.store
     meters = Meters(core.meters)  # As they stand now: others go on counting.
     about = {"version": version("reasonbank"), "embedder": numbers["embedder"]}

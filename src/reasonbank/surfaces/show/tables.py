@@ -31,6 +31,9 @@ from reasonbank.surfaces.show.cards import clean
 
 if TYPE_CHECKING:
     from reasonbank.health import Check
+    from reasonbank.search.recommend import Recommendation
+    from reasonbank.store.batches import Batch
+    from reasonbank.tidy.promote import Proposal
 
 SHOWN = 600
 """Characters of what came of one step."""
@@ -173,32 +176,32 @@ def consolidation(found: Mapping[str, Any]) -> None:
     _print(_text(found["message"]))
 
 
-def proposals(found: Sequence[Mapping[str, Any]]) -> None:
+def proposals(found: Sequence[Proposal]) -> None:
     table = _table("id", "title", "to", "projects:r", "lower bound:r", "")
     for p in found:
-        table.add_row(p["id"], _text(p["title"]), p["to"], str(p["projects"]),
-                      f"{p['lower_bound']:.2f}", _text(p["waiting"] or "ready"))  # fmt: skip
+        table.add_row(p.id, _text(p.title), p.to, str(p.projects),
+                      f"{p.lower_bound:.2f}", _text(p.waiting or "ready"))  # fmt: skip
     _print(table if found else "Nothing recurs in other projects.")
 
 
-def batches(found: Sequence[Mapping[str, Any]]) -> None:
+def batches(found: Sequence[Batch]) -> None:
     table = _table("id", "what", "when", "created:r", "archived:r", "links:r", "undone:r")
     for b in found:
         table.add_row(
-            b["batch"], b["kind"], f"{b['at']:%Y-%m-%d %H:%M}", str(len(b["created"])),
-            str(len(b["archived"])), str(b["links"]), f"{b['undone']} of {b['steps']}",
+            b.batch, b.kind, f"{b.at:%Y-%m-%d %H:%M}", str(len(b.created)),
+            str(len(b.archived)), str(b.links), f"{b.undone} of {b.steps}",
         )  # fmt: skip
     _print(table if found else "No batches here.")
 
 
-def advice(found: Mapping[str, Any]) -> None:
-    if strategy := found["strategy"]:
-        _print(Panel(_text(strategy["content"]), title=_text(strategy["title"]),
+def advice(found: Recommendation) -> None:
+    if strategy := found.strategy:
+        _print(Panel(_text(strategy.content), title=_text(strategy.title),
                             title_align="left", border_style="green"))  # fmt: skip
-    _print(_text(found["reasoning"]))
-    facts("", {"keywords": found["keywords"], "domain": found["domain"]})
-    for warning in found["warnings"]:
-        _print(_text(f"Warning: {warning['title']}: {warning['description']}", style="red"))
+    _print(_text(found.reasoning))
+    facts("", {"keywords": found.keywords, "domain": found.domain})
+    for warning in found.warnings:
+        _print(_text(f"Warning: {warning.title}: {warning.description}", style="red"))
 
 
 def traces(found: Sequence[Trace]) -> None:
