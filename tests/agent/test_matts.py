@@ -26,7 +26,7 @@ def solved(bank, model, task=TASK, **options):
 # Parallel
 
 
-@requirement("AGT-5")
+@requirement("AGT-5", left="attempts that score the same are settled one after the other")
 def test_five_attempts_are_made_at_once_and_the_best_is_taken(plain_bank):
     """Each waits for all the others to have begun: one after the other would never end."""
     begun = []
@@ -179,7 +179,7 @@ def hit(memory, relevance, confidence):
     return Hit(memory=replace(memory, confidence=confidence), relevance=relevance, score=relevance)
 
 
-@requirement("AGT-8")
+@requirement("AGT-8", left="the task's difficulty")
 @pytest.mark.parametrize(
     ("hits", "k", "because"),
     [

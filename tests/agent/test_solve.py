@@ -199,7 +199,7 @@ def test_a_memory_in_the_prompt_cannot_pose_as_an_instruction(bank):
 # Learning
 
 
-@requirement("MEM-7")
+@requirement("MEM-7", left="an effort that the settings chose; model and tokens of transcripts")
 def test_a_trace_is_stored_whole(plain_bank):
     first = solved(plain_bank, Player(scores={"a": 0.9}))
     model = Player(scores={"a": 0.3, "b": 0.9}, lessons=[LESSON])
@@ -299,7 +299,7 @@ def test_a_budget_smaller_than_one_call_says_so_before_any_call(plain_bank):
     assert nothing_is_stored(plain_bank)
 
 
-@requirement("AGT-9")
+@requirement("AGT-9", left="in other writing a prompt has more tokens than the limit it was cut to")
 def test_a_long_prompt_is_cut_in_the_middle_with_a_warning(open_bank, caplog):
     settings = Settings(embed=Embed(model="hashed"), llm=LLM(input_tokens=1000))
     bank = open_bank(settings=settings)

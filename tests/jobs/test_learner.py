@@ -67,7 +67,7 @@ def test_what_tests_say_outranks_the_judge(plain_bank):
     assert len(model.calls) == 1, "nobody was asked how it went"
 
 
-@requirement("DIS-3")
+@requirement("DIS-3", left="a step that poses as the score; a revert after the session's end")
 def test_where_nothing_tells_the_judge_decides_and_the_lessons_follow(plain_bank):
     model = Scripted(
         [{"outcome": "failure", "score": 10, "reason": "it hammers the server"},
@@ -188,6 +188,7 @@ def test_nothing_relevant_injects_nothing(bank):
     }  # fmt: skip
 
 
+@requirement("CON-8")
 def test_what_is_hardly_trusted_is_searched_but_not_injected(bank):
     memory = bank.record(a_memory())
     for n in range(5):
@@ -206,7 +207,7 @@ ANSWER = (
 )
 
 
-@requirement("PAS-1")
+@requirement("PAS-1", left="from hooks and transcripts unasked; knowledge extracted by a model")
 @requirement("PAS-3")
 def test_an_exchange_worth_keeping_becomes_one_memory_marked_as_passive(plain_bank):
     first = plain_bank.capture(QUESTION, ANSWER)

@@ -67,7 +67,7 @@ def test_a_success_gives_strategies_with_their_origin():
     assert memory.source_span == (1, 2)
 
 
-@requirement("DIS-4")
+@requirement("DIS-4", left="without a model a failure leaves no warning; a mere claim is a success")
 @pytest.mark.parametrize("outcome", [Outcome.FAILURE, Outcome.MIXED])
 def test_a_failure_gives_warnings_with_error_context(outcome):
     [memory] = asked(Scripted([{"memories": [a_warning()]}]), a_trace(outcome=outcome), outcome)
@@ -155,7 +155,7 @@ def stored(bank, trace, memories, verdict=None):
     return bank.context.write(lambda txn: lessons.store(bank.context, txn, trace, ready, verdict))
 
 
-@requirement("DIS-6")
+@requirement("DIS-6", left="two workers at once store the same lesson twice")
 def test_a_lesson_that_is_known_becomes_evidence_for_the_known_one(bank):
     known = bank.record(a_memory())
     trace = bank.store_trace(a_trace())

@@ -41,7 +41,7 @@ STEPS = [
 ]
 
 
-@requirement("DIS-8", left="hooks, bulk import, progress, resuming")
+@requirement("DIS-8", left="four of the six agents, hooks, bulk, progress, resuming, growth")
 @BOTH
 def test_a_transcript_is_read_in_order_with_its_exit_codes(write, read):
     session = read(write("a", STEPS))

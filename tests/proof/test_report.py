@@ -66,7 +66,7 @@ def test_another_seed_holds_out_other_tasks_about_as_many_as_asked_for() -> None
     assert drawn[0] != drawn[1]
 
 
-@requirement("PRV-1")
+@requirement("PRV-1", left="over MCP; tasks that search twice; an interval around its estimate")
 def test_the_report_gives_the_difference_that_memory_makes(open_bank: Opener, clock: Clock) -> None:
     bank = open_bank(settings=HALF)
     memory = bank.record(a_memory())
@@ -172,7 +172,7 @@ def test_among_many_harmless_memories_hardly_one_is_named() -> None:
     assert named <= 2
 
 
-@requirement("PRV-2")
+@requirement("PRV-2", left="forecasts calibrated on streams that were never seen")
 def test_the_report_draws_predicted_against_observed_success(
     open_bank: Opener, clock: Clock
 ) -> None:
@@ -201,7 +201,7 @@ def test_perfect_forecasts_have_no_error_and_bold_wrong_ones_the_largest() -> No
     assert calibrated([]).brier is None
 
 
-@requirement("PRV-3")
+@requirement("PRV-3", left="failures inside a session, as hooks see them")
 def test_a_failure_that_a_warning_was_stored_for_is_a_repeated_mistake(
     open_bank: Opener, clock: Clock
 ) -> None:

@@ -103,7 +103,7 @@ def test_the_degraded_embedder_is_named_in_every_reply(plain_bank):
     assert any("embed.model" in note for note in reply.notes)
 
 
-@requirement("RET-4")
+@requirement("RET-4", left="experience is added to the composite; no forecast multiplies the score")
 def test_a_score_is_composite_times_confidence_times_scope_times_boost(plain_bank):
     for scope in Scope:
         plain_bank.record(a_memory(title=scope, scope=scope))
@@ -139,7 +139,7 @@ def test_uses_and_the_time_of_the_last_are_counted(open_bank, clock):
         assert bank.get(memory.id).last_used > last
 
 
-@requirement("RET-5")
+@requirement("RET-5", left="paraphrases take all places; lambda changes nothing below cosine 0.98")
 def test_near_copies_do_not_crowd_out_another_answer(bank):
     text = "Wait longer after each failed attempt, with jitter"
     for i in range(6):
@@ -314,7 +314,7 @@ def crowd(open_bank):
     return bank, compass, stored.astype(np.float32), special
 
 
-@requirement("RET-7")
+@requirement("RET-7", left="a million rows; 60,000 are the most that a test has")
 def test_a_filter_that_keeps_one_percent_returns_the_true_best(crowd):
     bank, compass, vectors, special = crowd
     random = np.random.default_rng(8)
@@ -467,7 +467,7 @@ def test_a_clear_match_in_meaning_is_enough_without_a_word_in_common(bank):
     assert [hit.memory.id for hit in reply] == [shelf["backoff"].id]
 
 
-@requirement("RET-9")
+@requirement("RET-9", left="two cuts, weak hits, API and ONNX models, small banks")
 def test_the_threshold_belongs_to_the_model_and_can_be_set(open_bank):
     generous = open_bank(settings=Settings(search=Search(threshold=0.0)))
     library(generous)
@@ -494,7 +494,7 @@ def test_a_reply_says_when_more_may_be_found_than_it_counted(plain_bank):
     assert reply.more
 
 
-@requirement("RET-10")
+@requirement("RET-10", left="over MCP a reply costs about four times what it says")
 def test_a_reply_says_what_its_text_costs_and_max_tokens_bounds_it(plain_bank):
     for i in range(8):
         plain_bank.record(a_memory(title=f"upload {i}", content="retry " * 10 * (i + 1)))
@@ -520,7 +520,7 @@ def test_reindex_with_nothing_to_do_says_so(plain_bank):
     assert plain(plain_bank.reindex()) == {"embedded": 0, "dropped": 0, "embedder": "hashed-384"}
 
 
-@requirement("RET-11")
+@requirement("RET-11", left="models declared compatible, and a reply that says it is re-embedding")
 def test_vectors_of_two_models_are_never_compared(open_bank):
     with open_bank(settings=Settings()) as bank:
         library(bank)
@@ -644,7 +644,7 @@ def test_cached_questions_are_limited_in_number_and_time(open_bank):
     assert misses("abab") == 2
 
 
-@requirement("RET-13")
+@requirement("RET-13", left="of more than 64 new ones only the first are found by meaning at once")
 def test_a_new_memory_is_seen_by_the_very_next_search(plain_bank):
     for i in range(5):
         memory = plain_bank.record(a_memory(title=f"number {i}"))
@@ -678,7 +678,7 @@ def test_what_another_process_records_is_seen_at_once_too(open_bank):
 # Recommendations
 
 
-@requirement("RET-14")
+@requirement("RET-14", left="the forecast, a domain that nobody set, and never what always failed")
 def test_a_recommendation_knows_the_task_the_strategy_and_the_evidence(bank):
     best = bank.record(
         a_memory(title="Add an index", description="When a query is slow", domain="databases",

@@ -69,7 +69,7 @@ def test_every_field_that_was_recorded_comes_back(plain_bank, clock):
     assert (stored.stage, stored.revision, stored.state) == (1, 1, State.ACTIVE)
 
 
-@requirement("MEM-1")
+@requirement("MEM-1", left="task type, agent, difficulty and source solved, set by what learns")
 @pytest.mark.parametrize(
     ("field", "value"),
     [(name, value) for name, kind in
@@ -267,7 +267,7 @@ def files(folder):
     return [path for path in folder.iterdir() if path.is_file()]
 
 
-@requirement("MEM-6")
+@requirement("MEM-6", left="peers do not exist yet; forget fails while a slow export reads")
 def test_nothing_brings_back_what_was_forgotten(plain_bank):
     memory = plain_bank.record(a_memory())
     plain_bank.forget(memory.id)

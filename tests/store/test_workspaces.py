@@ -33,7 +33,7 @@ def titles(bank, **options):
     return {hit.memory.title for hit in bank.search(QUESTION, limit=50, **options)}
 
 
-@requirement("WSP-1")
+@requirement("WSP-1", left="git repositories, worktrees, known ancestors, aliases, merging, teams")
 def test_a_workspace_is_16_digits_of_the_sha256_of_its_absolute_path(open_bank, monkeypatch):
     project = open_bank.project("here")
     digest = hashlib.sha256(str(project).encode()).hexdigest()[:16]
@@ -240,7 +240,7 @@ def test_deleting_a_workspace_asks_for_confirmation_and_says_what_it_would_remov
     assert bank.get(memory.id) == memory
 
 
-@requirement("WSP-4")
+@requirement("WSP-4", left="it changes shares of credit elsewhere and leaves an author behind")
 def test_deleting_a_workspace_removes_all_that_belongs_to_it_and_nothing_else(open_bank):
     secret = b"zyzzyvas-in-the-attic"
     bank = open_bank()

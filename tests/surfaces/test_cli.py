@@ -339,7 +339,7 @@ def test_text_that_looks_like_markup_is_shown_as_it_is(shell):
         assert "[bold red]Retry[/] uploads [/nonsense]" in shell.text(*arguments), arguments
 
 
-@requirement("CLI-1")
+@requirement("CLI-1", left="a bar for export and rebuild, a test of it for import and consolidate")
 @requirement("RET-11")
 def test_long_work_shows_a_progress_bar_where_somebody_looks(shell, tmp_path):
     shell.record()
@@ -476,7 +476,7 @@ def test_doctor_sends_vectors_of_another_model_to_reindex_and_that_repairs_it(sh
     assert vectors()["status"] == "ok"
 
 
-@requirement("CLI-4")
+@requirement("CLI-4", left="a wrong clock, nobody at work, agents that are not wired")
 @pytest.mark.parametrize(
     ("environment", "name", "said"),
     [

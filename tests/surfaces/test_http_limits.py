@@ -51,7 +51,7 @@ def answered(raw):
 # What is sent
 
 
-@requirement("SEC-3", left="the inputs of later steps")
+@requirement("SEC-3", left="the inputs of later steps; patterns that run away in passive learning")
 @pytest.mark.parametrize(("given", "field"), [
     ({}, "query"), ({"query": 5}, "query"), ({"query": None}, "query"), ({"query": ""}, "query"),
     ({"query": " "}, "query"), ({"query": "x" * 32_001}, "query"), ({"query": "a\0b"}, "query"),
@@ -277,7 +277,7 @@ def test_rates_are_kept_for_so_many_callers_only():
 # Who calls, and whom they mean
 
 
-@requirement("HTTP-1")
+@requirement("HTTP-1", left="a malformed Host such as [::1]evil passes")
 @pytest.mark.parametrize("path", ["/", "/livez", "/readyz", "/openapi.json", "/api/v1/memories",
                                   "/mcp", "/nowhere"])  # fmt: skip
 @pytest.mark.parametrize("host", ["attacker.example", "127.0.0.1.attacker.example", "", "[::2]",

@@ -102,7 +102,7 @@ async def test_a_client_sees_every_tool(plain_bank):
         assert set(await agent.tools()) == set(SEEDS) | OURS
 
 
-@requirement("MCP-1")
+@requirement("MCP-1", left="scope, domain and parents of a record; every filter of a search")
 @pytest.mark.parametrize("name", SEEDS)
 async def test_a_tool_takes_and_answers_what_its_seed_says(plain_bank, name):
     parameters, answers = SEEDS[name]
@@ -471,7 +471,7 @@ async def test_a_client_that_fails_to_name_its_roots_is_served_all_the_same(plai
 # When it goes wrong
 
 
-@requirement("MCP-4")
+@requirement("MCP-4", left="errors name commands of a shell instead of tools")
 @requirement("SEC-3", left="the tools of later steps")
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),

@@ -62,7 +62,7 @@ def test_a_browser_draws_all_ancestors_and_descendants(server, record, tmp_path)
     assert dom.count('class="self"') == 1
 
 
-@requirement("GEN-2")
+@requirement("GEN-2", left="nobody can sign in to the page once there is a token")
 def test_all_ancestors_and_descendants_are_drawn(server, record, tmp_path):
     one = record("The memory", record("Parent", record("Ancestor")))
     record("Grandchild", record("Child", one))

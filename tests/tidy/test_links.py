@@ -90,7 +90,7 @@ def test_the_other_side_is_not_shown_to_those_who_may_not_see_it(bank, open_bank
     assert hit.contradicts == () and other.contradicting(shared.id) == []
 
 
-@requirement("GEN-3")
+@requirement("GEN-3", left="what causes what is not found automatically")
 def test_similar_memories_are_linked_as_far_as_they_are_alike(bank):
     one = bank.record(timeout(0))
     other = bank.record(

@@ -23,7 +23,7 @@ def elsewhere(bank, open_bank):
     return bank.within(open_bank.project("elsewhere"))
 
 
-@requirement("CON-9")
+@requirement("CON-9", left="two independent principals, and a proposal that a person accepts")
 def test_what_two_projects_agree_on_and_evidence_backs_is_shared_with_the_team(bank, elsewhere):
     mine = prove(bank, bank.record(timeout(0)))
     theirs = elsewhere.record(timeout(2))
