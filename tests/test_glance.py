@@ -10,7 +10,7 @@ import pytest
 
 from reasonbank import Filter, LinkType, Scope
 from reasonbank.events import What, lesson
-from reasonbank.ledger.sqlite_glance import QUIET
+from reasonbank.ledger.sqlite.read_cache import QUIET
 from reasonbank.model import new_id
 from reasonbank.ranking import terms
 from reasonbank.testing import a_memory, a_warning

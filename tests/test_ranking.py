@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from reasonbank import ranking
-from reasonbank.ledger.sqlite_reads import any_of
+from reasonbank.ledger.sqlite.fulltext import any_of
 from reasonbank.ranking import (
     CALIBRATIONS,
     Calibration,
