@@ -34,7 +34,7 @@ from reasonbank.events import (
     revisions,
 )
 from reasonbank.index.port import Index
-from reasonbank.ledger.port import Filter, Miss, Reading, Row, Wanted, Writing
+from reasonbank.ledger.port import Filter, Ledger, Miss, Reading, Row, Wanted, Writing
 from reasonbank.model import (
     JSON,
     Change,
@@ -111,15 +111,16 @@ class Bank:
         settings: Settings | None = None,
         read_only: bool = False,
         surface: str = "library",
+        ledger: Ledger | None = None,
         embedder: Embedder | None = None,
         index: Index | None = None,
         clock: Callable[[], int] | None = None,
     ) -> Self:
         """Open, and make if need be, the bank at ``url`` (default: the user's own bank).
 
-        ``workspace`` is a project's directory, by default the current one. ``embedder``
-        and ``index`` take the place of those that the settings name. ``clock`` gives
-        microseconds since 1970.
+        ``workspace`` is a project's directory, by default the current one. ``ledger``,
+        ``embedder`` and ``index`` take the place of those that url and settings name.
+        ``clock`` gives microseconds since 1970.
         """
         from reasonbank.opening import open_core
 
@@ -127,6 +128,7 @@ class Bank:
             url,
             settings=settings,
             read_only=read_only,
+            ledger=ledger,
             embedder=embedder,
             index=index,
             clock=clock,

@@ -63,8 +63,8 @@ class Dialect(Protocol):
 class FullText(Protocol):
     """The words of memories.
 
-    Requirements: words are found whatever their case, accents and endings; what was dropped
-    is nowhere in the store; it is part of the transaction that writes it.
+    Requirements: words are found whatever their case and accents; what was dropped is nowhere
+    in the store; what is written is part of the transaction that writes it.
     """
 
     def create(self) -> None: ...

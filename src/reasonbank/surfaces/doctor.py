@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reasonbank.errors import ReasonBankError, StorageError
+from reasonbank.errors import ReasonBankError
 from reasonbank.model import JSON, plain
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def health(bank: Bank, *, deep: bool = True) -> list[Check]:
     """
     return [
         _store(bank, deep=deep),
-        _disk(bank),
+        *_disk(bank),
         _embedder(bank, deep=deep),
         _model(bank, deep=deep),
         _queue(bank),
@@ -71,9 +70,8 @@ def verdict(checks: Iterable[Check]) -> str:
 
 
 def examine_bank(bank: Bank) -> Iterator[Check]:
-    import apsw
-
-    yield Check(name="SQLite", status="ok", found=apsw.sqlite_lib_version())
+    engine, version = bank.core.ledger.engine
+    yield Check(name=engine, status="ok", found=version)
     yield from health(bank)
     yield _vectors(bank)
     yield Check(
@@ -99,14 +97,10 @@ def report(bank: Bank) -> JSON:
 
 
 def _store(bank: Bank, *, deep: bool) -> Check:
-    from reasonbank.opening import sqlite_path
-
     ledger = bank.core.ledger
     try:
         ledger.read().place(bank.view.workspace)
-        if not sqlite_path(ledger.url).exists():
-            raise StorageError(f"{ledger.url} was removed while it is in use")
-        problems = ledger.check() if deep else []
+        problems = ledger.check(deep=deep)
     except ReasonBankError as error:
         return _fail("store", error, "stop all programs that use it, then run: reasonbank doctor")
     if problems:
@@ -115,18 +109,19 @@ def _store(bank: Bank, *, deep: bool) -> Check:
     return Check(name="store", status="ok", found=ledger.url)
 
 
-def _disk(bank: Bank) -> Check:
-    from reasonbank.opening import sqlite_path
-
+def _disk(bank: Bank) -> Iterator[Check]:
     try:
-        free = shutil.disk_usage(sqlite_path(bank.core.ledger.url).parent).free
+        free = bank.core.ledger.room()
     except OSError as error:
-        found = f"cannot tell: {error.strerror}"
-        return Check(name="disk", status="warn", found=found, repair="see that the disk is there")
-    shown = f"{free / 1e9:.1f} GB free"
-    if free < 100e6:
-        return Check(name="disk", status="warn", found=shown, repair="free some space")
-    return Check(name="disk", status="ok", found=shown)
+        found, repair = f"cannot tell: {error.strerror}", "see that the disk is there"
+        yield Check(name="disk", status="warn", found=found, repair=repair)
+        return
+    if free is not None:
+        shown = f"{free / 1e9:.1f} GB free"
+        if free < 100e6:
+            yield Check(name="disk", status="warn", found=shown, repair="free some space")
+        else:
+            yield Check(name="disk", status="ok", found=shown)
 
 
 def _model(bank: Bank, *, deep: bool) -> Check:

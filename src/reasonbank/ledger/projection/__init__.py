@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 
 from reasonbank.events import CHANGES, Event, What, encode
 from reasonbank.ledger.port import SINCE, Token
@@ -102,8 +101,7 @@ class Writer(Forgetting):
         ):
             event = event_of(row)
             if event.what is What.USED:
-                ids = [id for id in event.payload["ids"] if id in recorded]
-                self._used(replace(event, payload=event.payload | {"ids": ids}))
+                self._used(event, recorded)
             elif event.subject in recorded:
                 self._observed(event)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from reasonbank import belief, experience
 from reasonbank.events import Event, day_of, evidence_key
@@ -56,14 +56,15 @@ class EvidenceProjection(Reader):
         )
         return row[0] if row else None
 
-    def _used(self, event: Event) -> None:
+    def _used(self, event: Event, only: Container[str] | None = None) -> None:
+        """``only`` are those that were not here when it came in; their shares are of all."""
         session = event.payload.get("session")
         question = self._asked(event)
         expected = event.payload.get("expected", {})
         times = event.payload.get("times", {})
         ids = event.payload["ids"]
         for place, id in enumerate(ids):
-            if self.db.execute(
+            if (only is None or id in only) and self.db.execute(
                 "update memories set usage_count = usage_count + ?,"
                 " last_used = case when last_used > ? then last_used else ? end where id = ?",
                 (times.get(id, 1), event.at, event.at, id),

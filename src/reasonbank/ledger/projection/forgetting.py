@@ -155,7 +155,7 @@ class Forgetting(MemoryProjection):
         ):
             event = event_of(values)
             if event.what is What.USED:
-                self._used(replace(event, payload=event.payload | {"ids": [id]}))
+                self._used(event, {id})
             else:
                 self._observed(event)
 

@@ -61,9 +61,10 @@ class EvidenceQueries(Queries):
         wanted = self.db.dialect.array(nums)
         found = self.db.all(
             "select e.num, e.kind, e.positive, e.at, vector, coalesce(e.share, 1.0)"
-            " from evidence e join questions on questions.id = e.question"
-            f" where e.num in {wanted.sql} and e.question is not null and e.kind != 'usage'"
-            " and model = ? and length(vector) = ? order by e.at desc limit ?",
+            f" from {wanted.sql} wanted join evidence e on e.num = wanted.value"
+            " join questions on questions.id = e.question"
+            " where e.question is not null and e.kind != 'usage' and model = ?"
+            " and length(vector) = ? order by e.at desc limit ?",
             (*wanted.values, model, dimensions, MOST_OCCASIONS),
         )
         columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 6

@@ -48,7 +48,8 @@ class Memories(Queries):
         by_num = {
             values[0]: Row._make(values)
             for values in self.db.all(
-                f"select {_ROW} from memories where num in {wanted.sql}", wanted.values
+                f"select {_ROW} from {wanted.sql} wanted join memories on num = wanted.value",
+                wanted.values,
             )
             if self._key(values[-1]) in visible
         }
@@ -139,8 +140,8 @@ class Memories(Queries):
         # The test is a column, not a condition: an explanation names what was filtered out.
         # The plus keeps the database from reading all of the partitions instead.
         found = self.db.all(
-            f"select {COLUMNS}, ({where}) from memories"
-            f" where num in {wanted.sql} and +realm in {self._within(view)}",
+            f"select {COLUMNS}, ({where}) from {wanted.sql} wanted"
+            f" join memories on num = wanted.value where +realm in {self._within(view)}",
             (*values, *wanted.values),
         )
         columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 12

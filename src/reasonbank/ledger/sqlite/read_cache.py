@@ -134,8 +134,8 @@ class Glance(Reader):
         with columns.lock:
             if len(missing := columns.missing(nums)):
                 wanted = self.db.dialect.array(missing)
-                sql = f"select realm, {COLUMNS} from memories where num in {wanted.sql}"
-                columns.add(self.db.all(sql, wanted.values))
+                rows = f"{wanted.sql} wanted join memories on num = wanted.value"
+                columns.add(self.db.all(f"select realm, {COLUMNS} from {rows}", wanted.values))
             return columns.taken(
                 nums,
                 visible=self.realms(view, tuple(Scope), tuple(State)),
