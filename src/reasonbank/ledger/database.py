@@ -55,7 +55,8 @@ class Dialect(Protocol):
     def vector_position(self) -> str:
         """The query for the highest number that any row of ``vectors`` ever had."""
 
-    def array(self, values: Sequence[int] | Sequence[str] | Nums) -> Array: ...
+    def numbers(self, values: Sequence[int] | Nums) -> Array: ...
+    def texts(self, values: Sequence[str]) -> Array: ...
     def contains(self, text: str, part: str) -> str:
         """The condition that one expression has another in it, in exactly these letters."""
 
@@ -103,7 +104,7 @@ class Database(Protocol):
     def many(self, sql: str, rows: Iterable[Values]) -> None: ...
 
 
-def numbers(nums: Iterable[int]) -> str:
+def inline(nums: Iterable[int]) -> str:
     """Whole numbers that we made, as SQL: for a few of them, which are often the same."""
     return f"({','.join(map(str, nums)) or -1})"
 

@@ -49,7 +49,7 @@ class Misses:
             )
 
     def drop(self, workspace: str, questions: Iterable[str]) -> int:
-        wanted = self._db.dialect.array([*questions])
+        wanted = self._db.dialect.texts([*questions])
         return self._db.execute(
             f"delete from misses where workspace = ? and question in {wanted.sql}",
             (workspace, *wanted.values),
@@ -64,7 +64,7 @@ class Misses:
     def drop_quoting(self, texts: Sequence[str]) -> None:
         """Those that say what one of these says, or a part of it."""
         dialect = self._db.dialect
-        quotes = dialect.array(texts)
+        quotes = dialect.texts(texts)
         asked, said = "lower(question)", "lower(quote.value)"
         self._db.execute(
             f"delete from misses where exists (select 1 from {quotes.sql} quote"

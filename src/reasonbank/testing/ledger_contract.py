@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reasonbank.errors import LeaseLost
-from reasonbank.events import What
-from reasonbank.ledger.port import LEASE, Filter, Ledger, Miss, Token, Wanted, Writing
-from reasonbank.model import Job, JobState, LinkType, Outcome, Scope, State, View
+from reasonbank.events import What, evidence_key
+from reasonbank.ledger.port import Filter, Ledger, Miss, Token, Wanted, Writing
+from reasonbank.model import Job, LinkType, Outcome, Scope, State, View
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
 from reasonbank.testing.ledger_story import (
     ABROAD,
@@ -41,11 +40,12 @@ from reasonbank.testing.ledger_story import (
     num_of,
     told,
 )
+from reasonbank.testing.queue_contract import QueueContract
 
 NewLedger = Callable[[], Ledger]
 
 
-class LedgerContract:
+class LedgerContract(QueueContract):
     """Subclass this and give ``new_ledger`` and ``stored``."""
 
     @pytest.fixture
@@ -210,7 +210,7 @@ class LedgerContract:
 
     def test_each_view_sees_its_own_project_team_and_org_only(self, ledger: Ledger) -> None:
         story = Story()
-        mine = {scope: a_memory(title=f"For the {scope}", scope=scope) for scope in Scope}
+        mine = {scope: a_memory(title=f"Shared with the {scope}", scope=scope) for scope in Scope}
         told(ledger, story.joined(), *(story.recorded(memory) for memory in mine.values()))
         for view, scopes in (
             (HERE, [Scope.PROJECT, Scope.TEAM, Scope.ORG]),
@@ -225,7 +225,7 @@ class LedgerContract:
             assert {row.id for row in reading.rows(view, nums.tolist())} == ids
             assert set(reading.candidates(view, Filter(), nums).ids) == ids
             assert set(reading.titles(view, [memory.id for memory in mine.values()])) == ids
-            assert len(found(ledger, view, "for")) == len(ids)
+            assert len(found(ledger, view, "shared")) == len(ids)
             matching = reading.matching(view, Filter(), None)
             assert matching is not None and len(matching) == len(ids)
             seen = {m.id for m in mine.values() if reading.row(view, m.id)}
@@ -347,6 +347,31 @@ class LedgerContract:
             (False, 1), (True, 2),
         ]  # fmt: skip
 
+    def test_a_task_is_known_by_its_end_and_by_what_it_used(self, ledger: Ledger) -> None:
+        story, memories = a_life()
+        ledger.write(lambda txn: txn.take(story.told))
+        first, second, third = (memory.id for memory in memories[:3])
+        reading = ledger.read()
+        tasks = {task.session: task for task in reading.tasks(HERE)}
+        assert {name: task.succeeded for name, task in tasks.items()} == {
+            "task 1": True, "task 3": False,
+        }  # fmt: skip
+        assert set(tasks["task 1"].memories) == {first, second}
+        assert tasks["task 3"].held_out and tasks["task 3"].memories == (second,)
+        assert reading.ended(HERE, "task 1") and reading.ended(HERE, "task 2") is None
+        assert reading.held_out(HERE, "task 3") and not reading.held_out(HERE, "task 1")
+        assert reading.session_uses(HERE, "task 2") == [first, third]
+        assert reading.forecasts(HERE) == [(0.5, True), (0.5, True)]
+        assert reading.uses("here") == 4
+        key = evidence_key(first, "outcome", "mika", "task 1")
+        assert reading.observed(key) == (True, True) and reading.observed(b"?") is None
+        assert reading.used_together(HERE, 1) == [(first, second, 1, 2)]
+        nums = np.array([num_of(ledger, memory) for memory in memories[:3]], np.int64)
+        outcomes = reading.occasions(nums, "m", 8)
+        assert sorted(outcomes.shares.round(3).tolist()) == [0.333, 0.667, 1.0]
+        assert outcomes.vectors.tolist() == [[*range(8)]] * 3
+        assert len(reading.occasions(nums, "another", 8).nums) == 0
+
     # Forgetting
 
     def test_what_was_forgotten_is_nowhere_in_the_store(self, ledger: Ledger) -> None:
@@ -373,6 +398,27 @@ class LedgerContract:
         assert reading.trace(HERE, trace.id) is not None
         assert ledger.write(lambda txn: txn.take(story.told)) == 0
 
+    def test_a_deleted_workspace_takes_what_is_its_own_and_what_it_said_of_others(
+        self, ledger: Ledger
+    ) -> None:
+        story, mine = Story(), a_memory(title="Mine")
+        shared = a_memory(title="Shared", scope=Scope.TEAM)
+        told(ledger, story.joined(), story.joined(BESIDE))
+        told(ledger, story.recorded(mine), story.recorded(shared, BESIDE))
+        told(ledger, story.used([shared.id], "s"), story.observed(shared.id, True, session="s"))
+        miss = Miss(workspace="here", question="why?", first=1, last=1)
+        ledger.write(lambda txn: txn.misses.put([miss], keep=5))
+        told(ledger, story(What.DELETED, "here", {"ids": [mine.id]}))
+        reading = ledger.read()
+        assert reading.forgotten(mine.id) and reading.misses.of("here") == []
+        row = reading.row(BESIDE, shared.id)
+        assert row is not None and (row.usage_count, row.packed) == (0, None)
+        assert [workspace.id for workspace in reading.workspaces()] == ["beside"]
+        assert all(event.workspace != "here" for event in reading.events(None)
+                   if event.what is not What.DELETED)  # fmt: skip
+        late = Story(start=story.told[0].at)
+        assert ledger.write(lambda txn: txn.take([late.recorded(a_memory())])) == 0
+
     # Links
 
     def test_links_and_contradictions_are_known_from_both_ends(self, ledger: Ledger) -> None:
@@ -385,10 +431,49 @@ class LedgerContract:
             (drawn,) = ledger.read().links(HERE, memory.id)
             assert (drawn.source, drawn.target, drawn.strength) == (one.id, other.id, 0.7)
             assert ledger.read().contradictions([memory.id]) == [(one.id, other.id)]
+        hidden = a_memory()
+        told(ledger, story.recorded(hidden, BESIDE))
+        told(ledger, story(What.LINKED, one.id, {"target": hidden.id, "type": "similar",
+                                                 "strength": 1.0}))  # fmt: skip
+        assert [drawn.target for drawn in ledger.read().links(HERE, one.id)] == [other.id]
+        told(ledger, story(What.FORGOTTEN, hidden.id))
         told(ledger, story(What.UNLINKED, one.id, link))
         assert ledger.read().links(HERE, one.id) == []
         gone = (one.id, other.id, str(LinkType.CONTRADICTS))
         assert ledger.read().linked(HERE) == {gone: None}
+
+    def test_a_workspace_is_found_by_its_name_and_by_where_it_lies(self, ledger: Ledger) -> None:
+        story = Story()
+        told(ledger, story.joined(), story.joined(BESIDE))
+        told(ledger, story(What.NAMED, "here", {"name": "project"}))
+        move = {"path": "/new", "digest": "d2", "old_digest": "d1", "heir": "heir"}
+        told(ledger, story(What.MOVED, "here", move))
+        reading = ledger.read()
+        assert reading.workspace_named("project") == reading.workspace_at("d2") == "here"
+        assert (reading.workspace_at("d1"), reading.workspace_at("d3")) == ("heir", None)
+        assert reading.place("here") == ("team", "org") and reading.place("nowhere") is None
+        assert reading.joined("here") == story.told[0].at
+        told(ledger, story(What.NAMED, "beside", {"name": "project"}))
+        assert ledger.read().workspace_named("project") == "beside"
+
+    def test_batches_kin_and_traces_are_read_as_they_were_written(self, ledger: Ledger) -> None:
+        story, parent = Story(), a_memory()
+        child = a_memory(parents=(parent.id,))
+        trace = a_trace()
+        told(ledger, story.joined(), story.recorded(parent), story.recorded(child))
+        steps = [story(What.APPLIED, "batch", {"created": n}) for n in range(2)]
+        told(ledger, *steps, story(What.TRACED, trace.id, {"trace": trace.to_json(), "at": 5}))
+        reading = ledger.read()
+        assert reading.batch(HERE, "batch") == reading.batches(HERE) == steps
+        assert reading.batches(BESIDE) == []
+        for memory in (parent, child):
+            assert reading.kin([memory.id]) == [(parent.id, child.id)]
+        stored = reading.trace(HERE, trace.id)
+        assert stored is not None and stored.task == trace.task
+        assert reading.trace(BESIDE, trace.id) is None
+        assert reading.traces_before(HERE, 6) == [trace.id] and not reading.traces_before(HERE, 5)
+        told(ledger, story(What.PURGED, "here", {"ids": [trace.id]}))
+        assert ledger.read().traces(HERE, 5) == []
 
     # Vectors
 
@@ -400,6 +485,11 @@ class LedgerContract:
         vectors = [(nums[0], 1, vector), (nums[1], 7, vector)]
         ledger.write(lambda txn: txn.put_vectors("m", vectors))
         assert ledger.read().unembedded_count("m") == (1, 0)
+        assert ledger.read().unembedded_count("another") == (1, 1)
+        for any_model, count in ((False, 1), (True, 2)):
+            missing = ledger.read().unembedded("another", any_model=any_model, limit=5)
+            assert [num for num, _ in missing] == nums[::-1][:count]
+        assert dict(ledger.read().nums_of("here")) == {nums[0]: memory.id, nums[1]: stale.id}
         first = ledger.read().vector_changes("m", 0, 10, 4)
         assert (first.nums.tolist(), first.deleted.tolist()) == (nums[:1], [False])
         told(ledger, story(What.ARCHIVED, memory.id, {}))
@@ -412,54 +502,6 @@ class LedgerContract:
         assert ledger.write(lambda txn: txn.drop_vectors("another")) == 1
         assert ledger.read().vector_position() >= gone.seqs[-1]
         assert not ledger.read().has_vectors("m")
-
-    # The queue
-
-    def test_a_job_is_queued_once_and_claimed_by_one_worker(self, ledger: Ledger) -> None:
-        job = Job(kind="k", subject="s", workspace="here")
-        assert ledger.write(lambda txn: txn.queue.enqueue(job, now=10))
-        assert not ledger.write(lambda txn: txn.queue.enqueue(job, now=11))
-        assert not ledger.read().queue.due(9, ["k"]) and not ledger.read().queue.due(10, ["other"])
-        assert ledger.read().queue.due(10, ["k"])
-        (held,) = ledger.write(lambda txn: txn.queue.claim("w1", 10, 5, 3, ["k"]))
-        assert (held.claim, held.attempts, held.state) == ("w1", 1, JobState.RUNNING)
-        assert ledger.write(lambda txn: txn.queue.claim("w2", 11, 5, 3, ["k"])) == []
-        assert ledger.write(lambda txn: txn.queue.claim_one(job.id, "w2", 11, 99)) is None
-        ledger.write(lambda txn: txn.queue.finish(held))
-        assert ledger.read().queue.jobs("here", [JobState.DONE], 5)[0].id == job.id
-        assert ledger.write(lambda txn: txn.queue.drop_done(before=11)) == 1
-
-    def test_whoever_lost_its_lease_changes_nothing(self, ledger: Ledger) -> None:
-        story, memory = Story(), a_memory()
-        job = Job(kind="k", subject="s", workspace="here")
-        ledger.write(lambda txn: txn.queue.enqueue(job, now=10))
-        (late,) = ledger.write(lambda txn: txn.queue.claim("w1", 10, 5, 3, ["k"]))
-        later = 10 + LEASE + 1
-        (held,) = ledger.write(lambda txn: txn.queue.claim("w2", later, 5, 3, ["k"]))
-
-        def finish(txn: Writing) -> None:
-            txn.append(story.recorded(memory))
-            txn.queue.finish(late)
-
-        with pytest.raises(LeaseLost):
-            ledger.write(finish)
-        assert not ledger.read().taken(memory.id)
-        ledger.write(lambda txn: txn.queue.fail(held, "it broke", later + 5))
-        known = ledger.read().queue.job(job.id)
-        assert known is not None and (known.error, known.state) == ("it broke", JobState.WAITING)
-        assert not ledger.read().queue.due(later + 4, ["k"])
-        assert ledger.read().queue.due(later + 5, ["k"])
-
-    def test_a_job_whose_workers_all_died_is_given_up(self, ledger: Ledger) -> None:
-        job = Job(kind="k", subject="s", workspace="here")
-        ledger.write(lambda txn: txn.queue.enqueue(job, now=0))
-        for attempt in range(3):
-            now = attempt * (LEASE + 1)
-            claimed = ledger.write(lambda txn, now=now: txn.queue.claim("w", now, 5, 2, ["k"]))  # type: ignore[misc]
-            assert len(claimed) == (attempt < 2)
-        assert ledger.read().queue.depth("here").dead == 1
-        ledger.write(lambda txn: txn.queue.retry(job.id, 5))
-        assert ledger.read().queue.depth("here").waiting == 1
 
     # The audit, and what is not in the log
 
@@ -507,6 +549,9 @@ class LedgerContract:
         assert ("searches", 0, 5) in reading.meters()
         assert [m.question for m in reading.misses.of("here")] == ["9?", "why?"]
         assert reading.misses.of("here")[1] == replace(miss, last=5, asked=2, vector=b"\1")
+        assert reading.token("t") and reading.has_tokens() and reading.token("?") is None
+        assert ledger.write(lambda txn: txn.misses.drop("here", ["why?", "never"])) == 1
+        assert ledger.write(lambda txn: txn.misses.drop_before(10)) == 1
 
     def test_a_sound_store_has_nothing_wrong_with_it(self, ledger: Ledger) -> None:
         assert ledger.check() == ledger.check(deep=False) == []

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reasonbank.errors import StorageError
-from reasonbank.ledger.database import Array, Values, numbers
+from reasonbank.ledger.database import Array, Values, inline
 from reasonbank.ledger.migrations import meta, upgrade
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
@@ -41,12 +41,14 @@ class PlainSQLite:
     )
     vector_position = "select max(seq) from sqlite_sequence where name = 'vectors'"
 
-    def array(self, values: Sequence[int] | Sequence[str] | Nums) -> Array:
-        plain = list(values) if isinstance(values, Sequence) else values.tolist()
-        if not plain:
+    def numbers(self, values: Sequence[int] | Nums) -> Array:
+        return self.texts(list(values) if isinstance(values, Sequence) else values.tolist())
+
+    def texts(self, values: Sequence[Any]) -> Array:
+        rows = ",".join(["(?)"] * len(values))
+        if not rows:
             return Array("(select null as value where 1 = 0)", ())
-        rows = ",".join(["(?)"] * len(plain))
-        return Array(f"(select column1 as value from (values {rows}))", tuple(plain))
+        return Array(f"(select column1 as value from (values {rows}))", tuple(values))
 
     def contains(self, text: str, part: str) -> str:
         return f"instr({text}, {part}) > 0"
@@ -139,7 +141,7 @@ class WordTable:
         asked = [_spaced(term) for term in terms]
         where = " or ".join(["instr(text, ?) > 0"] * len(asked))
         if realms is not None:
-            where = f"({where}) and realm in {numbers(realms)}"
+            where = f"({where}) and realm in {inline(realms)}"
         rows = self._db.all(f"select num, text from words where {where}", asked)
         wanted = None if among is None else set(among.tolist())
         scores = _bm25(dict(rows), asked, self.rows())

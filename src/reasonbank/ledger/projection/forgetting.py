@@ -56,7 +56,7 @@ class Forgetting(MemoryProjection):
         long = [quote for quote in quotes if len(quote) >= QUOTED]
         self.misses.drop_quoting(long)
         contains = self.db.dialect.contains
-        wanted = self.db.dialect.array([_in_json(quote) for quote in long])
+        wanted = self.db.dialect.texts([_in_json(quote) for quote in long])
         for seq, payload in self.db.all(
             f"select seq, payload from events where what in (?, ?) and"
             f" ({contains('payload', '?')} or exists"
@@ -89,7 +89,7 @@ class Forgetting(MemoryProjection):
         self.db.execute("update traces set outcome = ? where id = ?", (outcome, trace))
 
     def _purged(self, event: Event) -> None:
-        ids = self.db.dialect.array(event.payload["ids"])
+        ids = self.db.dialect.texts(event.payload["ids"])
         self.db.execute(
             f"update events set payload = '' where what in (?, ?) and subject in {ids.sql}",
             (What.TRACED, What.LEARNED, *ids.values),
@@ -136,7 +136,7 @@ class Forgetting(MemoryProjection):
             (workspace, until, What.OBSERVED, What.USED),
         ):
             about.update(json.loads(payload).get("ids", (subject,)))
-        wanted = self.db.dialect.array([*about])
+        wanted = self.db.dialect.texts([*about])
         found = self.db.all(f"select id from memories where id in {wanted.sql}", wanted.values)
         return [id for (id,) in found]
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from reasonbank.events import CHANGES, Event, What
-from reasonbank.ledger.database import Database, numbers
+from reasonbank.ledger.database import Database, inline
 from reasonbank.model import Scope, State, View
 
 EVENT = "id, what, subject, workspace, at, origin, author, surface, payload"
@@ -39,7 +39,7 @@ class Queries:
         return self._realms[key]
 
     def _within(self, view: View) -> str:
-        return numbers(self.realms(view, tuple(Scope), tuple(State)))
+        return inline(self.realms(view, tuple(Scope), tuple(State)))
 
     def _key(self, realm: int) -> str:
         if realm not in self._keys:

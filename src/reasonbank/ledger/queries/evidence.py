@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.belief import SLOTS, Tally
-from reasonbank.ledger.database import numbers, records
+from reasonbank.ledger.database import inline, records
 from reasonbank.ledger.port import Occasions
 from reasonbank.ledger.queries.base import Queries
 from reasonbank.model import Evidence, Kind, Task, View, from_micros
@@ -25,9 +25,9 @@ class EvidenceQueries(Queries):
     def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
         result: dict[int, dict[tuple[Kind, bool, int], int]] = {num: {} for num in nums}
         for num, kind, positive, day, count in self.db.all(
-            f"select num, kind, positive, day, count from tally where num in {numbers(nums)}"
+            f"select num, kind, positive, day, count from tally where num in {inline(nums)}"
             " union all select num, kind, positive, at / 86400000000, count(*) from evidence"
-            f" where rolled = 0 and num in {numbers(nums)} group by 1, 2, 3, 4"
+            f" where rolled = 0 and num in {inline(nums)} group by 1, 2, 3, 4"
         ):
             key = (Kind(kind), bool(positive), day)
             result[num][key] = result[num].get(key, 0) + count
@@ -58,7 +58,7 @@ class EvidenceQueries(Queries):
     def occasions(self, nums: NDArray[np.int64], model: str, dimensions: int) -> Occasions:
         import numpy as np
 
-        wanted = self.db.dialect.array(nums)
+        wanted = self.db.dialect.numbers(nums)
         found = self.db.all(
             "select e.num, e.kind, e.positive, e.at, vector, coalesce(e.share, 1.0)"
             f" from {wanted.sql} wanted join evidence e on e.num = wanted.value"
@@ -81,7 +81,7 @@ class EvidenceQueries(Queries):
         )
 
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
-        wanted = self.db.dialect.array([*workspaces])
+        wanted = self.db.dialect.texts([*workspaces])
         found = self.db.all(
             "select workspace, author, helped, failed from authors"
             f" where workspace in {wanted.sql}",

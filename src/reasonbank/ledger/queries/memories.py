@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reasonbank.events import Event, What
-from reasonbank.ledger.database import columns, numbers, records
+from reasonbank.ledger.database import columns, inline, records
 from reasonbank.ledger.port import STANDING, Candidates, Filter, Row
 from reasonbank.ledger.queries.base import Queries
 from reasonbank.model import Link, LinkType, Memory, Scope, State, View
@@ -44,7 +44,7 @@ class Memories(Queries):
         if not nums:
             return []
         visible = _visible(view)
-        wanted = self.db.dialect.array(nums)
+        wanted = self.db.dialect.numbers(nums)
         by_num = {
             values[0]: Row._make(values)
             for values in self.db.all(
@@ -76,7 +76,7 @@ class Memories(Queries):
         return self.db.one("select 1 from tombstones where id = ?", (id,)) is not None
 
     def _where(self, view: View, filter: Filter) -> tuple[str, list[Any]]:
-        parts = [f"realm in {numbers(self.realms(view, filter.scopes, filter.states))}"]
+        parts = [f"realm in {inline(self.realms(view, filter.scopes, filter.states))}"]
         values: list[Any] = []
         for column in ("domain", "agent", "task_type", "error_type"):
             if (wanted := getattr(filter, column)) is not None:
@@ -129,14 +129,14 @@ class Memories(Queries):
 
     def _apart(self, realms: tuple[int, ...]) -> tuple[int, ...] | None:
         """These realms; None where nobody else's rows are that they need be told from."""
-        others = f"select 1 from realms where num not in {numbers(realms)} limit 1"
+        others = f"select 1 from realms where num not in {inline(realms)} limit 1"
         return realms if self.db.one(others) else None
 
     def candidates(self, view: View, filter: Filter, nums: NDArray[np.int64]) -> Candidates:
         import numpy as np
 
         where, values = self._where(view, filter)
-        wanted = self.db.dialect.array(nums)
+        wanted = self.db.dialect.numbers(nums)
         # The test is a column, not a condition: an explanation names what was filtered out.
         # The plus keeps the database from reading all of the partitions instead.
         found = self.db.all(
@@ -165,7 +165,7 @@ class Memories(Queries):
         )
 
     def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        ends = self.db.dialect.array(ids)
+        ends = self.db.dialect.texts(ids)
         found = self.db.all(
             f"select source, target from links where source in {ends.sql} and type = ?"
             f" union select source, target from links where target in {ends.sql} and type = ?"
@@ -204,7 +204,7 @@ class Memories(Queries):
 
     def kin(self, ids: Iterable[str]) -> list[tuple[str, str]]:
         """(parent, child) of every tie that one of ``ids`` has."""
-        ends = self.db.dialect.array([*ids])
+        ends = self.db.dialect.texts([*ids])
         found = self.db.all(
             f"select parent, child from kin where child in {ends.sql}"
             f" union select parent, child from kin where parent in {ends.sql}",
@@ -213,7 +213,7 @@ class Memories(Queries):
         return [(parent, child) for parent, child in found]
 
     def titles(self, view: View, ids: Iterable[str]) -> dict[str, str]:
-        wanted = self.db.dialect.array([*ids])
+        wanted = self.db.dialect.texts([*ids])
         found = self.db.all(
             "select id, lesson from memories"
             f" where +realm in {self._within(view)} and id in {wanted.sql}",

@@ -40,16 +40,18 @@ class SQLite:
     )
     vector_position = "select max(seq) from sqlite_sequence where name = 'vectors'"
 
-    def array(self, values: Sequence[int] | Sequence[str] | Nums) -> Array:
-        if not len(values):
+    def numbers(self, values: Sequence[int] | Nums) -> Array:
+        if not len(values):  # carray takes no empty array.
             return Array("(select null as value where 1 = 0)", ())
-        if isinstance(values[0], str):
-            return Array("(select value from json_each(?))", (json.dumps(values),))
         if isinstance(values, Sequence):
             carried = apsw.carray(array("q", values))
         else:
             carried = apsw.carray(values if values.flags.c_contiguous else values.copy())
         return Array("(select value from carray(?))", (carried,))
+
+    def texts(self, values: Sequence[str]) -> Array:
+        # carray takes no text with a zero byte in it.
+        return Array("(select value from json_each(?))", (json.dumps(values),))
 
     def contains(self, text: str, part: str) -> str:
         return f"instr({text}, {part}) > 0"

@@ -77,7 +77,7 @@ class FTS5:
         only = ""
         values: tuple[Any, ...] = ()
         if among is not None:
-            only, values = self._db.dialect.array(among)
+            only, values = self._db.dialect.numbers(among)
         elif rare := self._rare(terms, realms, limit):
             only = "(select rowid from words where words match ?)"
             values = (expression(realms, rare),)

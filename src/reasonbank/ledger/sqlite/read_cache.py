@@ -133,7 +133,7 @@ class Glance(Reader):
             columns = self.shelf.columns = Columns()
         with columns.lock:
             if len(missing := columns.missing(nums)):
-                wanted = self.db.dialect.array(missing)
+                wanted = self.db.dialect.numbers(missing)
                 rows = f"{wanted.sql} wanted join memories on num = wanted.value"
                 columns.add(self.db.all(f"select realm, {COLUMNS} from {rows}", wanted.values))
             return columns.taken(
