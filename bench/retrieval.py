@@ -27,7 +27,7 @@ from bench import retrieval_sets as sets
 from bench.retrieval_sets import Corpus, Document, Part, Question
 from reasonbank.embed.calibration import Calibration, calibration_for
 from reasonbank.embed.minilm import MiniLM
-from reasonbank.ledger.sqlite_reads import any_of
+from reasonbank.ledger.sqlite.fulltext import any_of
 from reasonbank.search import rank
 from reasonbank.search.text import terms
 

@@ -37,7 +37,7 @@ from reasonbank import Bank
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.index.local import LocalIndex
 from reasonbank.ledger.port import Filter
-from reasonbank.ledger.sqlite_reads import any_of
+from reasonbank.ledger.sqlite.fulltext import any_of
 from reasonbank.model import Scope, State
 from reasonbank.search.text import terms
 from reasonbank.settings import Embed, Settings

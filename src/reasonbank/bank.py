@@ -13,7 +13,7 @@ from reasonbank.errors import InvalidSetting, StorageError
 from reasonbank.fields import whole
 from reasonbank.index.port import Index
 from reasonbank.ledger.events import What
-from reasonbank.ledger.port import Filter
+from reasonbank.ledger.port import Filter, Ledger
 from reasonbank.model import (
     Change,
     Evidence,
@@ -86,20 +86,22 @@ class Bank:
         settings: Settings | None = None,
         read_only: bool = False,
         surface: str = "library",
+        ledger: Ledger | None = None,
         embedder: Embedder | None = None,
         index: Index | None = None,
         clock: Callable[[], int] | None = None,
     ) -> Self:
         """Open, and make if need be, the bank at ``url`` (default: the user's own bank).
 
-        ``workspace`` is a project's directory, by default the current one. ``embedder``
-        and ``index`` take the place of those that the settings name. ``clock`` gives
-        microseconds since 1970.
+        ``workspace`` is a project's directory, by default the current one. ``ledger``,
+        ``embedder`` and ``index`` take the place of those that url and settings name.
+        ``clock`` gives microseconds since 1970.
         """
         store = open_store(
             url,
             settings=settings,
             read_only=read_only,
+            ledger=ledger,
             embedder=embedder,
             index=index,
             clock=clock,

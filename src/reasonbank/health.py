@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from reasonbank.errors import ReasonBankError, StorageError
-from reasonbank.opening import model_status, sqlite_path
+from reasonbank.errors import ReasonBankError
+from reasonbank.opening import model_status
 from reasonbank.store.context import Context
 from reasonbank.store.statistics import statistics
 
@@ -36,7 +35,7 @@ def health(context: Context, *, deep: bool = True) -> list[Check]:
     """
     return [
         _store(context, deep=deep),
-        _disk(context),
+        *_disk(context),
         _embedder(context, deep=deep),
         _model(context, deep=deep),
         _queue(context),
@@ -50,9 +49,8 @@ def verdict(checks: Iterable[Check]) -> str:
 
 
 def examine_bank(context: Context) -> Iterator[Check]:
-    import apsw
-
-    yield Check(name="SQLite", status="ok", found=apsw.sqlite_lib_version())
+    engine, version = context.store.ledger.engine
+    yield Check(name=engine, status="ok", found=version)
     yield from health(context)
     yield _vectors(context)
     yield Check(
@@ -91,9 +89,7 @@ def _store(context: Context, *, deep: bool) -> Check:
     ledger = context.store.ledger
     try:
         ledger.read().place(context.view.workspace)
-        if not sqlite_path(ledger.url).exists():
-            raise StorageError(f"{ledger.url} was removed while it is in use")
-        problems = ledger.check() if deep else []
+        problems = ledger.check(deep=deep)
     except ReasonBankError as error:
         return failed("store", error, "stop all programs that use it, then run: reasonbank doctor")
     if problems:
@@ -102,16 +98,19 @@ def _store(context: Context, *, deep: bool) -> Check:
     return Check(name="store", status="ok", found=ledger.url)
 
 
-def _disk(context: Context) -> Check:
+def _disk(context: Context) -> Iterator[Check]:
     try:
-        free = shutil.disk_usage(sqlite_path(context.store.ledger.url).parent).free
+        free = context.store.ledger.room()
     except OSError as error:
-        found = f"cannot tell: {error.strerror}"
-        return Check(name="disk", status="warn", found=found, repair="see that the disk is there")
-    shown = f"{free / 1e9:.1f} GB free"
-    if free < 100e6:
-        return Check(name="disk", status="warn", found=shown, repair="free some space")
-    return Check(name="disk", status="ok", found=shown)
+        found, repair = f"cannot tell: {error.strerror}", "see that the disk is there"
+        yield Check(name="disk", status="warn", found=found, repair=repair)
+        return
+    if free is not None:
+        shown = f"{free / 1e9:.1f} GB free"
+        if free < 100e6:
+            yield Check(name="disk", status="warn", found=shown, repair="free some space")
+        else:
+            yield Check(name="disk", status="ok", found=shown)
 
 
 def _model(context: Context, *, deep: bool) -> Check:

@@ -30,6 +30,7 @@ def open_store(
     *,
     settings: Settings | None = None,
     read_only: bool = False,
+    ledger: Ledger | None = None,
     embedder: Embedder | None = None,
     index: Index | None = None,
     clock: Callable[[], int] | None = None,
@@ -37,14 +38,11 @@ def open_store(
     settings = load() if settings is None else check(settings)
     export_to(settings)
     clock = clock or (lambda: time.time_ns() // 1000)
-    path = sqlite_path(url or settings.url or default_url())
-    from reasonbank.ledger.sqlite import SQLiteLedger
-
-    ledger = SQLiteLedger(
-        path, read_only=read_only, half_life_days=settings.belief.half_life_days, clock=clock
-    )
+    if ledger is None:
+        url = url or settings.url or default_url()
+        ledger = open_ledger(url, settings, read_only=read_only, clock=clock)
     embedder = embedder or embedder_of(settings)
-    index = local_index(path, ledger, embedder) if index is None else index
+    index = local_index(ledger, embedder) if index is None else index
     indexing = Indexing(
         ledger,
         index,
@@ -58,8 +56,33 @@ def open_store(
         else (f"the {embedder.name} embedder knows nothing of meaning; set embed.model to minilm",)
     )
     store = Store(ledger, indexing, settings, clock, notes)
-    store.tidy = lambda: _tidy(path, embedder.name)
+    if (path := ledger.path) is not None:
+        store.tidy = lambda: _tidy(path, embedder.name)
     return store
+
+
+def open_ledger(
+    url: str, settings: Settings, *, read_only: bool, clock: Callable[[], int]
+) -> Ledger:
+    scheme, found, _ = url.partition("://")
+    opened_by = LEDGERS.get(scheme if found else "sqlite")
+    if opened_by is None:
+        raise InvalidSetting("url", f"{scheme!r} is not supported; use sqlite:///path/to/bank.db")
+    return opened_by(url, settings, read_only, clock)
+
+
+def _sqlite(url: str, settings: Settings, read_only: bool, clock: Callable[[], int]) -> Ledger:
+    path = sqlite_path(url)
+    from reasonbank.ledger.sqlite import SQLiteLedger
+
+    half_life = settings.belief.half_life_days
+    return SQLiteLedger(path, read_only=read_only, half_life_days=half_life, clock=clock)
+
+
+LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] = {
+    "sqlite": _sqlite,
+}
+"""By the scheme of a bank's URL; one without a scheme is a path."""
 
 
 def _tidy(bank: Path, model: str) -> None:
@@ -78,13 +101,8 @@ def _tidy(bank: Path, model: str) -> None:
 
 def sqlite_path(url: str) -> Path:
     """``sqlite:///relative`` or ``sqlite:////absolute``; a bare path will do as well."""
-    scheme, found, rest = url.partition("://")
-    if not found:
-        rest = url
-    elif scheme != "sqlite":
-        raise InvalidSetting("url", f"{scheme!r} is not supported; use sqlite:///path/to/bank.db")
-    else:
-        rest = rest.removeprefix("/") if rest.startswith("/") else rest
+    _, found, rest = url.partition("://")
+    rest = rest.removeprefix("/") if found else url
     if not rest or "\0" in rest:
         raise InvalidSetting("url", f"{url!r} names no file; use sqlite:///path/to/bank.db")
     try:
@@ -96,16 +114,16 @@ def sqlite_path(url: str) -> Path:
     return path
 
 
-def local_index(bank: Path, ledger: Ledger, embedder: Embedder) -> Index:
+def local_index(ledger: Ledger, embedder: Embedder) -> Index:
     from reasonbank.index.local import LocalIndex
 
-    path = _index_path(bank, embedder.name)
+    path = None if ledger.path is None else _index_path(ledger.path, embedder.name)
     model = f"{embedder.name} of {ledger.bank_id}"
     index = LocalIndex(path, dimensions=embedder.dimensions, model=model)
     reading = ledger.read()
     # A backup was restored, or the vectors were dropped when another model took over.
     if index.position > reading.vector_position() or not reading.has_vectors(embedder.name):
-        usable = _removed(path)
+        usable = path is not None and _removed(path)
         index = LocalIndex(path if usable else None, dimensions=embedder.dimensions, model=model)
     return index
 
@@ -293,10 +311,11 @@ def _replies(settings: Settings, url: str | None) -> Replies:
     from reasonbank.llm.cache import DiskReplies, MemoryReplies
 
     size, seconds = settings.llm.cache_size, settings.llm.cache_seconds
-    if settings.llm.cache == "memory":
+    bank = url or settings.url or default_url()
+    scheme, found, _ = bank.partition("://")
+    if settings.llm.cache == "memory" or (found and scheme != "sqlite"):
         return MemoryReplies(size=size, seconds=seconds)
-    bank = sqlite_path(url or settings.url or default_url())
-    return DiskReplies(_replies_path(bank), size=size, seconds=seconds)
+    return DiskReplies(_replies_path(sqlite_path(bank)), size=size, seconds=seconds)
 
 
 def _replies_path(bank: Path) -> Path:

@@ -54,7 +54,7 @@ def open_bank(path: Path, workspace: str | Path = "/project", **options: Any) ->
 
 
 def log_length(bank: Bank) -> int:
-    return int(bank.store.ledger.read()._one("select count(*) from events")[0])
+    return int(bank.store.ledger.read().db.one("select count(*) from events")[0])
 
 
 def exported(bank: Bank, **options: Any) -> str:
@@ -116,7 +116,7 @@ _DUMPED = {
 
 def projections(bank: Bank) -> dict[str, list[tuple[Any, ...]]]:
     """Every table that is made from the log, without the numbers that differ from copy to copy."""
-    db = bank.store.ledger._db
+    db = bank.store.ledger.db.handle
     said = "temp.said using fts5vocab(main, words, instance)"
     db.execute(f"create virtual table if not exists {said}")
     dump = {name: sorted(db.execute(sql).fetchall(), key=repr) for name, sql in _DUMPED.items()}

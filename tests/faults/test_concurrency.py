@@ -154,10 +154,10 @@ class Group:
                 results[number] = error
 
         threads = [threading.Thread(target=call, args=(i,)) for i in range(len(calls))]
-        with self.ledger._turn:
+        with self.ledger.commits.turn:
             for thread in threads:
                 thread.start()
-            while len(self.ledger._queue) < len(calls):
+            while len(self.ledger.commits.waiting) < len(calls):
                 threading.Event().wait(0.001)
         for thread in threads:
             thread.join(60)
@@ -176,7 +176,7 @@ def test_one_failure_leaves_the_others_of_its_group_alone(bank: Bank) -> None:
 
 def test_an_error_of_sqlite_in_one_job_leaves_the_others_alone(bank: Bank) -> None:
     def broken(txn: Any) -> None:
-        txn._db.execute("insert into realms (key) values (null)")
+        txn.db.execute("insert into realms (key) values (null)")
 
     new = [a_memory(f"New {i}") for i in range(4)]
     calls: list[Any] = [lambda m=m: bank.record(m) for m in new]
@@ -208,7 +208,7 @@ def test_an_interrupted_thread_does_not_interrupt_the_others_of_its_group(bank: 
 def test_more_waiting_threads_than_one_commit_takes_are_all_served(
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasonbank.ledger.sqlite.BATCH", 4)
+    monkeypatch.setattr("reasonbank.ledger.sqlite.commits.BATCH", 4)
     new = [a_memory(f"New {i}") for i in range(40)]
     results = Group(bank.store.ledger).run([lambda m=m: bank.record(m) for m in new])
     assert [r.id for r in results] == [m.id for m in new]
@@ -300,7 +300,7 @@ def test_a_clock_that_goes_back_does_not_reorder_the_past(path: Path, memory_dis
 def test_a_bank_that_another_program_keeps_locked_says_so_and_recovers(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasonbank.ledger.sqlite.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("reasonbank.ledger.sqlite.connection.BUSY_SECONDS", 0.2)
     with open_bank(path) as bank:
         memory = bank.record(a_memory())
         other = apsw.Connection(str(path))

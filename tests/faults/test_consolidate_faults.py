@@ -74,7 +74,7 @@ def run_until(path: Path, last: int) -> None:
 
     with open_bank(path) as bank:
         ledger: Any = bank.store.ledger
-        append, write = ledger._writer.append, ledger.write
+        append, write = ledger.writer.append, ledger.write
 
         def appending(event: Any) -> None:
             step()
@@ -86,7 +86,7 @@ def run_until(path: Path, last: int) -> None:
             step()
             return result
 
-        ledger._writer.append = appending
+        ledger.writer.append = appending
         ledger.write = writing
         merged(bank)
 

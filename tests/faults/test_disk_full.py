@@ -122,7 +122,7 @@ def test_a_new_bank_on_a_full_disk_is_refused_and_made_when_there_is_room(
 def limited(path: Path) -> Iterator[tuple[Bank, Callable[[int], None]]]:
     """A bank whose file may not grow: a full disk that needs no root."""
     with open_bank(path) as bank:
-        db = bank.store.ledger._db
+        db = bank.store.ledger.db.handle
         pages = db.pragma("page_count")
 
         def grow(more: int) -> None:
@@ -161,7 +161,7 @@ def test_a_workspace_that_did_not_fit_is_visible_when_it_is_made_later(
 
 def test_a_commit_that_failed_leaves_no_partition_behind_in_memory(bank: Bank) -> None:
     """The same when it is the commit itself that fails, not a statement in it."""
-    db = bank.store.ledger._db
+    db = bank.store.ledger.db.handle
     db.set_commit_hook(lambda: True)
     with pytest.raises(Exception):  # noqa: B017  (whatever SQLite says about it)
         bank.record(a_memory("Lost"))

@@ -153,7 +153,7 @@ def lived_until_the_cut(folder: Path, vfs: Unplugged, seed: int, synchronous: st
     vfs.watch = watch
     while not cut:
         ledger = SQLiteLedger(path, vfs=vfs.vfs_name, synchronous=synchronous)
-        ledger._db.pragma("wal_autocheckpoint", rng.choice([1, 8, 40, 1000]))
+        ledger.db.handle.pragma("wal_autocheckpoint", rng.choice([1, 8, 40, 1000]))
         for _ in range(rng.randint(2, 12)):
             acknowledged.append(recorded(ledger))
             if rng.random() < 0.08:
@@ -173,8 +173,8 @@ def lost_after_the_cut(folder: Path, cut: Cut) -> int:
     try:
         assert ledger.check() == []
         reading = ledger.read()
-        there = {row[0] for row in reading._all("select id from memories")}
-        logged = {row[0] for row in reading._all("select subject from events")}
+        there = {row[0] for row in reading.db.all("select id from memories")}
+        logged = {row[0] for row in reading.db.all("select subject from events")}
         assert there == logged, "half-written"
         recorded(ledger)
         return len(set(cut.acknowledged) - there)

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from tests.requirement import requirement
 
 from reasonbank.embed.calibration import CALIBRATIONS, Calibration, calibration_for
-from reasonbank.ledger.sqlite_reads import any_of
+from reasonbank.ledger.sqlite.fulltext import any_of
 from reasonbank.search import rank as ranking
 from reasonbank.search.rank import Columns, Fusion, Ranking, Weights, fuse, rank
 from reasonbank.search.text import error_match, keywords, terms, tokens_in

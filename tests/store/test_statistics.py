@@ -8,7 +8,6 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import anyio
-import apsw
 import pytest
 from click.testing import CliRunner
 from mcp import Client
@@ -19,7 +18,8 @@ from reasonbank import Outcome, StorageError
 from reasonbank.fields import plain
 from reasonbank.ledger.events import What
 from reasonbank.ledger.migrations import STEPS
-from reasonbank.ledger.sqlite import APPLICATION_ID
+from reasonbank.ledger.sqlite.connection import Connection
+from reasonbank.ledger.sqlite.ledger import APPLICATION_ID
 from reasonbank.llm.port import user
 from reasonbank.opening import model_for
 from reasonbank.settings import LLM
@@ -241,8 +241,9 @@ def test_a_bank_that_is_only_read_counts_for_its_process(open_bank):
 def test_a_bank_of_the_first_version_upgrades_itself(open_bank, tmp_path):
     trace = a_trace(outcome=Outcome.FAILURE)
     old = tmp_path / "bank.db"
-    db = apsw.Connection(str(old))
-    STEPS[0](db)
+    connection = Connection(old, vfs=None)
+    STEPS[0](connection)
+    db = connection.handle
     db.pragma("application_id", APPLICATION_ID)
     db.execute("insert into meta values ('bank_id', 'b'), ('half_life', '180.0')")
     db.execute(

@@ -1,67 +1,90 @@
-"""The schema of the SQLite ledger, as the list of steps that led to it.
+"""The schema of the ledger, as the list of steps that led to it.
 
 A bank's version is the number of steps it has taken. Steps are only ever added.
 """
 
 from __future__ import annotations
 
+import json
+import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import apsw
-
-
-def first(db: apsw.Connection) -> None:
-    db.execute(_FIRST)
+from reasonbank.ledger.database import Database
+from reasonbank.model import new_id
 
 
-def jobs(db: apsw.Connection) -> None:
-    db.execute(_JOBS)
+def upgrade(db: Database, version: int, half_life_days: float) -> None:
+    """Take the steps that a bank of this version lacks; 0 is an empty database."""
+    for step in STEPS[version:]:
+        step(db)
+    if version == 0:
+        db.many(
+            "insert into meta values (?, ?)",
+            [("bank_id", new_id()), ("half_life", str(half_life_days))],
+        )
 
 
-def meters(db: apsw.Connection) -> None:
-    db.execute(_METERS)
+def meta(db: Database, key: str) -> str:
+    row = db.one("select value from meta where key = ?", (key,))
+    assert row is not None
+    return str(row[0])
 
 
-def tokens(db: apsw.Connection) -> None:
-    db.execute(_TOKENS)
+def _define(db: Database, schema: str) -> None:
+    for statement in schema.format_map(db.dialect.types).split(";\n"):
+        if statement.strip():
+            db.execute(statement)
 
 
-# No part of the log: a token opens one server, and is worth nothing to another bank.
-_TOKENS = """
-create table tokens (
-    id text primary key,
-    name text not null,
-    scope text not null,
-    workspaces text,
-    digest blob not null,
-    created_at integer not null,
-    created_by text not null,
-    expires_at integer,
-    last_used integer,
-    revoked_at integer
-) without rowid;
-"""
+def first(db: Database) -> None:
+    _define(db, _FIRST)
+    db.full_text.create()
 
 
-def batches(db: apsw.Connection) -> None:
-    db.execute(_BATCHES)
+def jobs(db: Database) -> None:
+    _define(db, _JOBS)
 
 
-def occasions(db: apsw.Connection) -> None:
-    db.execute(_OCCASIONS)
+def meters(db: Database) -> None:
+    _define(db, _METERS)
+    for trace, payload in db.all(
+        "select traces.id, payload from traces join events on seq = event where payload != ''"
+    ):
+        told = db.all(
+            "select payload from events where subject = ? and what = 'trace.learned'"
+            " and payload != '' order by at, origin, id",
+            (trace,),
+        )
+        known = [json.loads(payload)["trace"], *(json.loads(each) for (each,) in told)]
+        outcomes = [each["outcome"] for each in known if each.get("outcome")]
+        if outcomes:
+            db.execute("update traces set outcome = ? where id = ?", (outcomes[0], trace))
 
 
-def misses(db: apsw.Connection) -> None:
-    db.execute(_MISSES)
+def tokens(db: Database) -> None:
+    _define(db, _TOKENS)
 
 
-def shares(db: apsw.Connection) -> None:
-    db.execute(_SHARES)
+def batches(db: Database) -> None:
+    _define(db, _BATCHES)
 
 
-STEPS: list[Callable[[apsw.Connection], None]] = [
+def occasions(db: Database) -> None:
+    _define(db, _OCCASIONS)
+
+
+def misses(db: Database) -> None:
+    _define(db, _MISSES)
+    # For what servers of this bank hand out sealed and take back, whichever of them gets it.
+    seal = secrets.token_hex(32)
+    db.execute("insert into meta values ('seal', ?) on conflict do nothing", (seal,))
+
+
+def shares(db: Database) -> None:
+    _define(db, _SHARES)
+
+
+STEPS: list[Callable[[Database], None]] = [
     first,
     jobs,
     meters,
@@ -72,16 +95,32 @@ STEPS: list[Callable[[apsw.Connection], None]] = [
     shares,
 ]
 
+# No part of the log: a token opens one server, and is worth nothing to another bank.
+_TOKENS = """
+create table tokens (
+    id text primary key,
+    name text not null,
+    scope text not null,
+    workspaces text,
+    digest {bytes} not null,
+    created_at {whole} not null,
+    created_by text not null,
+    expires_at {whole},
+    last_used {whole},
+    revoked_at {whole}
+) {table};
+"""
+
 _FIRST = """
-create table meta (key text primary key, value text not null) without rowid;
+create table meta (key text primary key, value text not null) {table};
 
 create table events (
-    seq integer primary key,
+    seq {key},
     id text not null,
     what text not null,
     subject text not null,
     workspace text not null,
-    at integer not null,
+    at {whole} not null,
     origin text not null,
     author text not null,
     surface text not null,
@@ -90,27 +129,27 @@ create table events (
 create unique index events_subject on events (subject, id);
 
 -- Partitions: one project's memories, or what one team or org shares; active or archived.
-create table realms (num integer primary key, key text not null unique);
+create table realms (num {key}, key text not null unique);
 
 -- A memory's number is that of the event that recorded it: never used again, and the same
 -- after a rebuild. Short columns come first: a filter reads them without the long text.
 create table memories (
-    num integer primary key,
+    num {whole} primary key,
     id text not null unique,
-    realm integer not null,
+    realm {whole} not null,
     workspace text not null,
     scope text not null,
     state text not null,
     outcome text not null,
     source text not null,
-    created_at integer not null,
-    initial real not null,
-    standing blob, -- masses and lessons: what all evidence amounts to, for its belief
-    usage_count integer not null default 0,
-    last_used integer,
-    embedded integer,
-    revision integer not null,
-    stage integer not null,
+    created_at {whole} not null,
+    initial {real} not null,
+    standing {bytes}, -- masses and lessons: what all evidence amounts to, for its belief
+    usage_count {whole} not null default 0,
+    last_used {whole},
+    embedded {whole},
+    revision {whole} not null,
+    stage {whole} not null,
     merged_into text,
     domain text,
     agent text,
@@ -127,68 +166,61 @@ create index memories_agent on memories (realm, agent) where agent is not null;
 create index memories_task_type on memories (realm, task_type) where task_type is not null;
 create index memories_error_type on memories (realm, error_type) where error_type is not null;
 
-create table tags (tag text, num integer, primary key (tag, num)) without rowid;
-
--- Not `contentless_delete`: it only marks a row as deleted, and its words stay in the file.
-create virtual table words using fts5 (
-    title, description, content, tags, realm,
-    content='', tokenize="porter unicode61 remove_diacritics 2"
-);
-insert into words (words, rank) values ('secure-delete', 1);
+create table tags (tag text, num {whole}, primary key (tag, num)) {table};
 
 -- A row per memory and model; its number grows with every change, so that an index can
 -- follow. A vector of null says that the row is gone.
-create table models (num integer primary key, name text not null unique);
+create table models (num {key}, name text not null unique);
 create table vectors (
-    seq integer primary key autoincrement,
-    num integer not null,
-    model integer not null,
-    realm integer not null,
-    vector blob,
+    seq {counter},
+    num {whole} not null,
+    model {whole} not null,
+    realm {whole} not null,
+    vector {bytes},
     unique (num, model)
 );
 
 -- What was observed, once per memory, kind, rater and session. After 30 days a row is
 -- counted in its tally and only remembered, so that it is never counted again.
 create table evidence (
-    key blob primary key,
-    num integer not null,
+    key {bytes} primary key,
+    num {whole} not null,
     kind text not null,
-    positive integer not null,
-    at integer not null,
+    positive {whole} not null,
+    at {whole} not null,
     session text,
     rater text,
     comment text,
-    rolled integer not null default 0
-) without rowid;
+    rolled {whole} not null default 0
+) {table};
 create index evidence_num on evidence (num) where rolled = 0;
 create index evidence_at on evidence (at) where rolled = 0;
 create index evidence_session on evidence (session, num) where session is not null;
 create table tally (
-    num integer, kind text, positive integer, day integer, count integer not null,
+    num {whole}, kind text, positive {whole}, day {whole}, count {whole} not null,
     primary key (num, kind, positive, day)
-) without rowid;
+) {table};
 
 -- What ratings taught about the other kinds of evidence, summed up over the project.
-create table weights (workspace text primary key, counts text not null) without rowid;
+create table weights (workspace text primary key, counts text not null) {table};
 
 create table links (
-    source text, target text, type text, strength real not null,
+    source text, target text, type text, strength {real} not null,
     primary key (source, target, type)
-) without rowid;
+) {table};
 create index links_target on links (target);
-create table kin (child text, parent text, primary key (child, parent)) without rowid;
+create table kin (child text, parent text, primary key (child, parent)) {table};
 create index kin_parent on kin (parent);
-create table tombstones (id text primary key, at integer not null) without rowid;
+create table tombstones (id text primary key, at {whole} not null) {table};
 create table traces (
-    id text primary key, workspace text not null, at integer not null, event integer not null
-) without rowid;
+    id text primary key, workspace text not null, at {whole} not null, event {whole} not null
+) {table};
 create index traces_workspace on traces (workspace, at);
 
 create table workspaces (
     id text primary key, path text, name text unique, team text not null, org text not null
-) without rowid;
-create table paths (digest text primary key, workspace text not null) without rowid;
+) {table};
+create table paths (digest text primary key, workspace text not null) {table};
 """
 
 # Work that waits for a worker: not in the log, for another bank has its own to do.
@@ -199,13 +231,13 @@ create table jobs (
     subject text not null,
     workspace text not null,
     state text not null,
-    attempts integer not null,
-    created_at integer not null,
-    due integer not null, -- when it may be claimed: the end of a pause, or of a lease
+    attempts {whole} not null,
+    created_at {whole} not null,
+    due {whole} not null, -- when it may be claimed: the end of a pause, or of a lease
     claim text,
     checkpoint text,
     error text
-) without rowid;
+) {table};
 create index jobs_due on jobs (due) where state in ('waiting', 'running');
 create index jobs_workspace on jobs (workspace, state);
 """
@@ -213,17 +245,11 @@ create index jobs_workspace on jobs (workspace, state);
 _METERS = """
 -- How the bank is used, added up over all processes; `cell` is explained in meters.py.
 create table meters (
-    name text, cell integer, amount integer not null, primary key (name, cell)
-) without rowid;
+    name text, cell {whole}, amount {whole} not null, primary key (name, cell)
+) {table};
 
 -- Counted often; the trace itself is long.
 alter table traces add column outcome text;
-update traces set outcome = coalesce(
-    (select payload ->> '$.trace.outcome' from events where seq = event and payload != ''),
-    (select payload ->> '$.outcome' from events where subject = traces.id
-     and what = 'trace.learned' and payload != '' and payload ->> '$.outcome' is not null
-     order by at, origin, id limit 1)
-);
 """
 
 # Batches are read from the log itself; there are few of them among many events.
@@ -236,45 +262,42 @@ create index jobs_kind on jobs (kind, workspace, created_at);
 _OCCASIONS = """
 -- What was asked, as a vector, when a named task searched; its number is the event's.
 create table questions (
-    id integer primary key, workspace text not null, model text not null, vector blob not null
+    id {whole} primary key, workspace text not null, model text not null, vector {bytes} not null
 );
 -- The question that brought the memory up, and how likely it was then thought to help.
-alter table evidence add column question integer;
-alter table evidence add column expected real;
+alter table evidence add column question {whole};
+alter table evidence add column expected {real};
 create index evidence_question on evidence (num) where question is not null and kind != 'usage';
 
 -- How what somebody wrote has fared: ratings, outcomes and stability of all their memories.
 create table authors (
-    workspace text, author text, helped integer not null, failed integer not null,
+    workspace text, author text, helped {whole} not null, failed {whole} not null,
     primary key (workspace, author)
-) without rowid;
+) {table};
 insert into authors
     select workspace, author, coalesce(sum(n * positive), 0), coalesce(sum(n * (1 - positive)), 0)
     from memories left join (
         select num, positive, 1 as n from evidence where rolled = 0 and kind != 'usage'
         union all select num, positive, count from tally where kind != 'usage'
-    ) using (num) group by 1, 2;
+    ) told using (num) group by 1, 2;
 
 -- Tasks that said how they ended, and those that were given no memory (withheld: its ids).
 create table tasks (
-    workspace text, session text, at integer not null, withheld text, succeeded integer,
+    workspace text, session text, at {whole} not null, withheld text, succeeded {whole},
     primary key (workspace, session)
-) without rowid;
+) {table};
 """
 
 # Of a use: what would fall to the memory if only the task's outcome were told. Of an outcome:
 # what did, and nothing where it was told of this memory alone.
-_SHARES = "alter table evidence add column share real;"
+_SHARES = "alter table evidence add column share {real};"
 
 # No part of the log: what people here asked in vain is theirs, and never leaves this bank.
 _MISSES = """
 create table misses (
-    workspace text, question text, asked integer not null, first integer not null,
-    last integer not null, model text, vector blob,
+    workspace text, question text, asked {whole} not null, first {whole} not null,
+    last {whole} not null, model text, vector {bytes},
     primary key (workspace, question)
-) without rowid;
+) {table};
 create index misses_last on misses (workspace, last);
-
--- For what servers of this bank hand out sealed and take back, whichever of them gets it.
-insert or ignore into meta values ('seal', lower(hex(randomblob(32))));
 """

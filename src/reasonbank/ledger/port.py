@@ -26,6 +26,8 @@ from reasonbank.model import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -445,6 +447,14 @@ class Ledger(Protocol):
 
     @property
     def read_only(self) -> bool: ...
+    @property
+    def path(self) -> Path | None:
+        """The file it is kept in, if it is one: what can be made anew may lie beside it."""
+
+    @property
+    def engine(self) -> tuple[str, str]:
+        """What keeps it, and its version."""
+
     def read(self) -> Reading: ...
     def glance(self) -> Reading:
         """For one search: it may answer from what other searches read, if that is still so."""
@@ -456,7 +466,13 @@ class Ledger(Protocol):
     def scrub(self) -> None:
         """Make sure that what was forgotten is in no log or free page either."""
 
-    def check(self) -> list[str]:
-        """What is wrong with the store; empty when it is sound."""
+    def check(self, *, deep: bool = True) -> list[str]:
+        """What is wrong with the store; empty when it is sound. Not ``deep`` is quick.
+
+        One that cannot be used at all raises ``StorageError``.
+        """
+
+    def room(self) -> int | None:
+        """Bytes that are free where it is kept; None if that is not known. May raise OSError."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""What searches ask of the SQLite ledger, remembered for as long as it stays true.
+"""What searches ask of SQLite, remembered for as long as it stays true.
 
 A shelf holds what was read since the ledger last changed, by whomever; the threads of a
 process share it. Full text outlives a shelf: most of what is written changes no words.
@@ -11,11 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import apsw
 import numpy as np
 
 from reasonbank.ledger.port import Candidates, Filter, Occasions, Row
-from reasonbank.ledger.sqlite_reads import COLUMNS, Reader, expression, standing_of
+from reasonbank.ledger.queries import Reader
+from reasonbank.ledger.queries.memories import COLUMNS, standing_of
+from reasonbank.ledger.sqlite.connection import Connection
+from reasonbank.ledger.sqlite.fulltext import FTS5, rarest
 from reasonbank.model import LinkType, Scope, State, View
 from reasonbank.trust.belief import Tally
 
@@ -53,8 +55,9 @@ class Shelf:
 class Glance(Reader):
     """A reader that looks on the shelf first. One for each thread, for searches only."""
 
-    def __init__(self, db: apsw.Connection, shelf: Shelf) -> None:
+    def __init__(self, db: Connection, shelf: Shelf) -> None:
         super().__init__(db)
+        self._full_text: FTS5 = db.full_text
         self.shelf = shelf
 
     def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -106,7 +109,7 @@ class Glance(Reader):
 
     def _contradictions(self) -> dict[str, set[tuple[str, str]]] | None:
         """All of them, by either end; None if they are many."""
-        found = self._all(
+        found = self.db.all(
             "select source, target from links where type = ? limit ?",
             (LinkType.CONTRADICTS, FEW_CONTRADICTIONS + 1),
         )
@@ -119,7 +122,7 @@ class Glance(Reader):
         return pairs
 
     def occasions(self, nums: Nums, model: str, dimensions: int) -> Occasions:
-        any_at_all = self.remembered("questions", lambda: self._one("select 1 from questions"))
+        any_at_all = self.remembered("questions", lambda: self.db.one("select 1 from questions"))
         return super().occasions(nums if any_at_all else nums[:0], model, dimensions)
 
     def candidates(self, view: View, filter: Filter, nums: Nums) -> Candidates:
@@ -130,13 +133,9 @@ class Glance(Reader):
             columns = self.shelf.columns = Columns()
         with columns.lock:
             if len(missing := columns.missing(nums)):
-                columns.add(
-                    self._all(
-                        f"select realm, {COLUMNS} from carray(?) wanted"
-                        " cross join memories on num = wanted.value",
-                        (apsw.carray(missing),),
-                    )
-                )
+                wanted = self.db.dialect.numbers(missing)
+                rows = f"{wanted.sql} wanted join memories on num = wanted.value"
+                columns.add(self.db.all(f"select realm, {COLUMNS} from {rows}", wanted.values))
             return columns.taken(
                 nums,
                 visible=self.realms(view, tuple(Scope), tuple(State)),
@@ -150,36 +149,22 @@ class Glance(Reader):
         nothing = not terms or not realms or (among is not None and not len(among))
         if nothing or self.word_rows() > MOST_ROWS:
             return super().words(view, filter, terms, limit, among)
-        # Where nobody else's rows are, they need not be told apart.
-        within = realms if self._shared(realms) else ()
-        words = self.remembered("words", self._words_now)
-        found = self.shelf.postings.of(words, within, terms, self._posting)
+        within = self._apart(realms)
+        state = self.remembered("full text", self._full_text.state)
+        found = self.shelf.postings.of(state, within, terms, self._full_text.posting)
         if found is None:
             return super().words(view, filter, terms, limit, among)
         if among is None:
             counts = {term: len(nums) for term, (nums, _) in found.items()}
-            if rare := self._rarest(terms, counts, limit):
+            if rare := rarest(terms, counts, self.word_rows(), limit):
                 among = np.concatenate([found[term][0] for term in rare])
         return summed(list(found.values()), among, limit)
 
     def word_rows(self) -> int:
-        return self.remembered("word_rows", lambda: Reader.word_rows(self))
+        return self.remembered("word_rows", self._full_text.rows)
 
-    def _shared(self, realms: tuple[int, ...]) -> bool:
-        return self.remembered(("shared", realms), lambda: Reader._shared(self, realms))
-
-    def _posting(self, within: tuple[int, ...], term: str) -> Posting:
-        found = self._full_text(
-            "select rowid, -bm25(words, 1, 1, 1, 1, 0) from words where words match ?",
-            (expression(within, [term]),),
-        )
-        nums, scores = zip(*found, strict=True) if found else ((), ())
-        return np.array(nums, np.int64), np.array(scores, np.float64)
-
-    def _words_now(self) -> bytes:
-        """What FTS5 notes anew whenever words are written: its averages and its segments."""
-        found = self._full_text("select block from words_data where id in (1, 10) order by id", ())
-        return b"".join(block for (block,) in found)
+    def _apart(self, realms: tuple[int, ...]) -> tuple[int, ...] | None:
+        return self.remembered(("apart", realms), lambda: Reader._apart(self, realms))
 
 
 class Columns:
@@ -288,6 +273,7 @@ class Columns:
 
 Posting = tuple["Nums", "Scores"]
 """The rows that a term is in, and what BM25 gives each of them for it."""
+Realms = tuple[int, ...] | None
 
 
 class Postings:
@@ -297,15 +283,15 @@ class Postings:
         self._lock = threading.Lock()
         self._words = b""
         self._searches = 0
-        self._kept: OrderedDict[tuple[tuple[int, ...], str], Posting] = OrderedDict()
+        self._kept: OrderedDict[tuple[Realms, str], Posting] = OrderedDict()
         self._size = 0
 
     def of(
         self,
         words: bytes,
-        within: tuple[int, ...],
+        within: Realms,
         terms: Sequence[str],
-        read: Callable[[tuple[int, ...], str], Posting],
+        read: Callable[[Realms, str], Posting],
     ) -> dict[str, Posting] | None:
         """Of each term, in the rows of these realms; None if it is better to ask SQLite."""
         found: dict[str, Posting] = {}
@@ -327,7 +313,7 @@ class Postings:
                 self._keep(words, (within, term), found[term])
         return found
 
-    def _keep(self, words: bytes, key: tuple[tuple[int, ...], str], posting: Posting) -> None:
+    def _keep(self, words: bytes, key: tuple[Realms, str], posting: Posting) -> None:
         with self._lock:
             if words != self._words or key in self._kept:
                 return

@@ -1,4 +1,4 @@
-"""The queue in the SQLite ledger: part of the same transactions as all else."""
+"""The queue: part of the same transactions as all else."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from reasonbank.errors import LeaseLost, NotFound, Refused
+from reasonbank.ledger.database import Database, columns, record, records
 from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, QueueDepth
-from reasonbank.ledger.sqlite_rows import Rows
-from reasonbank.model import JSON, Job, JobState, from_micros
+from reasonbank.model import JSON, Job, JobState
 
-_JOB = "id, kind, subject, workspace, state, attempts, created_at, due, claim, checkpoint, error"
+_JOB = columns(Job)
 _OPEN = "state in ('waiting', 'running')"
 # Nobody holds it; it may be waiting for the end of a pause.
 _FREE = "(state = 'waiting' or (state = 'running' and (due <= ? or due > ?)))"
@@ -19,44 +19,47 @@ _FREE = "(state = 'waiting' or (state = 'running' and (due <= ? or due > ?)))"
 _HORIZON = 2 * max(LEASE, LONGEST_PAUSE)
 
 
-class SQLiteQueue(Rows):
+class Queue:
     """The part that writes is only valid inside a transaction of its ledger."""
 
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
     def job(self, id: str) -> Job | None:
-        row = self._one(f"select {_JOB} from jobs where id = ?", (id,))
-        return _job(row) if row else None
+        row = self._db.one(f"select {_JOB} from jobs where id = ?", (id,))
+        return record(Job, _JOB, row)
 
     def jobs(self, workspace: str | None, states: Sequence[JobState], limit: int) -> list[Job]:
-        where = f"state in ({','.join('?' * len(states))})"
+        where = f"state in ({_marks(states)})"
         values: list[Any] = [*states]
         if workspace is not None:
             where += " and workspace = ?"
             values.append(workspace)
-        found = self._all(
+        found = self._db.all(
             f"select {_JOB} from jobs where {where} order by created_at desc, id desc limit ?",
             [*values, limit],
         )
-        return [_job(row) for row in found]
+        return records(Job, _JOB, found)
 
     def due(self, now: int, kinds: Sequence[str]) -> bool:
         ready, values = _ready(now, kinds)
-        return self._one(f"select 1 from jobs where {ready} limit 1", values) is not None
+        return self._db.one(f"select 1 from jobs where {ready} limit 1", values) is not None
 
     def latest(self, kind: str, workspace: str) -> Job | None:
-        row = self._one(
+        row = self._db.one(
             f"select {_JOB} from jobs where kind = ? and workspace = ?"
             " order by created_at desc, id desc limit 1",
             (kind, workspace),
         )
-        return _job(row) if row else None
+        return record(Job, _JOB, row)
 
     def depth(self, workspace: str | None) -> QueueDepth:
-        where = "1" if workspace is None else "workspace = ?"
+        where = "1 = 1" if workspace is None else "workspace = ?"
         values = () if workspace is None else (workspace,)
         counts = dict(
-            self._all(f"select state, count(*) from jobs where {where} group by 1", values)
+            self._db.all(f"select state, count(*) from jobs where {where} group by 1", values)
         )
-        oldest = self._one(f"select min(created_at) from jobs where {where} and {_OPEN}", values)
+        oldest = self._db.one(f"select min(created_at) from jobs where {where} and {_OPEN}", values)
         return QueueDepth(
             waiting=counts.get("waiting", 0),
             running=counts.get("running", 0),
@@ -66,7 +69,7 @@ class SQLiteQueue(Rows):
 
     def enqueue(self, job: Job, now: int) -> bool:
         return bool(
-            self._all(
+            self._db.all(
                 "insert into jobs (id, kind, subject, workspace, state, attempts, created_at, due)"
                 " values (?, ?, ?, ?, 'waiting', 0, ?, ?) on conflict do nothing returning 1",
                 (job.id, job.kind, job.subject, job.workspace, now, now),
@@ -78,34 +81,34 @@ class SQLiteQueue(Rows):
     ) -> list[Job]:
         ready, values = _ready(now, kinds)
         # Whoever held it has had its last attempt, and did not live to say what went wrong.
-        self._all(
+        self._db.execute(
             "update jobs set state = 'dead', claim = null, error = coalesce(error, ?)"
             f" where {ready} and attempts >= ?",
             ("every worker that took it ended before it was done", *values, max_attempts),
         )
-        found = self._all(
+        found = self._db.all(
             "update jobs set state = 'running', claim = ?, due = ?, attempts = attempts + 1"
             f" where id in (select id from jobs where {ready} order by due, id limit ?)"
             f" returning {_JOB}",
             (worker, now + LEASE, *values, limit),
         )
-        return sorted(map(_job, found), key=lambda job: job.id)
+        return sorted(records(Job, _JOB, found), key=lambda job: job.id)
 
     def claim_one(self, id: str, worker: str, now: int, until: int) -> Job | None:
-        found = self._all(
+        found = self._db.all(
             "update jobs set state = 'running', claim = ?, due = ?, attempts = attempts + 1"
             f" where id = ? and {_FREE} returning {_JOB}",
             (worker, until, id, now, now + _HORIZON),
         )
-        return _job(found[0]) if found else None
+        return record(Job, _JOB, found[0] if found else None)
 
     def oldest(self, kind: str, workspace: str, now: int) -> Job | None:
-        row = self._one(
+        row = self._db.one(
             f"select {_JOB} from jobs where workspace = ? and kind = ? and {_FREE}"
             " order by created_at, id limit 1",
             (workspace, kind, now, now + _HORIZON),
         )
-        return _job(row) if row else None
+        return record(Job, _JOB, row)
 
     def hold(self, job: Job, until: int) -> None:
         self._held(job, "due = ?", until)
@@ -125,7 +128,7 @@ class SQLiteQueue(Rows):
 
     def _held(self, job: Job, change: str, value: Any) -> None:
         """Change a job that this claim still holds; whoever lost it changes nothing."""
-        if not self._all(
+        if not self._db.all(
             f"update jobs set {change} where id = ? and claim = ? and attempts = ?"
             " and state = 'running' returning 1",
             (value, job.id, job.claim, job.attempts),
@@ -146,32 +149,25 @@ class SQLiteQueue(Rows):
         )
 
     def _not_running(self, id: str, sql: str, values: Sequence[Any]) -> None:
-        if self._all(sql, values):
+        if self._db.all(sql, values):
             return
         if self.job(id) is None:
             raise NotFound(f"there is no job {id}; `reasonbank queue list` shows all")
         raise Refused(f"job {id} is running now; wait until it has ended")
 
     def drop_all(self, workspace: str) -> None:
-        self._all("delete from jobs where workspace = ?", (workspace,))
+        self._db.execute("delete from jobs where workspace = ?", (workspace,))
 
     def drop_done(self, before: int) -> int:
-        return len(
-            self._all(
-                "delete from jobs where state = 'done' and created_at < ? returning 1", (before,)
-            )
+        return self._db.execute(
+            "delete from jobs where state = 'done' and created_at < ?", (before,)
         )
 
 
 def _ready(now: int, kinds: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
-    marks = ",".join("?" * len(kinds))
-    return f"{_OPEN} and (due <= ? or due > ?) and kind in ({marks})", (now, now + _HORIZON, *kinds)
+    wanted = f"kind in ({_marks(kinds)})"
+    return f"{_OPEN} and (due <= ? or due > ?) and {wanted}", (now, now + _HORIZON, *kinds)
 
 
-def _job(row: Sequence[Any]) -> Job:
-    id, kind, subject, workspace, state, attempts, created, due, claim, checkpoint, error = row
-    return Job(
-        id=id, kind=kind, subject=subject, workspace=workspace, state=JobState(state),
-        attempts=attempts, created_at=from_micros(created), due=from_micros(due), claim=claim,
-        checkpoint=json.loads(checkpoint) if checkpoint else None, error=error,
-    )  # fmt: skip
+def _marks(values: Sequence[str]) -> str:
+    return ",".join("?" * len(values)) or "null"

@@ -1,0 +1,90 @@
+"""Workspaces, tokens and numbers: what whoever looks after a bank asks."""
+
+from __future__ import annotations
+
+from reasonbank.ledger.database import columns, record, records
+from reasonbank.ledger.events import What
+from reasonbank.ledger.port import Token
+from reasonbank.ledger.queries.base import Queries
+from reasonbank.model import JSON, View, Workspace
+
+_WORKSPACE = columns(Workspace)
+TOKEN = columns(Token)
+
+
+class Administration(Queries):
+    def workspace_at(self, digest: str) -> str | None:
+        row = self.db.one("select workspace from paths where digest = ?", (digest,))
+        return row[0] if row else None
+
+    def workspace_named(self, name: str) -> str | None:
+        row = self.db.one("select id from workspaces where name = ?", (name,))
+        return row[0] if row else None
+
+    def place(self, workspace: str) -> tuple[str, str] | None:
+        row = self.db.one("select team, org from workspaces where id = ?", (workspace,))
+        return (row[0], row[1]) if row else None
+
+    def joined(self, workspace: str) -> int | None:
+        row = self.db.one(
+            "select min(at) from events where subject = ? and what = ?", (workspace, What.JOINED)
+        )
+        return row[0] if row else None
+
+    def workspaces(self) -> list[Workspace]:
+        found = self.db.all(
+            "select w.id, path, name, team, org, count(num) from workspaces w"
+            " left join memories m on m.workspace = w.id"
+            " group by w.id order by coalesce(name, path, w.id)"
+        )
+        return records(Workspace, _WORKSPACE, found)
+
+    def token(self, id: str) -> Token | None:
+        row = self.db.one(f"select {TOKEN} from tokens where id = ?", (id,))
+        return record(Token, TOKEN, row)
+
+    def tokens(self) -> list[Token]:
+        found = self.db.all(f"select {TOKEN} from tokens order by created_at, id")
+        return records(Token, TOKEN, found)
+
+    def has_tokens(self) -> bool:
+        return self.db.one("select 1 from tokens limit 1") is not None
+
+    def statistics(self, view: View | None) -> JSON:
+        within = "1 = 1" if view is None else f"realm in {self._within(view)}"
+
+        def counts(column: str) -> JSON:
+            return dict(
+                self.db.all(f"select {column}, count(*) from memories where {within} group by 1")
+            )
+
+        traces = "1 = 1" if view is None else "workspace = ?"
+        values = () if view is None else (view.workspace,)
+        return {
+            "memories": sum(counts("state").values()),
+            "by_state": counts("state"),
+            "by_scope": counts("scope"),
+            "by_source": counts("source"),
+            "by_outcome": counts("outcome"),
+            "warnings": self._count(f"memories where {within} and error_type is not null"),
+            "uses": self._count(f"memories where {within}", "sum(usage_count)"),
+            "evidence": self._count(
+                f"evidence where num in (select num from memories where {within})"
+            ),
+            "links": self._count(f"links where source in (select id from memories where {within})"),
+            "traces": self._count(f"traces where {traces}", values=values),
+            "traces_by_outcome": dict(
+                self.db.all(
+                    f"select outcome, count(*) from traces where {traces}"
+                    " and outcome is not null group by 1",
+                    values,
+                )
+            ),
+            "forgotten": self._count("tombstones"),
+            "workspaces": self._count("workspaces"),
+            "events": self._count("events"),
+        }
+
+    def meters(self) -> list[tuple[str, int, int]]:
+        found = self.db.all("select name, cell, amount from meters")
+        return [(name, cell, amount) for name, cell, amount in found]

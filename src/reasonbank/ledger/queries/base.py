@@ -1,0 +1,78 @@
+"""What all queries share: which partitions a view may see, and how events are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from reasonbank.ledger.database import Database, inline
+from reasonbank.ledger.events import CHANGES, Event, What
+from reasonbank.model import Scope, State, View
+
+EVENT = "id, what, subject, workspace, at, origin, author, surface, payload"
+
+
+class Queries:
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self._realms: dict[str, int | None] = {}
+        self._keys: dict[int, str] = {}
+        self._newest_realm = 0
+
+    def realms(
+        self, view: View, scopes: Sequence[Scope], states: Sequence[State]
+    ) -> tuple[int, ...]:
+        # A realm that is not there yet is remembered too, until any realm is added.
+        newest = self._count("realms", "max(num)")
+        if newest != self._newest_realm:
+            self._newest_realm = newest
+            self._realms.clear()
+        nums = (self._realm(key) for key in view.realms(scopes, states))
+        return tuple(num for num in nums if num is not None)
+
+    def _realm(self, key: str) -> int | None:
+        if key not in self._realms:
+            row = self.db.one("select num from realms where key = ?", (key,))
+            self._realms[key] = row[0] if row else None
+        return self._realms[key]
+
+    def _within(self, view: View) -> str:
+        return inline(self.realms(view, tuple(Scope), tuple(State)))
+
+    def _key(self, realm: int) -> str:
+        if realm not in self._keys:
+            row = self.db.one("select key from realms where num = ?", (realm,))
+            assert row is not None
+            self._keys[realm] = row[0]
+        return self._keys[realm]
+
+    def _model(self, name: str) -> int | None:
+        row = self.db.one("select num from models where name = ?", (name,))
+        return row[0] if row else None
+
+    def _count(self, rest: str, what: str = "count(*)", values: Sequence[Any] = ()) -> int:
+        row = self.db.one(f"select {what} from {rest}", values)
+        return int(row[0] or 0) if row else 0
+
+    def _events_about(self, subject: str) -> list[Event]:
+        found = self.db.all(
+            f"select {EVENT} from events where subject = ? and what in {texts(CHANGES)}",
+            (subject,),
+        )
+        return [event_of(row) for row in found]
+
+
+def event_of(row: Sequence[Any]) -> Event:
+    id, what, subject, workspace, at, origin, author, surface, payload = row
+    return Event(
+        id=id, what=What(what), subject=subject, workspace=workspace, at=at, origin=origin,
+        author=author, surface=surface, payload=json.loads(payload or "{}"),
+    )  # fmt: skip
+
+
+@cache
+def texts(values: frozenset[What]) -> str:
+    """Some kinds of events, as SQL."""
+    return "(" + ",".join(f"'{value}'" for value in sorted(values)) + ")"

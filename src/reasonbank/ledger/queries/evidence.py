@@ -1,0 +1,178 @@
+"""Evidence: what was observed of memories, of their authors and of whole tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reasonbank.ledger.database import inline, records
+from reasonbank.ledger.port import Occasions
+from reasonbank.ledger.queries.base import Queries
+from reasonbank.model import Evidence, Kind, Task, View, from_micros
+from reasonbank.trust.belief import SLOTS, Tally
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# The newest so many outcomes of all candidates together: a search must stay quick.
+MOST_OCCASIONS = 20_000
+_EVIDENCE = "kind, positive, at, session, rater, comment"
+
+
+class EvidenceQueries(Queries):
+    def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
+        result: dict[int, dict[tuple[Kind, bool, int], int]] = {num: {} for num in nums}
+        for num, kind, positive, day, count in self.db.all(
+            f"select num, kind, positive, day, count from tally where num in {inline(nums)}"
+            " union all select num, kind, positive, at / 86400000000, count(*) from evidence"
+            f" where rolled = 0 and num in {inline(nums)} group by 1, 2, 3, 4"
+        ):
+            key = (Kind(kind), bool(positive), day)
+            result[num][key] = result[num].get(key, 0) + count
+        return dict(result)
+
+    def lessons(self, workspace: str) -> tuple[int, ...]:
+        row = self.db.one("select counts from weights where workspace = ?", (workspace,))
+        return tuple(json.loads(row[0])) if row else (0,) * 8
+
+    def uses(self, workspace: str) -> int:
+        row = self.db.one("select sum(usage_count) from memories where workspace = ?", (workspace,))
+        return int(row[0] or 0) if row else 0
+
+    def evidence(self, view: View, id: str) -> list[Evidence]:
+        """Newest first; what was rolled up is in the tally only."""
+        found = self.db.all(
+            f"select {_EVIDENCE} from evidence where rolled = 0"
+            f" and num = (select num from memories where id = ? and realm in {self._within(view)})"
+            " order by at desc",
+            (id,),
+        )
+        return records(Evidence, _EVIDENCE, found, memory_id=id)
+
+    def observed(self, key: bytes) -> tuple[bool, bool] | None:
+        row = self.db.one("select positive, share is not null from evidence where key = ?", (key,))
+        return (bool(row[0]), bool(row[1])) if row else None
+
+    def occasions(self, nums: NDArray[np.int64], model: str, dimensions: int) -> Occasions:
+        import numpy as np
+
+        wanted = self.db.dialect.numbers(nums)
+        found = self.db.all(
+            "select e.num, e.kind, e.positive, e.at, vector, coalesce(e.share, 1.0)"
+            f" from {wanted.sql} wanted join evidence e on e.num = wanted.value"
+            " join questions on questions.id = e.question"
+            " where e.question is not null and e.kind != 'usage' and model = ?"
+            " and length(vector) = ? order by e.at desc limit ?",
+            (*wanted.values, model, dimensions, MOST_OCCASIONS),
+        )
+        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 6
+        vectors = np.frombuffer(b"".join(columns[4]), np.int8).reshape(-1, dimensions)
+        return Occasions(
+            nums=np.array(columns[0], np.int64),
+            slots=np.array(
+                [SLOTS[kind, bool(positive)] for kind, positive in zip(*columns[1:3], strict=True)],
+                np.intp,
+            ),
+            days=np.array(columns[3], np.int64) // 86_400_000_000,
+            vectors=vectors,
+            shares=np.array(columns[5], np.float64),
+        )
+
+    def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
+        wanted = self.db.dialect.texts([*workspaces])
+        found = self.db.all(
+            "select workspace, author, helped, failed from authors"
+            f" where workspace in {wanted.sql}",
+            wanted.values,
+        )
+        return {
+            (workspace, author): (helped, failed) for workspace, author, helped, failed in found
+        }
+
+    def tasks(self, view: View) -> list[Task]:
+        """Every task of the workspace that is known to have ended, oldest first.
+
+        One that only reported on the memories it used ended as most of these reports say.
+        """
+        found = self.db.all(
+            "select session, withheld, succeeded, at from tasks"
+            " where workspace = ? and succeeded is not null"
+            " union all select session, null,"
+            " case when avg(positive) >= 0.5 then 1 else 0 end, max(at)"
+            " from evidence join memories using (num)"
+            " where kind = 'outcome' and session is not null"
+            " and workspace = ? and session not in (select session from tasks"
+            " where workspace = ? and succeeded is not null) group by session"
+            " order by at, session",
+            (view.workspace,) * 3,
+        )
+        used: dict[str, list[str]] = {}
+        for session, id in self.db.all(
+            "select session, id from evidence join memories using (num)"
+            f" where kind = 'usage' and session is not null and realm in {self._within(view)}"
+            " order by num"
+        ):
+            used.setdefault(session, []).append(id)
+        return [
+            Task(
+                session=session,
+                held_out=withheld is not None,
+                succeeded=bool(succeeded),
+                at=from_micros(at),
+                memories=tuple(used.get(session, ()) if withheld is None else json.loads(withheld)),
+            )
+            for session, withheld, succeeded, at in found
+        ]
+
+    def ended(self, view: View, session: str) -> bool | None:
+        row = self.db.one(
+            "select succeeded from tasks where workspace = ? and session = ?",
+            (view.workspace, session),
+        )
+        return None if row is None or row[0] is None else bool(row[0])
+
+    def held_out(self, view: View, session: str) -> bool:
+        row = self.db.one(
+            "select 1 from tasks where workspace = ? and session = ? and withheld is not null",
+            (view.workspace, session),
+        )
+        return row is not None
+
+    def forecasts(self, view: View) -> list[tuple[float, bool]]:
+        """How likely each use was thought to help, and whether the task then succeeded."""
+        found = self.db.all(
+            "select u.expected, o.positive from evidence u join evidence o"
+            " on o.session = u.session and o.num = u.num and o.kind = 'outcome'"
+            " join memories m on m.num = u.num"
+            " where u.kind = 'usage' and u.expected is not null and u.session is not null"
+            f" and m.realm in {self._within(view)} order by o.at, u.num"
+        )
+        return [(expected, bool(positive)) for expected, positive in found]
+
+    def session_uses(self, view: View, session: str) -> list[str]:
+        found = self.db.all(
+            "select id from evidence join memories using (num) where session = ?"
+            f" and kind = 'usage' and realm in {self._within(view)} group by id, num order by num",
+            (session,),
+        )
+        return [row[0] for row in found]
+
+    def used_together(self, view: View, least: int) -> list[tuple[str, str, int, int]]:
+        # A session that saw very many memories says little about any two of them.
+        found = self.db.all(
+            "with seen as (select distinct session, num from evidence join memories using (num)"
+            "  where session is not null and workspace = ? and state = 'active'),"
+            " few as (select session from seen group by 1 having count(*) between 2 and 20),"
+            " sizes as (select num, count(*) as sessions from seen group by 1)"
+            " select a.id, b.id, common, x.sessions + y.sessions - common from ("
+            "  select one.num as p, other.num as q, count(*) as common from few"
+            "  join seen one using (session) join seen other using (session)"
+            "  where one.num < other.num group by 1, 2 having count(*) >= ?) pairs"
+            " join sizes x on x.num = p join sizes y on y.num = q"
+            " join memories a on a.num = p join memories b on b.num = q"
+            " order by common desc, p, q limit 1000",
+            (view.workspace, least),
+        )
+        return [(one, other, both, either) for one, other, both, either in found]

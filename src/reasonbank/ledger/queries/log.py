@@ -1,0 +1,119 @@
+"""The log, and what is read from it alone: history, batches, traces, the audit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from reasonbank.ledger.database import columns, records
+from reasonbank.ledger.events import BATCHES, Event, What
+from reasonbank.ledger.port import Wanted
+from reasonbank.ledger.queries.base import EVENT, Queries, event_of, texts
+from reasonbank.model import Change, Outcome, Trace, View
+
+_CHANGE = columns(Change)
+
+
+class Log(Queries):
+    def batch(self, view: View, id: str) -> list[Event]:
+        found = self.db.all(
+            f"select {EVENT} from events where subject = ? and workspace = ?"
+            f" and what in {texts(BATCHES)} and payload != '' order by at, origin, id",
+            (id, view.workspace),
+        )
+        return [event_of(row) for row in found]
+
+    def batches(self, view: View) -> list[Event]:
+        found = self.db.all(
+            f"select {EVENT} from events where workspace = ? and what in {texts(BATCHES)}"
+            " and payload != '' order by at, origin, id",
+            (view.workspace,),
+        )
+        return [event_of(row) for row in found]
+
+    def trace(self, view: View, id: str) -> Trace | None:
+        row = self.db.one(
+            "select payload from traces join events on seq = event"
+            " where traces.id = ? and traces.workspace = ?",
+            (id, view.workspace),
+        )
+        return self._trace(row[0]) if row else None
+
+    def _trace(self, payload: str) -> Trace:
+        """A trace, with what was found out about it since it was stored."""
+        trace = Trace.from_json(json.loads(payload)["trace"])
+        for (told,) in self.db.all(
+            "select payload from events where subject = ? and what = ? and payload != ''"
+            " order by at, origin, id",
+            (trace.id, What.LEARNED),
+        ):
+            found = json.loads(told)
+            learned = dict.fromkeys((*trace.memories_learned, *found["ids"]))
+            trace = replace(trace, memories_learned=tuple(learned))
+            if trace.outcome is None and found.get("outcome"):
+                judged = {name: found[name] for name in ("by", "reason") if found.get(name)}
+                trace = replace(
+                    trace,
+                    outcome=Outcome(found["outcome"]),
+                    final_score=found.get("score")
+                    if trace.final_score is None
+                    else trace.final_score,
+                    metadata={**trace.metadata, "judged": judged},
+                )
+        return trace
+
+    def traces(self, view: View, limit: int) -> list[Trace]:
+        found = self.db.all(
+            "select payload from traces join events on seq = event"
+            " where traces.workspace = ? order by traces.at desc limit ?",
+            (view.workspace, limit),
+        )
+        return [self._trace(row[0]) for row in found]
+
+    def traces_before(self, view: View, at: int) -> list[str]:
+        found = self.db.all(
+            "select id from traces where workspace = ? and at < ?", (view.workspace, at)
+        )
+        return [row[0] for row in found]
+
+    def audit(self, wanted: Wanted) -> list[Change]:
+        parts: list[str] = ["1 = 1"]
+        values: list[Any] = []
+        uses = f"what = '{What.USED}'"
+        if wanted.subject is not None:
+            parts.append(f"(subject = ? or {uses} and {self.db.dialect.contains('payload', '?')})")
+            values += [wanted.subject] * 2
+        for test, value in (
+            ("seq < ?", wanted.before),
+            ("author = ?", wanted.author),
+            ("surface = ?", wanted.surface),
+        ):
+            if value is not None:
+                parts.append(test)
+                values.append(value)
+        if not wanted.uses:
+            parts.append(f"not {uses}")
+        if wanted.workspace is not None:
+            # What others did to a memory of this workspace is this workspace's business too.
+            parts.append(
+                "(workspace = ? or exists (select 1 from events first where"
+                f" first.subject = events.subject and first.what = '{What.RECORDED}'"
+                " and first.workspace = ?))"
+            )
+            values += [wanted.workspace] * 2
+        found = self.db.all(
+            f"select {_CHANGE} from events where {' and '.join(parts)} order by seq desc limit ?",
+            (*values, wanted.limit),
+        )
+        return records(Change, _CHANGE, found)
+
+    def events(self, workspace: str | None) -> Iterator[Event]:
+        """The log in order, without what was forgotten or purged."""
+        where = "" if workspace is None else "and workspace = ?"
+        for row in self.db.stream(
+            f"select {EVENT} from events where payload != '' {where} order by seq",
+            () if workspace is None else (workspace,),
+        ):
+            yield event_of(row)

@@ -1,0 +1,284 @@
+"""Memories: by id, by filter and by words; how they are linked; their vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reasonbank.ledger.database import columns, inline, records
+from reasonbank.ledger.events import Event, What
+from reasonbank.ledger.port import STANDING, Candidates, Filter, Row
+from reasonbank.ledger.queries.base import Queries
+from reasonbank.model import Link, LinkType, Memory, Scope, State, View
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reasonbank.index.port import Changes
+
+T = TypeVar("T")
+
+_ROW = (
+    "num, id, workspace, state, initial, standing, usage_count, last_used, revision, stage,"
+    " merged_into, author, created_at, lesson, realm"
+)
+_LINK = columns(Link)
+# What `Candidates` is made of.
+COLUMNS = (
+    "num, id, scope, source = 'consolidated', created_at, workspace, initial, standing,"
+    " error_type, failure_pattern, author"
+)
+
+
+class Memories(Queries):
+    def row(self, view: View, id: str) -> Row | None:
+        found = self.db.one(f"select {_ROW} from memories where id = ?", (id,))
+        if found is None or self._key(found[-1]) not in _visible(view):
+            return None
+        return Row._make(found)
+
+    def rows(self, view: View, nums: Sequence[int]) -> list[Row]:
+        if not nums:
+            return []
+        visible = _visible(view)
+        wanted = self.db.dialect.numbers(nums)
+        by_num = {
+            values[0]: Row._make(values)
+            for values in self.db.all(
+                f"select {_ROW} from {wanted.sql} wanted join memories on num = wanted.value",
+                wanted.values,
+            )
+            if self._key(values[-1]) in visible
+        }
+        return [by_num[num] for num in nums if num in by_num]
+
+    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+        return make()
+
+    def listed(self, view: View, filter: Filter, limit: int) -> list[Row]:
+        where, values = self._where(view, filter)
+        found = self.db.all(
+            f"select {_ROW} from memories where {where} order by num desc limit ?",
+            (*values, limit),
+        )
+        return [Row._make(row) for row in found]
+
+    def changes_of(self, view: View, id: str) -> list[Event]:
+        return [] if self.row(view, id) is None else self._events_about(id)
+
+    def taken(self, id: str) -> bool:
+        return self.db.one("select 1 from memories where id = ?", (id,)) is not None
+
+    def forgotten(self, id: str) -> bool:
+        return self.db.one("select 1 from tombstones where id = ?", (id,)) is not None
+
+    def _where(self, view: View, filter: Filter) -> tuple[str, list[Any]]:
+        parts = [f"realm in {inline(self.realms(view, filter.scopes, filter.states))}"]
+        values: list[Any] = []
+        for column in ("domain", "agent", "task_type", "error_type"):
+            if (wanted := getattr(filter, column)) is not None:
+                parts.append(f"{column} = ?")
+                values.append(wanted)
+        for column, wanted in (("outcome", filter.outcomes), ("source", filter.sources)):
+            if wanted:
+                parts.append(f"{column} in ({','.join('?' * len(wanted))})")
+                values += map(str, wanted)
+        for tag in filter.tags:
+            parts.append("num in (select num from tags where tag = ?)")
+            values.append(tag)
+        if filter.warnings_only:
+            parts.append("error_type is not null")
+        if filter.created_after is not None:
+            parts.append("created_at >= ?")
+            values.append(filter.created_after)
+        if filter.created_before is not None:
+            parts.append("created_at < ?")
+            values.append(filter.created_before)
+        return " and ".join(parts), values
+
+    def matching(self, view: View, filter: Filter, limit: int | None) -> NDArray[np.int64] | None:
+        import numpy as np
+
+        where, values = self._where(view, filter)
+        most = "" if limit is None else f" limit {limit + 1}"
+        found = self.db.all(f"select num from memories where {where}{most}", values)
+        if limit is not None and len(found) > limit:
+            return None
+        return np.sort(np.fromiter((row[0] for row in found), np.int64, len(found)))
+
+    def words(
+        self,
+        view: View,
+        filter: Filter,
+        terms: Sequence[str],
+        limit: int,
+        among: NDArray[np.int64] | None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        import numpy as np
+
+        realms = self.realms(view, filter.scopes, filter.states)
+        if not terms or not realms or (among is not None and not len(among)):
+            return np.empty(0, np.int64), np.empty(0)
+        return self.db.full_text.best(self._apart(realms), terms, limit, among)
+
+    def word_rows(self) -> int:
+        return self.db.full_text.rows()
+
+    def _apart(self, realms: tuple[int, ...]) -> tuple[int, ...] | None:
+        """These realms; None where nobody else's rows are that they need be told from."""
+        others = f"select 1 from realms where num not in {inline(realms)} limit 1"
+        return realms if self.db.one(others) else None
+
+    def candidates(self, view: View, filter: Filter, nums: NDArray[np.int64]) -> Candidates:
+        import numpy as np
+
+        where, values = self._where(view, filter)
+        wanted = self.db.dialect.numbers(nums)
+        # The test is a column, not a condition: an explanation names what was filtered out.
+        # The plus keeps the database from reading all of the partitions instead.
+        found = self.db.all(
+            f"select {COLUMNS}, ({where}) from {wanted.sql} wanted"
+            f" join memories on num = wanted.value where +realm in {self._within(view)}",
+            (*values, *wanted.values),
+        )
+        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 12
+        standing = standing_of(columns[7])
+        return Candidates(
+            nums=np.array(columns[0], np.int64),
+            ids=columns[1],
+            scopes=columns[2],
+            consolidated=np.array(columns[3], bool),
+            created_at=np.array(columns[4], np.int64),
+            workspaces=columns[5],
+            authors=columns[10],
+            initial=np.array(columns[6], np.float64),
+            masses=standing[:, :8],
+            lessons=standing[:, 8:].astype(np.int64),
+            errors=[
+                None if kind is None else (kind, pattern)
+                for kind, pattern in zip(columns[8], columns[9], strict=True)
+            ],
+            allowed=np.array(columns[11], bool),
+        )
+
+    def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        ends = self.db.dialect.texts(ids)
+        found = self.db.all(
+            f"select source, target from links where source in {ends.sql} and type = ?"
+            f" union select source, target from links where target in {ends.sql} and type = ?"
+            " order by 1, 2",
+            (*ends.values, LinkType.CONTRADICTS) * 2,
+        )
+        return [(source, target) for source, target in found]
+
+    def linked(self, view: View) -> dict[tuple[str, str, str], float | None]:
+        mine = "source in (select id from memories where workspace = ?)"
+        found: dict[tuple[str, str, str], float | None] = {}
+        for source, payload in self.db.all(
+            "select subject, payload from events"
+            " where what = ? and workspace = ? and payload != ''",
+            (What.UNLINKED, view.workspace),
+        ):
+            removed = json.loads(payload)
+            found[source, removed["target"], removed["type"]] = None
+        for source, target, type, strength in self.db.all(
+            f"select {_LINK} from links where {mine}", (view.workspace,)
+        ):
+            found[source, target, type] = strength
+        return found
+
+    def links(self, view: View, id: str) -> list[Link]:
+        within = self._within(view)
+        found = self.db.all(
+            f"select links.{_LINK} from links"
+            " join memories one on one.id = links.source"
+            " join memories other on other.id = target"
+            f" where (links.source = ? or target = ?) and +one.realm in {within}"
+            f" and +other.realm in {within} order by strength desc, target",
+            (id, id),
+        )
+        return records(Link, _LINK, found)
+
+    def kin(self, ids: Iterable[str]) -> list[tuple[str, str]]:
+        """(parent, child) of every tie that one of ``ids`` has."""
+        ends = self.db.dialect.texts([*ids])
+        found = self.db.all(
+            f"select parent, child from kin where child in {ends.sql}"
+            f" union select parent, child from kin where parent in {ends.sql}",
+            ends.values * 2,
+        )
+        return [(parent, child) for parent, child in found]
+
+    def titles(self, view: View, ids: Iterable[str]) -> dict[str, str]:
+        wanted = self.db.dialect.texts([*ids])
+        found = self.db.all(
+            "select id, lesson from memories"
+            f" where +realm in {self._within(view)} and id in {wanted.sql}",
+            wanted.values,
+        )
+        return {id: json.loads(lesson)["title"] for id, lesson in found}
+
+    def nums_of(self, workspace: str) -> list[tuple[int, str]]:
+        found = self.db.all("select num, id from memories where workspace = ?", (workspace,))
+        return [(num, id) for num, id in found]
+
+    def unembedded(self, model: str, *, any_model: bool, limit: int) -> list[tuple[int, Memory]]:
+        """Memories to embed: those with no vector, or also those with another model's."""
+        missing = "embedded is null"
+        if any_model:
+            missing = f"(embedded is null or embedded != {self._model(model) or 0})"
+        found = self.db.all(
+            f"select {_ROW} from memories where {missing} order by num desc limit ?", (limit,)
+        )
+        return [(row[0], Row._make(row).memory()) for row in found]
+
+    def unembedded_count(self, model: str) -> tuple[int, int]:
+        num = self._model(model) or 0
+        return (
+            self._count("memories where embedded is null"),
+            self._count(f"memories where embedded < {num} or embedded > {num}"),
+        )
+
+    def has_vectors(self, model: str) -> bool:
+        return self._model(model) is not None
+
+    def vector_position(self) -> int:
+        row = self.db.one(self.db.dialect.vector_position)
+        return int(row[0] or 0) if row else 0
+
+    def vector_changes(self, model: str, after: int, limit: int, dimensions: int) -> Changes:
+        import numpy as np
+
+        from reasonbank.index.port import Changes
+
+        found = self.db.all(
+            "select seq, num, realm, vector from vectors where seq > ? and model = ?"
+            " order by seq limit ?",
+            (after, self._model(model) or 0, limit),
+        )
+        gone = bytes(2 * dimensions)
+        packed = b"".join(gone if row[3] is None else row[3] for row in found)
+        vectors = np.frombuffer(packed, np.float16).reshape(-1, dimensions)
+        return Changes(
+            seqs=np.array([row[0] for row in found], np.int64),
+            nums=np.array([row[1] for row in found], np.int64),
+            realms=np.array([row[2] for row in found], np.int32),
+            vectors=vectors.astype(np.float32),
+            deleted=np.array([row[3] is None for row in found], bool),
+        )
+
+
+def standing_of(packed: Sequence[bytes | None]) -> NDArray[np.float64]:
+    import numpy as np
+
+    nothing = bytes(STANDING.size)
+    standing = np.frombuffer(b"".join(each or nothing for each in packed), np.float64)
+    return standing.reshape(-1, 16)
+
+
+@lru_cache(maxsize=64)
+def _visible(view: View) -> frozenset[str]:
+    return frozenset(view.realms(tuple(Scope), tuple(State)))

@@ -1,0 +1,154 @@
+"""A connection to SQLite as the ledger's SQL wants it: ``Database`` over apsw."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+import weakref
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from reasonbank.errors import StorageError
+from reasonbank.ledger.database import Array, Values
+from reasonbank.ledger.sqlite.errors import in_words
+from reasonbank.ledger.sqlite.fulltext import FTS5
+
+if TYPE_CHECKING:
+    from reasonbank.ledger.database import Nums
+
+BUSY_SECONDS = 60.0
+
+
+class SQLite:
+    """Arrays of numbers are passed as they lie in memory, arrays of texts as JSON."""
+
+    types = MappingProxyType(
+        {
+            "whole": "integer",
+            "real": "real",
+            "bytes": "blob",
+            "key": "integer primary key",
+            "counter": "integer primary key autoincrement",
+            "table": "without rowid",
+        }
+    )
+    vector_position = "select max(seq) from sqlite_sequence where name = 'vectors'"
+
+    def numbers(self, values: Sequence[int] | Nums) -> Array:
+        if not len(values):  # carray takes no empty array.
+            return Array("(select null as value where 1 = 0)", ())
+        if isinstance(values, Sequence):
+            carried = apsw.carray(array("q", values))
+        else:
+            carried = apsw.carray(values if values.flags.c_contiguous else values.copy())
+        return Array("(select value from carray(?))", (carried,))
+
+    def texts(self, values: Sequence[str]) -> Array:
+        # carray takes no text with a zero byte in it.
+        return Array("(select value from json_each(?))", (json.dumps(values),))
+
+    def contains(self, text: str, part: str) -> str:
+        return f"instr({text}, {part}) > 0"
+
+
+class Connection:
+    dialect = SQLite()
+
+    def __init__(
+        self, path: Path, *, read_only: bool = False, synchronous: str = "full", vfs: str | None
+    ) -> None:
+        flags = (
+            apsw.SQLITE_OPEN_READONLY
+            if read_only
+            else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        )
+        self.path = path
+        self._read_only = read_only
+        self._synchronous = synchronous
+        try:
+            self.handle = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=200)
+        except apsw.Error as error:
+            raise in_words(error, path) from None
+        self.handle.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        # No cycle: a thread that ends takes its connection with it.
+        self.full_text = FTS5(weakref.proxy(self))
+
+    def tune(self) -> None:
+        # Another process may be creating the bank or switching it to WAL right now.
+        if not self._read_only:
+            for _ in patiently():
+                with contextlib.suppress(apsw.BusyError):
+                    if self.handle.pragma("journal_mode", "wal") == "wal":
+                        break
+        self.handle.execute(
+            f"pragma synchronous={self._synchronous}; pragma foreign_keys=off;"
+            "pragma secure_delete=on; pragma temp_store=memory; pragma cache_size=-32000;"
+            "pragma mmap_size=268435456"
+        )
+
+    def all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self.handle.execute(sql, values).fetchall()
+        except apsw.Error as error:
+            raise in_words(error, self.path) from None
+
+    def one(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        try:
+            return self.handle.execute(sql, values).fetchone()
+        except apsw.Error as error:
+            raise in_words(error, self.path) from None
+
+    def stream(self, sql: str, values: Values = ()) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from self.handle.execute(sql, values)
+        except apsw.Error as error:
+            raise in_words(error, self.path) from None
+
+    def execute(self, sql: str, values: Values = ()) -> int:
+        try:
+            self.handle.execute(sql, values)
+        except apsw.Error as error:
+            raise in_words(error, self.path) from None
+        return self.handle.changes()
+
+    def many(self, sql: str, rows: Iterable[Values]) -> None:
+        try:
+            self.handle.executemany(sql, rows)
+        except apsw.Error as error:
+            raise in_words(error, self.path) from None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        # A deferred transaction that turns into a writer can fail without waiting.
+        for _ in patiently():
+            with contextlib.suppress(apsw.BusyError):
+                self.handle.execute("begin immediate")
+                break
+        try:
+            yield
+            self.handle.execute("commit")
+        except BaseException:
+            if self.handle.in_transaction:
+                self.handle.execute("rollback")
+            raise
+
+    def close(self) -> None:
+        self.handle.close(force=True)
+
+
+def patiently() -> Iterator[None]:
+    deadline = time.monotonic() + BUSY_SECONDS
+    pause = 0.001
+    while time.monotonic() < deadline:
+        yield
+        time.sleep(pause)
+        pause = min(pause * 2, 0.25)
+    raise StorageError(
+        "another program has kept this bank locked for a minute; stop it, then retry"
+    )

@@ -1,0 +1,168 @@
+"""Full text by FTS5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from reasonbank.errors import StorageError
+
+if TYPE_CHECKING:
+    from reasonbank.ledger.database import Nums, Scores
+    from reasonbank.ledger.sqlite.connection import Connection
+
+# From this many rows on it is worth knowing which words are rare.
+MANY = 2_000
+# The realm restricts; it says nothing about how well a row fits. And not rank, which keeps the
+# positions of every match and takes half as long again.
+_SCORE = "-bm25(words, 1, 1, 1, 1, 0)"
+
+
+class FTS5:
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+        self._counts: dict[str, int] = {}
+        self._counted_at = 0
+
+    def create(self) -> None:
+        # Not `contentless_delete`: it only marks a row as deleted, and its words stay in the file.
+        self._db.execute(
+            "create virtual table words using fts5 (title, description, content, tags, realm,"
+            " content='', tokenize=\"porter unicode61 remove_diacritics 2\")"
+        )
+        self._db.execute("insert into words (words, rank) values ('secure-delete', 1)")
+
+    def put(self, num: int, texts: Sequence[str], realm: int) -> None:
+        self._db.execute(
+            "insert into words (rowid, title, description, content, tags, realm)"
+            " values (?, ?, ?, ?, ?, ?)",
+            (num, *texts, realm_word(realm)),
+        )
+
+    def drop(self, num: int, texts: Sequence[str], realm: int) -> None:
+        """Full text keeps no copy of what it indexed, so it is told again."""
+        self._db.execute(
+            "insert into words (words, rowid, title, description, content, tags, realm)"
+            " values ('delete', ?, ?, ?, ?, ?, ?)",
+            (num, *texts, realm_word(realm)),
+        )
+
+    def clear(self) -> None:
+        self._db.execute("insert into words (words) values ('delete-all')")
+
+    def rows(self) -> int:
+        """How many rows BM25 is counted over: FTS5 keeps it in front of its averages."""
+        found = self._all("select block from words_data where id = 1")
+        rows = 0
+        for byte in (found[0][0] if found else b"")[:9]:
+            rows = rows << 7 | byte & 0x7F
+            if byte < 0x80:
+                break
+        return rows
+
+    def state(self) -> bytes:
+        """What FTS5 notes anew whenever words are written: its averages and its segments."""
+        found = self._all("select block from words_data where id in (1, 10) order by id")
+        return b"".join(block for (block,) in found)
+
+    def best(
+        self,
+        realms: Sequence[int] | None,
+        terms: Sequence[str],
+        limit: int,
+        among: Nums | None,
+    ) -> tuple[Nums, Scores]:
+        only = ""
+        values: tuple[Any, ...] = ()
+        if among is not None:
+            only, values = self._db.dialect.numbers(among)
+        elif rare := self._rare(terms, realms, limit):
+            only = "(select rowid from words where words match ?)"
+            values = (expression(realms, rare),)
+        # The plus keeps SQLite from asking the full text anew for every single row.
+        found = self._all(
+            f"select rowid, {_SCORE} as score from words where words match ?"
+            f"{f' and +rowid in {only}' if only else ''} order by score desc limit ?",
+            (expression(realms, terms), *values, limit),
+        )
+        return _arrays(found)
+
+    def posting(self, realms: Sequence[int] | None, term: str) -> tuple[Nums, Scores]:
+        """The rows that a term is in, and what BM25 gives each of them for it."""
+        match = expression(realms, [term])
+        return _arrays(
+            self._all(f"select rowid, {_SCORE} from words where words match ?", (match,))
+        )
+
+    def _rare(
+        self, terms: Sequence[str], realms: Sequence[int] | None, limit: int
+    ) -> Sequence[str]:
+        rows = self.rows()
+        if rows < MANY:
+            return ()
+        if abs(rows - self._counted_at) > rows // 20:
+            self._counted_at = rows
+            self._counts.clear()
+        counts = {term: self._rows_with(expression(realms, [term])) for term in terms}
+        return rarest(terms, counts, rows, limit)
+
+    def _rows_with(self, match: str) -> int:
+        if match not in self._counts:
+            found = self._all("select count(*) from words where words match ?", (match,))
+            self._counts[match] = found[0][0]
+        return self._counts[match]
+
+    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.all(sql, values)
+        except apsw.SQLError as error:  # One of its tables is missing.
+            raise StorageError(
+                f"the full text of {self._db.path} is damaged ({error}); restore a backup, or "
+                "import an export into a new bank"
+            ) from None
+
+
+def rarest(terms: Sequence[str], counts: Mapping[str, int], rows: int, limit: int) -> Sequence[str]:
+    """The rarest terms that reach as many rows as are wanted; none if that saves nothing.
+
+    Scoring is what takes time. A row that has only common words of a question is not
+    among the best when enough others have its rare ones. Counted within the realms:
+    a word that only others use must not push aside what is here.
+    """
+    if rows < MANY:
+        return ()
+    rare: list[str] = []
+    reach = 0
+    for term in sorted(terms, key=counts.__getitem__):
+        if reach >= limit and reach + counts[term] > rows // 10:
+            return rare
+        reach += counts[term]
+        rare.append(term)
+    return ()
+
+
+def _arrays(found: Sequence[tuple[Any, ...]]) -> tuple[Nums, Scores]:
+    import numpy as np
+
+    nums, scores = zip(*found, strict=True) if found else ((), ())
+    return np.array(nums, np.int64), np.array(scores, np.float64)
+
+
+def any_of(terms: Iterable[str]) -> str:
+    """An FTS5 expression; terms are words without quotes."""
+    return " OR ".join(f'"{term}"' for term in terms)
+
+
+def expression(realms: Sequence[int] | None, terms: Iterable[str]) -> str:
+    """For FTS5: rows of these realms, or of all with None, with any of the terms."""
+    if realms is None:
+        return any_of(terms)
+    within = any_of(realm_word(realm) for realm in realms)
+    return f"realm : ({within}) AND ({any_of(terms)})"
+
+
+def realm_word(realm: int) -> str:
+    """Stands for a realm in the full text. No question has a private-use character."""
+    return f"\ue000{realm}"

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import apsw
+
+from reasonbank.errors import NewerBank, StorageError
+from reasonbank.ledger.migrations import STEPS, meta, upgrade
+from reasonbank.ledger.projection import Writer
+from reasonbank.ledger.queries import Reader
+from reasonbank.ledger.sqlite.commits import GroupCommit
+from reasonbank.ledger.sqlite.connection import Connection, patiently
+from reasonbank.ledger.sqlite.errors import translated
+
+if TYPE_CHECKING:
+    from reasonbank.ledger.sqlite.read_cache import Glance, Shelf
+
+T = TypeVar("T")
+
+# Two connections writing or checkpointing at once could corrupt the file before this one.
+SAFE_SQLITE = (3, 51, 3)
+APPLICATION_ID = int.from_bytes(b"RBnk")
+
+
+class SQLiteLedger:
+    """``synchronous`` and ``vfs`` are for tests that pull the plug.
+
+    ``db`` is the connection that writes, ``commits`` those who want to.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        half_life_days: float = 180.0,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1000,
+        synchronous: str = "full",
+        vfs: str | None = None,
+    ) -> None:
+        if tuple(map(int, apsw.sqlite_lib_version().split("."))) < SAFE_SQLITE:
+            raise StorageError(
+                f"SQLite {apsw.sqlite_lib_version()} can corrupt a bank that two programs write; "
+                "3.51.3 or newer is needed: pip install -U apsw"
+            )
+        self.path = path
+        self.read_only = read_only
+        self.url = f"sqlite:///{path}"
+        self.engine = ("SQLite", apsw.sqlite_lib_version())
+        self._synchronous = synchronous
+        self._vfs = vfs
+        self._local = threading.local()
+        # Weak: a thread that ends takes its connection with it.
+        self._opened: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._closed = False
+        self._watch: Connection | None = None
+        self._watching = threading.Lock()
+        self._shelf: Shelf | None = None
+        self._shelving = threading.Lock()
+        if not read_only:
+            self._make_room()
+        with translated(path):
+            self.db = self._connect()
+            self._refuse_strangers()
+            self.db.tune()
+            if not read_only:
+                self._migrate(half_life_days)
+            self.bank_id = meta(self.db, "bank_id")
+            self.seal = meta(self.db, "seal")
+            self.writer = Writer(self.db, self.bank_id, clock, half_life_days)
+            self.commits = GroupCommit(self.db, self.writer)
+        if not read_only and meta(self.db, "half_life") != str(half_life_days):
+            self.write(lambda txn: txn.refold_all())
+
+    def _make_room(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"cannot create {self.path.parent}: {error.strerror}; "
+                "choose another place with --bank or REASONBANK_URL"
+            ) from None
+
+    def _connect(self) -> Connection:
+        if self._closed:
+            raise StorageError("this bank was closed; open it again")
+        db = Connection(
+            self.path, read_only=self.read_only, synchronous=self._synchronous, vfs=self._vfs
+        )
+        self._opened.add(db)
+        return db
+
+    def _refuse_strangers(self) -> None:
+        """Before anything is changed; one statement, as another process may be creating it."""
+        found: Any = None
+        for _ in patiently():
+            with contextlib.suppress(apsw.BusyError):
+                found = self.db.handle.execute(
+                    "select application_id, user_version, (select count(*) from sqlite_schema)"
+                    " from pragma_application_id, pragma_user_version"
+                ).fetchone()
+                break
+        application, version, tables = found
+        if application != APPLICATION_ID and (version or tables or self.read_only):
+            raise StorageError(f"{self.path} is a database, but not a ReasonBank; choose another")
+        if self.read_only and version < len(STEPS):
+            raise StorageError(
+                f"{self.path} was written by an older ReasonBank; open it once without read_only, "
+                "which upgrades it"
+            )
+        if version > len(STEPS):
+            raise NewerBank(
+                f"{self.path} was written by a newer ReasonBank (schema {version}, this "
+                f"program knows {len(STEPS)}); upgrade with `pip install -U reasonbank`. "
+                "Nothing was changed"
+            )
+
+    def _migrate(self, half_life_days: float) -> None:
+        """Bring an older bank up to date, all steps or none; safe when two start at once."""
+        if self._schema() >= len(STEPS):
+            return
+        with self.db.transaction():
+            start = self._schema()
+            upgrade(self.db, start, half_life_days)
+            if start == 0:
+                self.db.handle.pragma("application_id", APPLICATION_ID)
+            if start < len(STEPS):
+                self.db.handle.pragma("user_version", len(STEPS))
+
+    def _schema(self) -> int:
+        return int(self.db.handle.pragma("user_version"))
+
+    def _reading(self) -> Connection:
+        db: Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            with translated(self.path):
+                db = self._local.db = self._connect()
+                db.tune()
+        return db
+
+    def read(self) -> Reader:
+        reader: Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = Reader(self._reading())
+        return reader
+
+    def glance(self) -> Glance:
+        from reasonbank.ledger.sqlite.read_cache import Glance, Postings, Shelf
+
+        version = self.version()
+        with self._shelving:
+            if self._shelf is None or self._shelf.version != version:
+                postings = Postings() if self._shelf is None else self._shelf.postings
+                self._shelf = Shelf(version, postings)
+            shelf = self._shelf
+        glance: Glance | None = getattr(self._local, "glance", None)
+        if glance is None:
+            glance = self._local.glance = Glance(self._reading(), shelf)
+        glance.shelf = shelf
+        return glance
+
+    def version(self) -> int:
+        # Only what one and the same connection says can be compared.
+        with self._watching, translated(self.path):
+            if self._watch is None:
+                self._watch = self._connect()
+                self._watch.tune()
+            return int(self._watch.handle.pragma("data_version"))
+
+    def write(self, work: Callable[[Writer], T]) -> T:
+        if self._closed:
+            raise StorageError("this bank was closed; open it again")
+        if self.read_only:
+            raise StorageError("this bank was opened read-only; open it without read_only to write")
+        return self.commits.run(work)
+
+    def scrub(self) -> None:
+        self._shelf = None
+        with self.commits.turn, translated(self.path):
+            # Of two that start at once, SQLite turns one away without making it wait.
+            for _ in patiently():
+                with contextlib.suppress(apsw.BusyError):
+                    self.db.handle.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                    return
+
+    def check(self, *, deep: bool = True) -> list[str]:
+        if not self.path.exists():
+            raise StorageError(f"{self.url} was removed while it is in use")
+        if not deep:
+            return []
+        # A connection of its own: FTS5 checks against the structure that it remembers, and on
+        # one that has not searched since others wrote, it takes the new one for corrupt.
+        with contextlib.closing(self._connect()) as db:
+            rows = db.all("pragma quick_check(5)")
+        return [str(row[0]) for row in rows if row[0] != "ok"]
+
+    def room(self) -> int:
+        return shutil.disk_usage(self.path.parent).free
+
+    def close(self) -> None:
+        with self.commits.turn:
+            self._closed = True
+            for db in list(self._opened):
+                db.close()
+            self._opened.clear()
+            self._watch = self._shelf = None
+        self._local = threading.local()
