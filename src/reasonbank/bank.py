@@ -6,27 +6,37 @@ import contextlib
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Annotated, Any, Self
 
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import InvalidSetting, StorageError
-from reasonbank.fields import whole
+from reasonbank.fields import LIMITS, Text, Whole, checks
 from reasonbank.index.port import Index
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Ledger
 from reasonbank.model import (
+    AnId,
     Change,
+    Comment,
+    Days,
+    DryRun,
+    Everywhere,
     Evidence,
     Gap,
     Genealogy,
     Job,
     JobState,
+    Label,
     Link,
     LinkType,
     Memory,
+    Newest,
+    Query,
     Reply,
     Revision,
     Right,
+    Session,
+    Share,
     Trace,
     View,
     Workspace,
@@ -178,29 +188,41 @@ class Bank:
         """Store a lesson; it is on disk, and the next search sees it, when this returns."""
         return memories.record(self.context, memory)
 
-    def update(self, id: str, **changes: Any) -> Memory:
+    @checks
+    def update(self, id: AnId, **changes: Any) -> Memory:
         """Change some fields; every earlier revision is kept (see ``history``, ``undo``)."""
         return memories.update(self.context, id, changes)
 
-    def archive(self, id: str, *, reason: str = "by hand") -> Memory:
+    @checks
+    def archive(self, id: AnId, *, reason: Comment = "by hand") -> Memory:
         """Take a memory out of normal search; nothing of it is lost."""
         return memories.archive(self.context, id, reason)
 
-    def restore(self, id: str) -> Memory:
+    @checks
+    def restore(self, id: AnId) -> Memory:
         return memories.restore(self.context, id)
 
-    def undo(self, id: str, *, to: int | None = None) -> Memory:
+    @checks
+    def undo(
+        self,
+        id: AnId,
+        *,
+        to: Annotated[int, Whole(1), "The revision to return to; else the last change."]
+        | None = None,
+    ) -> Memory:
         """Take back the last change of a memory, or return to revision ``to``.
 
         Of a memory that was made by a merge, with no change since, the merge is taken back.
         """
         return undo.undo(self.context, id, to)
 
-    def undo_batch(self, id: str) -> Undone:
+    @checks
+    def undo_batch(self, id: AnId) -> Undone:
         """Take back all that one run did: a consolidation, or a promotion."""
         return undo.undo_batch(self.context, id)
 
-    def forget(self, id: str) -> None:
+    @checks
+    def forget(self, id: AnId) -> None:
         """Remove a memory's content for good, from every place where it was kept.
 
         A tombstone stays, so that no import and no peer brings it back. What a merge or a
@@ -210,21 +232,30 @@ class Bank:
 
     # Evidence
 
+    @checks
     def feedback(
-        self, id: str, *, helpful: bool, comment: str | None = None, session: str | None = None
+        self,
+        id: AnId,
+        *,
+        helpful: bool,
+        comment: Comment | None = None,
+        session: Session | None = None,
     ) -> Memory:
         """Rate a memory; rating it the same in one session again changes nothing."""
         return evidence.feedback(self.context, id, helpful, comment, session)
 
-    def outcome(self, id: str, *, succeeded: bool, session: str | None = None) -> Memory:
+    @checks
+    def outcome(self, id: AnId, *, succeeded: bool, session: Session | None = None) -> Memory:
         """Say how the task went that used a memory; twice in one session counts once."""
         return evidence.outcome(self.context, id, succeeded, session)
 
-    def stability(self, id: str, *, kept: bool, session: str | None = None) -> Memory:
+    @checks
+    def stability(self, id: AnId, *, kept: bool, session: Session | None = None) -> Memory:
         """Say whether the code that a memory led to was kept for 7 days, or reverted."""
         return evidence.stability(self.context, id, kept, session)
 
-    def credit(self, session: str, *, succeeded: bool) -> int:
+    @checks
+    def credit(self, session: Session, *, succeeded: bool) -> int:
         """Credit or blame the memories that searches of this session returned; how many.
 
         Those that came first are credited most, and what ``outcome`` says of a single one
@@ -235,30 +266,42 @@ class Bank:
 
     # Reading
 
-    def get(self, id: str) -> Memory:
+    @checks
+    def get(self, id: AnId) -> Memory:
         return memories.get(self.context, id)
 
-    def history(self, id: str) -> list[Revision]:
+    @checks
+    def history(self, id: AnId) -> list[Revision]:
         """How the memory stood after each change, oldest first."""
         return memories.history(self.context, id)
 
-    def evidence(self, id: str) -> list[Evidence]:
+    @checks
+    def evidence(self, id: AnId) -> list[Evidence]:
         """What a memory's confidence was made of in the last 30 days, newest first."""
         return evidence.of(self.context, id)
 
-    def memories(self, filter: Filter | None = None, *, limit: int = 50) -> list[Memory]:
+    @checks
+    def memories(
+        self, filter: Filter | None = None, *, limit: Annotated[int, Whole(1, 1_000_000)] = 50
+    ) -> list[Memory]:
         """The newest memories that pass the filter."""
         return memories.listed(self.context, filter, limit)
 
+    @checks
     def search(
         self,
-        query: str,
+        query: Query,
         *,
-        limit: int | None = None,
+        limit: Annotated[int, Whole(1, LIMITS.results)] | None = None,
         filter: Filter | None = None,
-        min_confidence: float | None = None,
-        max_tokens: int | None = None,
-        session: str | None = None,
+        min_confidence: Share | None = None,
+        max_tokens: Annotated[int, Whole(1, 10_000_000)] | None = None,
+        session: Annotated[
+            str,
+            Text(LIMITS.label),
+            "The task at hand, so that its outcome can be credited to what was found.",
+        ]
+        | None = None,
         explain: bool = False,
         follow_links: bool = False,
     ) -> Reply:
@@ -282,22 +325,25 @@ class Bank:
             follow_links=follow_links,
         )
 
-    def recommend(self, task: str) -> Recommendation:
+    @checks
+    def recommend(self, task: Query) -> Recommendation:
         """The best strategy for a task, with the evidence that speaks for it."""
         from reasonbank.search.recommend import recommend
 
         return recommend(self.context, task)
 
-    def gaps(self, *, limit: int = 20) -> list[Gap]:
+    @checks
+    def gaps(self, *, limit: Annotated[int, Whole(1, 10_000)] = 20) -> list[Gap]:
         """What was asked here and is not known: questions that found nothing, and still do not.
 
         Those that mean the same are one gap; the one asked most often comes first.
         """
         from reasonbank.search.gaps import gaps
 
-        return gaps(self.context, whole(limit, "limit", least=1, most=10_000))
+        return gaps(self.context, limit)
 
-    def forget_gaps(self, question: str | None = None) -> int:
+    @checks
+    def forget_gaps(self, question: Query | None = None) -> int:
         """Remove the gap that has this question, or all of this workspace; how many questions."""
         from reasonbank.search.gaps import forget
 
@@ -305,22 +351,27 @@ class Bank:
 
     # Links and genealogy
 
+    @checks
     def link(
-        self, source: str, target: str, *, type: LinkType | str, strength: float = 1.0
+        self, source: AnId, target: AnId, *, type: LinkType | str, strength: Share = 1.0
     ) -> Link:
         return links.link(self.context, source, target, type, strength)
 
-    def unlink(self, source: str, target: str, *, type: LinkType | str) -> None:
+    @checks
+    def unlink(self, source: AnId, target: AnId, *, type: LinkType | str) -> None:
         links.unlink(self.context, source, target, type)
 
-    def links(self, id: str) -> list[Link]:
+    @checks
+    def links(self, id: AnId) -> list[Link]:
         return links.of(self.context, id)
 
-    def contradicting(self, id: str) -> list[Memory]:
+    @checks
+    def contradicting(self, id: AnId) -> list[Memory]:
         """The active memories that say the opposite of this one."""
         return links.contradicting(self.context, id)
 
-    def genealogy(self, id: str) -> Genealogy:
+    @checks
+    def genealogy(self, id: AnId) -> Genealogy:
         """All ancestors and all descendants, nearest first."""
         return links.genealogy(self.context, id)
 
@@ -329,13 +380,16 @@ class Bank:
     def store_trace(self, trace: Trace) -> Trace:
         return traces.store(self.context, trace)
 
-    def trace(self, id: str) -> Trace:
+    @checks
+    def trace(self, id: AnId) -> Trace:
         return traces.get(self.context, id)
 
-    def traces(self, *, limit: int = 50) -> list[Trace]:
+    @checks
+    def traces(self, *, limit: Newest = 50) -> list[Trace]:
         return traces.listed(self.context, limit)
 
-    def purge_traces(self, *, older_than_days: int) -> int:
+    @checks
+    def purge_traces(self, *, older_than_days: Days) -> int:
         """Remove this workspace's old traces; memories learned from them stay."""
         return traces.purge(self.context, older_than_days)
 
@@ -358,25 +412,34 @@ class Bank:
 
         return prepare(self.context, session)
 
-    def distil_submit(self, ticket: str, answer: Any) -> Submitted:
+    @checks
+    def distil_submit(self, ticket: Annotated[str, Text(200)], answer: Any) -> Submitted:
         """What the agent made of it; a bad answer is refused, a second one changes nothing."""
         from reasonbank.learn.tickets import submit
 
         return submit(self.context, ticket, answer)
 
-    def capture(self, question: str, answer: str, *, session: str | None = None) -> Captured:
+    @checks
+    def capture(
+        self,
+        question: Query,
+        answer: Annotated[str, Text(LIMITS.trace)],
+        *,
+        session: Session | None = None,
+    ) -> Captured:
         """Keep a question and its answer if they are worth it; twice gives one memory."""
         from reasonbank.learn.passive import capture
 
         return capture(self.context, question, answer, session=session)
 
+    @checks
     def inject(
         self,
-        task: str,
+        task: Query,
         *,
-        max_tokens: int = 1000,
-        limit: int | None = None,
-        session: str | None = None,
+        max_tokens: Annotated[int, Whole(1, 10_000_000)] = 1000,
+        limit: Annotated[int, Whole(1, LIMITS.results)] | None = None,
+        session: Session | None = None,
     ) -> Injection:
         """The memories for a task, or a branch of one, as text for its prompt.
 
@@ -386,15 +449,18 @@ class Bank:
 
         return inject(self.context, task, max_tokens=max_tokens, limit=limit, session=session)
 
-    def jobs(self, *, state: JobState | str | None = None, limit: int = 50) -> list[Job]:
+    @checks
+    def jobs(self, *, state: JobState | str | None = None, limit: Newest = 50) -> list[Job]:
         """This workspace's jobs, newest first."""
         return queue.listed(self.context, state, limit)
 
-    def retry_job(self, id: str) -> Job:
+    @checks
+    def retry_job(self, id: AnId) -> Job:
         """Give a job that failed for good its attempts anew."""
         return queue.retry(self.context, id)
 
-    def drop_job(self, id: str) -> Job:
+    @checks
+    def drop_job(self, id: AnId) -> Job:
         return queue.drop(self.context, id)
 
     # Workspaces
@@ -402,7 +468,8 @@ class Bank:
     def workspaces(self) -> list[Workspace]:
         return self.context.read().workspaces()
 
-    def name_workspace(self, id: str, name: str) -> Workspace:
+    @checks
+    def name_workspace(self, id: str, name: Label) -> Workspace:
         return workspaces.name(self.context, id, name)
 
     def move_workspace(self, id: str, path: str | os.PathLike[str]) -> Workspace:
@@ -415,13 +482,14 @@ class Bank:
 
     # Many memories to one
 
+    @checks
     def consolidate(
         self,
         *,
-        threshold: float | None = None,
-        dry_run: bool = False,
-        max_clusters: int = 0,
-        force: bool = False,
+        threshold: Share | None = None,
+        dry_run: DryRun = False,
+        max_clusters: Annotated[int, Whole(0, 1_000_000), "0 is no limit."] = 0,
+        force: Annotated[bool, "Also within 24 hours of the last run."] = False,
         progress: Progress | None = None,
     ) -> Result:
         """Merge what says the same in this workspace, unless that was done within the window.
@@ -449,15 +517,17 @@ class Bank:
 
         return anyio.run(run)
 
-    def promote(self, *, dry_run: bool = False) -> Promotion:
+    @checks
+    def promote(self, *, dry_run: DryRun = False) -> Promotion:
         """Share with the team what proved itself here and is known in another project."""
         from reasonbank.tidy.promote import promote
 
         return promote(self.context, dry_run=dry_run)
 
-    def batches(self, *, limit: int = 50) -> list[Batch]:
+    @checks
+    def batches(self, *, limit: Newest = 50) -> list[Batch]:
         """What was merged or shared in one go, newest first; ``undo_batch`` takes one back."""
-        return batches.listed(self.context, limit=whole(limit, "limit", least=1, most=100_000))
+        return batches.listed(self.context, limit=limit)
 
     # Thinking
 
@@ -553,7 +623,8 @@ class Bank:
 
         return transfer.import_(self.context, file, progress or (lambda done, total: None))
 
-    def statistics(self, *, everywhere: bool = False) -> Statistics:
+    @checks
+    def statistics(self, *, everywhere: Everywhere = False) -> Statistics:
         """What is in the bank, seen from this workspace or ``everywhere``, and how it is used.
 
         Searches, latencies, the cache and models are counted for the whole bank, by all
@@ -570,16 +641,17 @@ class Bank:
         """Begin anew to count searches, latencies, the cache and models; memories stay."""
         self.store.reset_meters(lambda txn: self.context.note(txn, What.RESET))
 
+    @checks
     def audit(
         self,
         *,
-        limit: int = 100,
-        before: int | None = None,
-        author: str | None = None,
-        surface: str | None = None,
-        memory: str | None = None,
-        uses: bool = False,
-        everywhere: bool = False,
+        limit: Newest = 100,
+        before: Annotated[int, Whole(0), "Continue at this `seq`."] | None = None,
+        author: Annotated[str, Text(LIMITS.label)] | None = None,
+        surface: Annotated[str, Text(LIMITS.label)] | None = None,
+        memory: AnId | None = None,
+        uses: Annotated[bool, "Also what searches returned."] = False,
+        everywhere: Everywhere = False,
     ) -> list[Change]:
         """Who changed what, when and through which surface, newest first.
 

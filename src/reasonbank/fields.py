@@ -17,14 +17,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache
+from functools import cache, wraps
 from operator import attrgetter, is_
-from types import UnionType
+from types import FunctionType, UnionType
 from typing import (
     Annotated,
     Any,
     ClassVar,
     NamedTuple,
+    ParamSpec,
     TypeVar,
     Union,
     get_args,
@@ -35,6 +36,7 @@ from typing import (
 from reasonbank.errors import InvalidInput
 
 T = TypeVar("T")
+P = ParamSpec("P")
 ENDLESS = 1 << 62
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -627,3 +629,46 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, StrEnum) else value
+
+
+def checks(method: Callable[P, T]) -> Callable[P, T]:
+    """Applies the rules that a method's annotations say, so that nothing below it need check.
+
+    ``self.settings.limits`` may lower what they allow.
+    """
+
+    @wraps(method)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        names, rules = _parameters(method)
+        limits = args[0].settings.limits  # type: ignore[attr-defined]
+        held = list(args)
+        for place, name in enumerate(names[: len(held)]):
+            if name in rules:
+                held[place] = _fit(rules[name], held[place], name, limits)
+        for name, value in options.items():
+            if name in rules:
+                options[name] = _fit(rules[name], value, name, limits)
+        return method(*held, **options)  # type: ignore[arg-type]
+
+    return call
+
+
+def _fit(ruled: tuple[Rule, bool], value: Any, name: str, limits: Limits) -> Any:
+    rule, optional = ruled
+    return value if value is None and optional else rule.check(value, name, limits)
+
+
+@cache
+def _parameters(method: Any) -> tuple[tuple[str, ...], dict[str, tuple[Rule, bool]]]:
+    code = method.__code__
+    found = {name: _rule(hint) for name, hint in parameter_types(method).items()}
+    # A dataclass has rules of its own, and is checked where it is used.
+    rules = {n: (r, optional) for n, (r, optional) in found.items() if r and type(r) is not Nested}
+    return code.co_varnames[: code.co_argcount], rules
+
+
+def parameter_types(method: Any) -> dict[str, Any]:
+    """The annotations of what a function takes; what it answers may not be loaded yet."""
+    alike = FunctionType(method.__code__, method.__globals__)
+    alike.__annotations__ = {n: hint for n, hint in method.__annotations__.items() if n != "return"}
+    return get_type_hints(alike, include_extras=True)

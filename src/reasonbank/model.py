@@ -32,6 +32,17 @@ JSON = dict[str, Any]
 Label = Annotated[str, Text(LIMITS.label, strip=True)]
 ErrorText = Annotated[str, Text(LIMITS.error_text)]
 
+# What the methods of a bank take.
+AnId = Annotated[str, Id(), "A UUID."]
+Query = Annotated[str, Text(LIMITS.query)]
+Session = Annotated[str, Text(LIMITS.label), "The task; one report each counts."]
+Comment = Annotated[str, Text(LIMITS.comment, blank=True)]
+Newest = Annotated[int, Whole(1, 100_000), "At most this many."]
+Days = Annotated[int, Whole(0, 100_000)]
+Share = Annotated[float, SHARE]
+Everywhere = Annotated[bool, "All workspaces; needs admin."]
+DryRun = Annotated[bool, "Show the plan and change nothing."]
+
 
 class Outcome(StrEnum):
     SUCCESS = "success"

@@ -124,7 +124,7 @@ CALLS: list[tuple[str, Callable[[Bank, str], Any], type[ReasonBankError], str]] 
                    "update", "links", "genealogy", "trace")),
     ("feedback unknown", lambda b, i: b.feedback(UNKNOWN, helpful=True), NotFound, UNKNOWN),
     ("outcome unknown", lambda b, i: b.outcome(UNKNOWN, succeeded=True), NotFound, UNKNOWN),
-    ("feedback id", lambda b, i: b.feedback("x", helpful=True), InvalidInput, "memory_id"),
+    ("feedback id", lambda b, i: b.feedback("x", helpful=True), InvalidInput, "id"),
     *((f"feedback {v!r}", lambda b, i, v=v: b.feedback(i, helpful=v), InvalidInput, "true or")
       for v in (None, 1, "yes")),
     *((f"comment {v!r}"[:30], lambda b, i, v=v: b.feedback(i, helpful=True, comment=v),

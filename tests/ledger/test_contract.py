@@ -41,5 +41,5 @@ def test_a_bank_can_be_opened_over_any_ledger(tmp_path):
         assert bank.get(memory.id).confidence > memory.confidence
         bank.forget(memory.id)
         assert not bank.search("upload")
-        assert bank.statistics()["store"] == "memory://"
+        assert bank.statistics().store == "memory://"
     assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from reasonbank.fields import LIMITS, text
+from reasonbank.fields import LIMITS
 from reasonbank.learn.session import without_echo
 from reasonbank.ledger.port import Writing
 from reasonbank.model import JSON, Memory, Outcome, Source, derived_id
@@ -110,10 +110,9 @@ def capture(
     context: Context, question: str, answer: str, *, session: str | None = None
 ) -> Captured:
     """The same exchange twice gives one memory, and a forgotten one does not come back."""
-    limits = context.settings.limits
     found = worth_keeping(
-        text(question, "question", limits.query),
-        text(answer, "answer", limits.trace),
+        question,
+        answer,
         context.settings.passive,
         workspace=context.view.workspace,
         session=session,

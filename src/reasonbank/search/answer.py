@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
-from reasonbank.fields import checked, share, text, whole
+from reasonbank.fields import checked
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Miss, Reading, Writing
 from reasonbank.model import JSON, Reply
@@ -42,25 +42,15 @@ def search(
     follow_links: bool = False,
 ) -> Reply:
     settings = context.settings
-    limits = settings.limits
     question = Question(
-        text=text(query, "query", limits.query),
-        limit=whole(
-            settings.search.limit if limit is None else limit,
-            "limit", least=1, most=limits.results,
-        ),
-        filter=_ANYTHING if filter is None else checked(filter, limits),
-        min_confidence=share(
-            settings.belief.prune_below if min_confidence is None else min_confidence,
-            "min_confidence",
-        ),
-        max_tokens=None if max_tokens is None
-        else whole(max_tokens, "max_tokens", least=1, most=10_000_000),
+        text=query,
+        limit=settings.search.limit if limit is None else limit,
+        filter=_ANYTHING if filter is None else checked(filter, settings.limits),
+        min_confidence=(settings.belief.prune_below if min_confidence is None else min_confidence),
+        max_tokens=max_tokens,
         explain=explain,
         follow_links=follow_links,
-    )  # fmt: skip
-    if session is not None:
-        session = text(session, "session", limits.label)
+    )
     reply = _measured(context, question)
     if context.store.ledger.read_only:
         return reply

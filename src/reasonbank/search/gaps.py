@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from reasonbank.embed.calibration import calibration_for
 from reasonbank.errors import EmbeddingError, NotFound, StorageError
-from reasonbank.fields import text
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Miss, Writing
 from reasonbank.model import Gap, from_micros
@@ -40,9 +39,8 @@ def forget(context: Context, question: str | None) -> int:
     if question is None:
         gone = [miss.question for miss in _misses(context)]
     else:
-        asked = text(question, "question", context.settings.limits.query)
         groups = ([miss.question for miss in group] for group in _groups(context))
-        gone = next((group for group in groups if asked in group), [])
+        gone = next((group for group in groups if question in group), [])
         if not gone:
             raise NotFound("no gap here has this question; `reasonbank gaps` shows those that are")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reasonbank.fields import text
 from reasonbank.model import Hit, Memory, Outcome
 from reasonbank.search.answer import search
 from reasonbank.search.text import keywords
@@ -29,7 +28,6 @@ class Recommendation:
 
 def recommend(context: Context, task: str) -> Recommendation:
     """Recognise what a task is about, and name the strategy that the evidence backs best."""
-    task = text(task, "task", context.settings.limits.query)
     words = keywords(task)
     reply = search(context, task, limit=10, min_confidence=context.settings.belief.inject_above)
     domain = _domain(reply.hits)

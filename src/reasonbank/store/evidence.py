@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from reasonbank.errors import InvalidInput
-from reasonbank.fields import parse_id, text
 from reasonbank.ledger.events import What, evidence_key
 from reasonbank.ledger.port import Writing
 from reasonbank.model import JSON, Evidence, Kind, Memory, new_id
@@ -25,9 +23,6 @@ def stability(context: Context, id: str, kept: bool, session: str | None) -> Mem
 
 
 def credit(context: Context, session: str, succeeded: bool) -> int:
-    session = text(session, "session", context.settings.limits.label)
-    if not isinstance(succeeded, bool):
-        raise InvalidInput("succeeded", f"must be true or false, got {succeeded!r}")
     context.store.flush()
 
     def work(txn: Writing) -> int:
@@ -46,11 +41,6 @@ def _observe(
     context: Context, id: str, kind: Kind, positive: bool, session: str | None, rater: str = "",
     comment: str | None = None,
 ) -> Memory:  # fmt: skip
-    id = parse_id(id, "memory_id")
-    if not isinstance(positive, bool):
-        raise InvalidInput(str(kind), f"must be true or false, got {positive!r}")
-    if session is not None:
-        session = text(session, "session", context.settings.limits.label)
     if comment is not None:
         comment = context.fit_comment(comment, "comment", blank=True)
 
@@ -83,5 +73,5 @@ def observe_in(
 
 def of(context: Context, id: str) -> list[Evidence]:
     reading = context.read()
-    context.row(reading, parse_id(id))
-    return reading.evidence(context.view, parse_id(id))
+    context.row(reading, id)
+    return reading.evidence(context.view, id)

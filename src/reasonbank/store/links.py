@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from reasonbank.errors import InvalidInput
-from reasonbank.fields import choice, parse_id, share
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Genealogy, Link, LinkType, Memory, State
@@ -11,12 +10,7 @@ from reasonbank.store.context import Context
 
 
 def link(context: Context, source: str, target: str, type: LinkType | str, strength: float) -> Link:
-    link = Link(
-        source=parse_id(source, "source"),
-        target=parse_id(target, "target"),
-        type=choice(LinkType, type, "type"),
-        strength=share(strength, "strength"),
-    )
+    link = Link(source=source, target=target, type=LinkType(type), strength=strength)
     if link.source == link.target:
         raise InvalidInput("target", "a memory cannot be linked to itself")
 
@@ -31,12 +25,9 @@ def link(context: Context, source: str, target: str, type: LinkType | str, stren
 
 
 def unlink(context: Context, source: str, target: str, type: LinkType | str) -> None:
-    kind = choice(LinkType, type, "type")
-    source, target = parse_id(source, "source"), parse_id(target, "target")
-
     def work(txn: Writing) -> None:
         context.row(txn, source)
-        payload = {"target": target, "type": str(kind)}
+        payload = {"target": target, "type": str(type)}
         context.append(txn, What.UNLINKED, source, payload)
 
     context.write(work)
@@ -44,12 +35,11 @@ def unlink(context: Context, source: str, target: str, type: LinkType | str) -> 
 
 def of(context: Context, id: str) -> list[Link]:
     reading = context.read()
-    context.row(reading, parse_id(id))
-    return reading.links(context.view, parse_id(id))
+    context.row(reading, id)
+    return reading.links(context.view, id)
 
 
 def contradicting(context: Context, id: str) -> list[Memory]:
-    id = parse_id(id)
     reading = context.read()
     context.row(reading, id)
     ends = {end for pair in reading.contradictions([id]) for end in pair} - {id}
@@ -58,7 +48,6 @@ def contradicting(context: Context, id: str) -> list[Memory]:
 
 
 def genealogy(context: Context, id: str) -> Genealogy:
-    id = parse_id(id)
     reading = context.read()
     row = context.row(reading, id)
     edges: set[tuple[str, str]] = set()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from reasonbank.errors import Forgotten, InvalidInput, NotFound, Refused
-from reasonbank.fields import checked, parse_id, whole
+from reasonbank.fields import checked
 from reasonbank.ledger.events import REVISABLE, What, lesson, revisions
 from reasonbank.ledger.port import Filter, Reading, Writing
 from reasonbank.model import JSON, Memory, Revision, State, from_micros
@@ -61,7 +61,6 @@ def _stage(context: Context, txn: Reading, parents: Sequence[str]) -> int:
 
 
 def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
-    id = parse_id(id)
     for name in changes:
         if name not in REVISABLE:
             raise InvalidInput(
@@ -93,7 +92,6 @@ def restore(context: Context, id: str) -> Memory:
 
 
 def _change(context: Context, id: str, what: What, state: State, payload: JSON) -> Memory:
-    id = parse_id(id)
 
     def work(txn: Writing) -> Memory:
         if context.row(txn, id).state != state:
@@ -108,17 +106,17 @@ def _change(context: Context, id: str, what: What, state: State, payload: JSON) 
 
 def get(context: Context, id: str) -> Memory:
     reading = context.read()
-    return context.memory(reading, context.row(reading, parse_id(id)))
+    return context.memory(reading, context.row(reading, id))
 
 
 def history(context: Context, id: str) -> list[Revision]:
     reading = context.read()
-    context.row(reading, parse_id(id))
-    return revisions(reading.changes_of(context.view, parse_id(id)))
+    context.row(reading, id)
+    return revisions(reading.changes_of(context.view, id))
 
 
 def listed(context: Context, filter: Filter | None = None, limit: int = 50) -> list[Memory]:
     reading = context.read()
     chosen = checked(filter or Filter(), context.settings.limits)
-    rows = reading.listed(context.view, chosen, whole(limit, "limit", least=1, most=1_000_000))
+    rows = reading.listed(context.view, chosen, limit)
     return [context.memory(reading, row) for row in rows]

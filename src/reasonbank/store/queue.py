@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reasonbank.errors import NotFound
-from reasonbank.fields import choice, parse_id, whole
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Job, JobState, Trace, derived_id
@@ -32,24 +31,22 @@ def distil_in(context: Context, txn: Writing, trace: Trace) -> Job:
 
 
 def listed(context: Context, state: JobState | str | None, limit: int) -> list[Job]:
-    states = tuple(JobState) if state is None else (choice(JobState, state, "state"),)
-    return context.read().queue.jobs(
-        context.view.workspace, states, whole(limit, "limit", least=1, most=100_000)
-    )
+    states = tuple(JobState) if state is None else (JobState(state),)
+    return context.read().queue.jobs(context.view.workspace, states, limit)
 
 
 def retry(context: Context, id: str) -> Job:
     now = context.now()
-    return _change(context, id, What.RETRIED, lambda txn: txn.queue.retry(parse_id(id), now))
+    return _change(context, id, What.RETRIED, lambda txn: txn.queue.retry(id, now))
 
 
 def drop(context: Context, id: str) -> Job:
-    return _change(context, id, What.DROPPED, lambda txn: txn.queue.drop(parse_id(id)))
+    return _change(context, id, What.DROPPED, lambda txn: txn.queue.drop(id))
 
 
 def _change(context: Context, id: str, what: What, change: Callable[[Writing], None]) -> Job:
     def work(txn: Writing) -> Job:
-        job = txn.queue.job(parse_id(id))
+        job = txn.queue.job(id)
         if job is None or job.workspace != context.view.workspace:
             raise NotFound(f"there is no job {id} here; `reasonbank queue list` shows all")
         change(txn)

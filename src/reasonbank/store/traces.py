@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reasonbank.errors import NotFound, Refused
-from reasonbank.fields import parse_id, whole
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Trace, from_micros, to_micros
@@ -45,21 +44,19 @@ def store_in(context: Context, txn: Writing, trace: Trace) -> Trace:
 
 
 def get(context: Context, id: str) -> Trace:
-    found = context.read().trace(context.view, parse_id(id))
+    found = context.read().trace(context.view, id)
     if found is None:
         raise NotFound(f"there is no trace {id} in workspace {context.view.workspace}")
     return found
 
 
 def listed(context: Context, limit: int) -> list[Trace]:
-    return context.read().traces(context.view, whole(limit, "limit", least=1, most=100_000))
+    return context.read().traces(context.view, limit)
 
 
 def purge(context: Context, older_than_days: int) -> int:
-    days = whole(older_than_days, "older_than_days", least=0, most=100_000)
-
     def work(txn: Writing) -> int:
-        ids = txn.traces_before(context.view, context.now() - days * DAY)
+        ids = txn.traces_before(context.view, context.now() - older_than_days * DAY)
         if ids:
             context.append(txn, What.PURGED, context.view.workspace, {"ids": ids})
         return len(ids)

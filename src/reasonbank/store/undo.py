@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reasonbank.errors import Refused
-from reasonbank.fields import parse_id, whole
+from reasonbank.fields import whole
 from reasonbank.ledger.events import What, can_undo, revisions
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Memory
@@ -12,7 +12,6 @@ from reasonbank.store.context import Context
 
 
 def undo(context: Context, id: str, to: int | None) -> Memory:
-    id = parse_id(id)
 
     def work(txn: Writing) -> Memory:
         context.row(txn, id)
@@ -34,13 +33,12 @@ def undo(context: Context, id: str, to: int | None) -> Memory:
 
 
 def undo_batch(context: Context, id: str) -> batches.Undone:
-    result = context.write(lambda txn: batches.revert(context, txn, parse_id(id)))
+    result = context.write(lambda txn: batches.revert(context, txn, id))
     context.store.indexing.wake()
     return result
 
 
 def forget(context: Context, id: str) -> None:
-    id = parse_id(id)
 
     def work(txn: Writing) -> list[int]:
         rows = [context.row(txn, id), *batches.heirs(context, txn, id)]

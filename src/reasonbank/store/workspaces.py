@@ -32,8 +32,6 @@ def at(reading: Reading, path: str) -> str:
 
 
 def name(context: Context, id: str, name: str) -> Workspace:
-    name = text(name, "name", context.settings.limits.label, strip=True)
-
     def work(txn: Writing) -> Workspace:
         place = _known(txn, id)
         if any(w.name == name and w.id != place.id for w in txn.workspaces()):

@@ -47,7 +47,9 @@ def problem(found: ErrorDetails) -> str:
 
 # What tools take
 
-MemoryId = Annotated[str, Field(description="The id of a memory, as a search gave it (a UUID).")]
+MemoryId = Annotated[
+    str, Id(), Field(description="The id of a memory, as a search gave it (a UUID).")
+]
 Tags = Annotated[list[str], rule(model.Memory, "tags"), BeforeValidator(unpacked)]
 Title = Annotated[str, rule(model.Memory, "title"), Field(description="A short, telling name.")]
 Description = Annotated[

@@ -25,7 +25,6 @@ from reasonbank.errors import (
     NotFound,
     Refused,
 )
-from reasonbank.fields import share, whole
 from reasonbank.ledger.events import day_of
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.llm.port import Model, assistant, user
@@ -313,9 +312,6 @@ async def consolidate(
     ``max_clusters`` is no limit.
     """
     started = time.monotonic()
-    if threshold is not None:
-        threshold = share(threshold, "similarity_threshold")
-    whole(max_clusters, "max_clusters", least=0, most=1_000_000)
 
     def decide() -> tuple[Plan, tuple[str, ...]]:
         return look(context, threshold=threshold, max_clusters=max_clusters)
