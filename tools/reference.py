@@ -17,6 +17,7 @@ import click
 from reasonbank import errors
 from reasonbank.settings import CHOICES, Settings
 from reasonbank.surfaces.cli import main
+from reasonbank.surfaces.cli.shell import Friendly
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 NOTE = "<!-- written by `python -m tools.reference` -->\n"
@@ -47,7 +48,7 @@ def cli() -> str:
 def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
     yield name, group
     if isinstance(group, click.Group):
-        for key in sorted(group.commands):
+        for key in sorted(group.load() if isinstance(group, Friendly) else group.commands):
             yield from commands(group.commands[key], f"{name} {key}")
 
 
@@ -128,7 +129,7 @@ def settings() -> str:
 
 def http() -> str:
     from reasonbank.surfaces.http.openapi import API
-    from reasonbank.surfaces.http.routes import ROUTES
+    from reasonbank.surfaces.operations import OPERATIONS
 
     lines = [
         NOTE,
@@ -142,7 +143,9 @@ def http() -> str:
         "| call | needs | what it does | fields |",
         "|---|---|---|---|",
     ]
-    lines += [f"| `{r.method} {r.path}` | {r.right} | {r.summary} | {_fields(r)} |" for r in ROUTES]
+    lines += [
+        f"| `{r.method} {r.path}` | {r.right} | {r.summary} | {_fields(r)} |" for r in OPERATIONS
+    ]
     lines += [
         "",
         "## Errors",
@@ -158,12 +161,16 @@ def http() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fields(route: Any) -> str:
+def _fields(operation: Any) -> str:
     from pydantic import TypeAdapter
 
-    if route.takes is None:
-        return "lines of JSON" if route.name == "import" else ""
-    schema = TypeAdapter(route.takes).json_schema()
+    from reasonbank.surfaces.shapes import taken
+
+    if operation.name == "import":
+        return "lines of JSON"
+    if (shape := taken(operation)) is None:
+        return ""
+    schema = TypeAdapter(shape).json_schema()
     needed = schema.get("required", ())
     names = [f"`{name}`{'*' if name in needed else ''}" for name in schema.get("properties", ())]
     return ", ".join(sorted(names, key=lambda name: not name.endswith("*")))

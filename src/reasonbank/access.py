@@ -12,14 +12,15 @@ import re
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput, NotFound, Unauthorized
 from reasonbank.fields import choice, text, whole
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Token, Writing
-from reasonbank.model import JSON, Right, from_micros
+from reasonbank.model import Right, from_micros
 from reasonbank.store import workspaces
 
 _ID = re.compile(r"[0-9a-f]{16}").fullmatch
@@ -107,6 +108,28 @@ COARSE = 3_600_000_000
 MOST = 10_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredToken:
+    """What is known of a token, without its secret."""
+
+    id: str
+    name: str
+    scope: Right
+    workspaces: tuple[str, ...] | None
+    state: Literal["valid", "expired", "revoked"]
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    last_used: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken(StoredToken):
+    token: str
+    """The secret, told this once only."""
+
+
 class Tokens:
     """The tokens of a bank."""
 
@@ -130,8 +153,8 @@ class Tokens:
         name: str | None = None,
         expires_days: int | None = None,
         by: Bank | None = None,
-    ) -> tuple[Token, str]:
-        """A new token, and the secret that is told this once only; ``by`` is who makes it."""
+    ) -> NewToken:
+        """A new token, with the secret that is told this once only; ``by`` is who makes it."""
         by = by or self._bank
         right = choice(Right, scope, "scope")
         if workspaces is not None and not workspaces:
@@ -169,7 +192,7 @@ class Tokens:
             by.context.note(txn, What.ADMITTED, token.id)
 
         self._ledger.write(work)
-        return token, f"rbk_{id}_{key}"
+        return NewToken(**self._facts(token), token=f"rbk_{id}_{key}")
 
     def _ids(self, workspaces: Iterable[str] | None) -> tuple[str, ...] | None:
         if workspaces is None:
@@ -213,10 +236,10 @@ class Tokens:
 
         self._ledger.write(work)
 
-    def list(self) -> list[JSON]:
+    def list(self) -> list[StoredToken]:
         return [self.told(token) for token in self._ledger.read().tokens()]
 
-    def revoke(self, id: str, *, by: Bank | None = None) -> JSON:
+    def revoke(self, id: str, *, by: Bank | None = None) -> StoredToken:
         """It opens nothing from now on; its row stays. Twice changes nothing."""
 
         def work(txn: Writing) -> Token:
@@ -231,17 +254,19 @@ class Tokens:
 
         return self.told(self._ledger.write(work))
 
-    def told(self, token: Token) -> JSON:
+    def told(self, token: Token) -> StoredToken:
         """What may be said of a token: everything but its digest."""
+        return StoredToken(**self._facts(token))
 
+    def _facts(self, token: Token) -> dict[str, Any]:
         def moment(at: int | None) -> Any:
-            return None if at is None else from_micros(at).isoformat()
+            return None if at is None else from_micros(at)
 
         return {
             "id": token.id,
             "name": token.name,
-            "scope": token.scope,
-            "workspaces": None if token.workspaces is None else list(token.workspaces),
+            "scope": Right(token.scope),
+            "workspaces": token.workspaces,
             "state": "revoked" if token.revoked_at is not None
             else "expired" if self._expired(token) else "valid",
             "created_at": moment(token.created_at),

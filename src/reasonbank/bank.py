@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Annotated, Any, Self
 
@@ -194,12 +194,15 @@ class Bank:
         return memories.update(self.context, id, changes)
 
     @checks
-    def archive(self, id: AnId, *, reason: Comment = "by hand") -> Memory:
+    def archive(
+        self, id: AnId, *, reason: Annotated[str, Text(LIMITS.comment)] = "by hand"
+    ) -> Memory:
         """Take a memory out of normal search; nothing of it is lost."""
         return memories.archive(self.context, id, reason)
 
     @checks
     def restore(self, id: AnId) -> Memory:
+        """Bring an archived memory back."""
         return memories.restore(self.context, id)
 
     @checks
@@ -268,23 +271,24 @@ class Bank:
 
     @checks
     def get(self, id: AnId) -> Memory:
+        """Show a memory."""
         return memories.get(self.context, id)
 
     @checks
     def history(self, id: AnId) -> list[Revision]:
-        """How the memory stood after each change, oldest first."""
+        """List how a memory stood after each change, oldest first, and who changed it."""
         return memories.history(self.context, id)
 
     @checks
     def evidence(self, id: AnId) -> list[Evidence]:
-        """What a memory's confidence was made of in the last 30 days, newest first."""
+        """List what a memory's confidence was made of in the last 30 days, newest first."""
         return evidence.of(self.context, id)
 
     @checks
     def memories(
         self, filter: Filter | None = None, *, limit: Annotated[int, Whole(1, 1_000_000)] = 50
     ) -> list[Memory]:
-        """The newest memories that pass the filter."""
+        """List the newest memories that pass the filter."""
         return memories.listed(self.context, filter, limit)
 
     @checks
@@ -305,7 +309,7 @@ class Bank:
         explain: bool = False,
         follow_links: bool = False,
     ) -> Reply:
-        """The memories that fit the query best; nothing when none fits well enough.
+        """Find the memories that fit a question or a task best; nothing when none fits.
 
         ``session`` names the task at hand, so that its outcome can be credited to what
         was found. ``min_confidence`` defaults to the level under which memories are
@@ -327,7 +331,7 @@ class Bank:
 
     @checks
     def recommend(self, task: Query) -> Recommendation:
-        """The best strategy for a task, with the evidence that speaks for it."""
+        """Name the strategy that the evidence backs best for a task, and why."""
         from reasonbank.search.recommend import recommend
 
         return recommend(self.context, task)
@@ -355,37 +359,43 @@ class Bank:
     def link(
         self, source: AnId, target: AnId, *, type: LinkType | str, strength: Share = 1.0
     ) -> Link:
+        """Link two memories."""
         return links.link(self.context, source, target, type, strength)
 
     @checks
     def unlink(self, source: AnId, target: AnId, *, type: LinkType | str) -> None:
+        """Remove a link between two memories."""
         links.unlink(self.context, source, target, type)
 
     @checks
     def links(self, id: AnId) -> list[Link]:
+        """List what a memory is linked to."""
         return links.of(self.context, id)
 
     @checks
     def contradicting(self, id: AnId) -> list[Memory]:
-        """The active memories that say the opposite of this one."""
+        """List the active memories that say the opposite of this one."""
         return links.contradicting(self.context, id)
 
     @checks
     def genealogy(self, id: AnId) -> Genealogy:
-        """All ancestors and all descendants, nearest first."""
+        """Show all ancestors and all descendants of a memory, nearest first."""
         return links.genealogy(self.context, id)
 
     # Traces
 
     def store_trace(self, trace: Trace) -> Trace:
+        """Store a task, the steps taken, the outcome, and the memories used and learned."""
         return traces.store(self.context, trace)
 
     @checks
     def trace(self, id: AnId) -> Trace:
+        """Show a trace with its steps."""
         return traces.get(self.context, id)
 
     @checks
     def traces(self, *, limit: Newest = 50) -> list[Trace]:
+        """List the newest traces of this workspace."""
         return traces.listed(self.context, limit)
 
     @checks
@@ -413,7 +423,9 @@ class Bank:
         return prepare(self.context, session)
 
     @checks
-    def distil_submit(self, ticket: Annotated[str, Text(200)], answer: Any) -> Submitted:
+    def distil_submit(
+        self, ticket: Annotated[str, Text(200)], answer: Mapping[str, Any]
+    ) -> Submitted:
         """What the agent made of it; a bad answer is refused, a second one changes nothing."""
         from reasonbank.learn.tickets import submit
 
@@ -437,11 +449,11 @@ class Bank:
         self,
         task: Query,
         *,
-        max_tokens: Annotated[int, Whole(1, 10_000_000)] = 1000,
+        max_tokens: Annotated[int, Whole(1, 1_000_000)] = 1000,
         limit: Annotated[int, Whole(1, LIMITS.results)] | None = None,
         session: Session | None = None,
     ) -> Injection:
-        """The memories for a task, or a branch of one, as text for its prompt.
+        """Print the memories for a task, or a branch of one, as text for its prompt.
 
         Only what is trusted enough and does not look like an instruction.
         """
@@ -451,25 +463,28 @@ class Bank:
 
     @checks
     def jobs(self, *, state: JobState | str | None = None, limit: Newest = 50) -> list[Job]:
-        """This workspace's jobs, newest first."""
+        """List this workspace's jobs, newest first."""
         return queue.listed(self.context, state, limit)
 
     @checks
     def retry_job(self, id: AnId) -> Job:
-        """Give a job that failed for good its attempts anew."""
+        """Reset a dead job's attempts and requeue it."""
         return queue.retry(self.context, id)
 
     @checks
     def drop_job(self, id: AnId) -> Job:
+        """Remove a job; its session stays."""
         return queue.drop(self.context, id)
 
     # Workspaces
 
     def workspaces(self) -> list[Workspace]:
+        """List the workspaces of the whole bank."""
         return self.context.read().workspaces()
 
     @checks
     def name_workspace(self, id: str, name: Label) -> Workspace:
+        """Give a workspace a name."""
         return workspaces.name(self.context, id, name)
 
     def move_workspace(self, id: str, path: str | os.PathLike[str]) -> Workspace:
@@ -526,7 +541,7 @@ class Bank:
 
     @checks
     def batches(self, *, limit: Newest = 50) -> list[Batch]:
-        """What was merged or shared in one go, newest first; ``undo_batch`` takes one back."""
+        """List what was merged or shared in one go, newest first; `undo` takes one back."""
         return batches.listed(self.context, limit=limit)
 
     # Thinking
@@ -578,7 +593,7 @@ class Bank:
     # Care
 
     def health(self) -> Health:
-        """Whether the store, the embedding model, the language model and the queue work."""
+        """Examine the store, the models, the queue and the disk; each problem names its repair."""
         from reasonbank.health import report
 
         with contextlib.suppress(StorageError):
@@ -586,7 +601,7 @@ class Bank:
         return report(self.context)
 
     def report(self) -> Report:
-        """What memory is worth, whether forecasts can be believed, and repeated mistakes."""
+        """Show what memory is worth, whether forecasts can be believed, and repeated mistakes."""
         from reasonbank.proof.report import report
 
         return report(self.context)
@@ -638,7 +653,7 @@ class Bank:
         return statistics(self.context, everywhere=everywhere)
 
     def reset_statistics(self) -> None:
-        """Begin anew to count searches, latencies, the cache and models; memories stay."""
+        """Reset the counts of searches, latencies, the cache and models; memories stay."""
         self.store.reset_meters(lambda txn: self.context.note(txn, What.RESET))
 
     @checks

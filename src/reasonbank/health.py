@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from reasonbank.errors import ReasonBankError
 from reasonbank.opening import model_status
@@ -63,21 +64,24 @@ def examine_bank(context: Context) -> Iterator[Check]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    status: str
-    """healthy, degraded or unhealthy."""
+    status: Literal["healthy", "degraded", "unhealthy"]
     uptime: float
     memory_count: int
     cache_hit_rate: float | None
     checks: tuple[Check, ...]
 
 
+_STATUS: dict[str, Literal["healthy", "degraded", "unhealthy"]] = {
+    "ok": "healthy", "warn": "degraded", "fail": "unhealthy",
+}  # fmt: skip
+
+
 def report(context: Context) -> Health:
     """All that was found, under the names that agents know."""
     checks = list(examine_bank(context))
     numbers = statistics(context, everywhere=False)
-    status = {"ok": "healthy", "warn": "degraded", "fail": "unhealthy"}[verdict(checks)]
     return Health(
-        status=status,
+        status=_STATUS[verdict(checks)],
         uptime=numbers.process.uptime,
         memory_count=numbers.memories,
         cache_hit_rate=numbers.cache_hit_rate,

@@ -217,6 +217,14 @@ class Memory:
         return "\n".join(lines)
 
 
+_NAMES = tuple(f.name for f in fields(Memory))
+LESSON = tuple(name for name in _NAMES[: _NAMES.index("confidence")] if name != "id")
+"""What a memory's author writes: every field before those that the bank fills in."""
+REVISABLE = tuple(
+    name for name in LESSON
+    if name not in ("parents", "source", "source_session", "source_span", "scope")
+)  # fmt: skip
+
 _FENCE = re.compile(r"<(?=\s*/?\s*memory)", re.IGNORECASE)
 
 

@@ -60,7 +60,7 @@ def test_an_export_cut_at_any_line_is_refused_whole(bank: Bank, export: str) -> 
     lines = export.splitlines(keepends=True)
     for count in range(len(lines)):
         refused_whole(bank, io.StringIO("".join(lines[:count])))
-    assert imported(bank, export)["new"] == len(lines) - 2
+    assert imported(bank, export).new == len(lines) - 2
 
 
 def test_an_export_cut_at_any_byte_is_refused_whole(bank: Bank, export: str) -> None:
@@ -103,7 +103,7 @@ def test_an_export_gives_the_same_bank_and_a_second_import_changes_nothing(
         here["traces"] = [row[:3] for row in here["traces"]]
         assert differences(there, here) == {}
     again = imported(other, export)
-    assert again["new"] == 0
+    assert again.new == 0
     assert exported(other).splitlines()[1:-1] == export.splitlines()[1:-1]
 
 
@@ -157,7 +157,7 @@ def test_an_import_does_not_bring_back_what_was_forgotten(bank: Bank, third: Ban
         with pytest.raises(Forgotten):
             here.get(memory.id)
         assert "Poll until" not in exported(here)
-    assert imported(third, old)["new"] == 0
+    assert imported(third, old).new == 0
 
 
 @requirement("MEM-6")
@@ -307,6 +307,6 @@ def test_plain_memories_are_taken_all_or_not_at_all(bank: Bank) -> None:
 
 def test_plain_memories_are_imported_once(bank: Bank) -> None:
     lines = "".join(json.dumps(LESSON | {"id": ID[:-1] + str(i)}) + "\n" for i in range(3))
-    assert imported(bank, lines + lines)["new"] == 3
-    assert imported(bank, lines)["new"] == 0
+    assert imported(bank, lines + lines).new == 3
+    assert imported(bank, lines).new == 0
     assert bank.statistics().memories == 3

@@ -263,11 +263,11 @@ def operations():
 @requirement("CLI-1")
 def test_every_operation_on_memories_has_a_command_and_every_command_takes_json():
     missing = [name for name in sorted(operations() - TRACES)
-               if name not in cli.main.commands and ELSEWHERE.get(name) not in
-               {"any", *cli.main.commands}]  # fmt: skip
+               if name not in cli.main.load() and ELSEWHERE.get(name) not in
+               {"any", *cli.main.load()}]  # fmt: skip
     assert missing == []
-    groups = cli.main.commands["workspace"].commands
-    for command in [*cli.main.commands.values(), *groups.values()]:
+    groups = cli.main.load()["workspace"].commands
+    for command in [*cli.main.load().values(), *groups.values()]:
         if not hasattr(command, "commands"):
             options = {option for param in command.params for option in param.opts}
             assert {"--json", "--bank", "--workspace"} <= options, command.name

@@ -17,7 +17,7 @@ from tests.surfaces.http_server import LESSON, command, serving
 
 from reasonbank import Bank
 from reasonbank.surfaces.http.openapi import document
-from reasonbank.surfaces.http.routes import ROUTES
+from reasonbank.surfaces.operations import OPERATIONS
 
 NOBODY = "01a1dd00-0000-7000-8000-000000000000"
 
@@ -45,7 +45,7 @@ class Api:
         self.seen = set()
 
     def __call__(self, method, path, given=None, *, status=None, **query):
-        route = next(r for r in ROUTES if r.method == method and matches(r.path, path))
+        route = next(r for r in OPERATIONS if r.method == method and matches(r.path, path))
         answer = self.client.request(method, path, json=given, params=query)
         assert answer.status_code == (status or route.status), answer.text
         conforms(route, answer)
@@ -79,9 +79,9 @@ def conforms(route, answer):
 
 @requirement("HTTP-1")
 def test_the_api_does_everything_that_a_bank_can():
-    plumbing = {"open", "close", "within", "seen_by", "settings", "author"}
+    plumbing = {"open", "close", "within", "seen_by", "settings", "author", "store", "view"}
     can = {n.rstrip("_") for n, _ in inspect.getmembers(Bank) if not n.startswith("_")} - plumbing
-    assert can <= {route.name for route in ROUTES}
+    assert can <= {route.name for route in OPERATIONS}
 
 
 @requirement("HTTP-1")
@@ -89,7 +89,7 @@ def test_the_document_names_every_route_and_is_sound(server):
     told = server.get("/openapi.json").json()
     assert told == json.loads(json.dumps(DOCUMENT))
     assert told["openapi"].startswith("3.1")
-    for route in ROUTES:
+    for route in OPERATIONS:
         assert told["paths"]["/api/v1" + route.path][route.method.lower()]["summary"]
     for schema in told["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)

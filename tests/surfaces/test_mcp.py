@@ -18,9 +18,8 @@ from tests.surfaces.mcp_agent import LESSON, NOBODY, Agent, command, connected, 
 from reasonbank.embed.hashed import Hashed
 from reasonbank.errors import NotFound
 from reasonbank.model import Step, Trace
-from reasonbank.surfaces import shapes
 from reasonbank.surfaces.mcp.server import make_server
-from reasonbank.testing.builders import a_memory, a_warning
+from reasonbank.testing.builders import a_memory
 
 pytestmark = pytest.mark.anyio
 
@@ -166,12 +165,6 @@ async def test_the_server_explains_the_loop(plain_bank):
     steps = [said.index(t) for t in ("memory_search", "Act.", "memory_outcome", "memory_record")]
     assert steps == sorted(steps)
     assert "follow no\ninstruction" in said
-
-
-def test_the_shape_of_a_memory_has_every_field_of_a_memory():
-    shape = a_warning().to_json()
-    assert set(shape) == set(shapes.StoredMemory.__annotations__)
-    assert set(shape["error_context"]) == set(shapes.StoredError.__annotations__)
 
 
 # What tools do

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reasonbank.fields import LIMITS
 from reasonbank.learn.session import without_echo
 from reasonbank.ledger.port import Writing
-from reasonbank.model import JSON, Memory, Outcome, Source, derived_id
+from reasonbank.model import Memory, Outcome, Source, derived_id
 from reasonbank.settings import Passive
 from reasonbank.store import memories
 from reasonbank.store.context import Context
@@ -99,11 +99,9 @@ def _short(text: str, longest: int) -> str:
 class Captured:
     """``id`` is the memory of the exchange; without one, ``reason`` says why not."""
 
+    kept: bool
     id: str | None
     reason: str
-
-    def to_json(self) -> JSON:
-        return {"kept": self.id is not None, "id": self.id, "reason": self.reason}
 
 
 def capture(
@@ -118,16 +116,16 @@ def capture(
         session=session,
     )
     if isinstance(found, str):
-        return Captured(id=None, reason=found)
+        return Captured(kept=False, id=None, reason=found)
     memory = context.fit(found)
 
     def work(txn: Writing) -> Captured:
         if txn.forgotten(memory.id):
-            return Captured(id=None, reason="this exchange was forgotten for good")
+            return Captured(kept=False, id=None, reason="this exchange was forgotten for good")
         if txn.taken(memory.id):
-            return Captured(id=memory.id, reason="this exchange is kept already")
+            return Captured(kept=True, id=memory.id, reason="this exchange is kept already")
         memories.record_in(context, txn, memory)
-        return Captured(id=memory.id, reason="kept")
+        return Captured(kept=True, id=memory.id, reason="kept")
 
     result = context.write(work)
     context.store.indexing.wake()

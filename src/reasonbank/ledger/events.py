@@ -17,6 +17,7 @@ from typing import Any, Self
 from reasonbank.errors import InvalidInput
 from reasonbank.model import (
     JSON,
+    LESSON,
     ErrorContext,
     Memory,
     Outcome,
@@ -142,18 +143,10 @@ class Event:
         return cls(what=what, at=at, payload=payload, **texts)
 
 
-_LESSON = (
-    "title", "description", "content", "outcome", "error_context", "parents", "tags",
-    "difficulty", "domain", "task_type", "agent", "scope", "source", "source_session",
-    "source_span",
-)  # fmt: skip
-REVISABLE = frozenset(_LESSON) - {"parents", "source", "source_session", "source_span", "scope"}
-
-
 def lesson(memory: Memory) -> JSON:
     """The part of a memory that its author wrote, as it goes into the log."""
     found: JSON = {}
-    for name in _LESSON:
+    for name in LESSON:
         if value := getattr(memory, name):
             found[name] = value
     if memory.error_context:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reasonbank.fields import whole
-from reasonbank.model import JSON, Reply
+from reasonbank.model import Reply
 from reasonbank.search.answer import search
 from reasonbank.store.context import Context
 
@@ -23,14 +23,6 @@ class Injection:
     memories: tuple[str, ...]
     tokens: int
     withheld: tuple[tuple[str, str], ...] = ()
-
-    def to_json(self) -> JSON:
-        return {
-            "prompt": self.prompt,
-            "memories": list(self.memories),
-            "tokens": self.tokens,
-            "withheld": [list(pair) for pair in self.withheld],
-        }
 
 
 def inject(

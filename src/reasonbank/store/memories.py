@@ -8,9 +8,9 @@ from typing import Any
 
 from reasonbank.errors import Forgotten, InvalidInput, NotFound, Refused
 from reasonbank.fields import checked
-from reasonbank.ledger.events import REVISABLE, What, lesson, revisions
+from reasonbank.ledger.events import What, lesson, revisions
 from reasonbank.ledger.port import Filter, Reading, Writing
-from reasonbank.model import JSON, Memory, Revision, State, from_micros
+from reasonbank.model import JSON, REVISABLE, Memory, Revision, State, from_micros
 from reasonbank.store.context import Context
 from reasonbank.trust import belief
 

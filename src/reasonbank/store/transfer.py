@@ -12,10 +12,11 @@ from typing import IO, Any
 
 from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.fields import LIMITS, Limits, checked, choice, parse_id, share, text, to_json, whole
-from reasonbank.ledger.events import BATCHES, CHANGES, NOTES, REVISABLE, Event, What, encode
+from reasonbank.ledger.events import BATCHES, CHANGES, NOTES, Event, What, encode
 from reasonbank.ledger.port import Filter, Writing
 from reasonbank.model import (
     JSON,
+    REVISABLE,
     Kind,
     LinkType,
     Memory,

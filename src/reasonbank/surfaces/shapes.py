@@ -1,10 +1,34 @@
-"""The shapes of what surfaces take and answer, as types that become JSON schemas."""
+"""The shapes of what surfaces take and answer, as types that become JSON schemas.
+
+Most are made here, from dataclasses and from signatures; what stands as a class below says
+something that no type of the library says.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
 import reprlib
-from typing import Annotated, Any, Literal, Required
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from importlib import import_module
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BeforeValidator, ConfigDict, Field, with_config
 from pydantic_core import ErrorDetails
@@ -13,7 +37,23 @@ from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict
 
 from reasonbank import model
-from reasonbank.fields import LIMITS, REFUSED, SHARE, Choice, Id, Text, Whole, rule
+from reasonbank.fields import (
+    LIMITS,
+    REFUSED,
+    SHARE,
+    Id,
+    Rule,
+    Text,
+    Whole,
+    from_json,
+    moment,
+    parameter_types,
+    rule,
+    ruled,
+)
+
+if TYPE_CHECKING:
+    from reasonbank.surfaces.operations import Operation
 
 
 def unpacked(value: Any) -> Any:
@@ -87,51 +127,229 @@ class ErrorContext(TypedDict):
     corrective_guidance: ErrorText
 
 
-# What tools answer
+# What the JSON API takes: what is left out has the library's default. Unknown fields are
+# refused, and no value is taken for one of another type.
+
+closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
+Share = Annotated[float, SHARE]
+MOMENT = Annotated[
+    str,
+    Text(64),
+    Field(
+        description="An ISO 8601 time; without an offset, in UTC.",
+        json_schema_extra={"format": "date-time"},
+    ),
+]
+BY_HAND = ("explicit", "distilled", "passive", "solved")
+"""What a caller may say that a memory comes from; the rest only the bank itself knows."""
 
 
-class StoredError(TypedDict):
-    error_type: str
-    failure_pattern: str
-    corrective_guidance: str
-    error_message: str | None
-    stack_trace: str | None
-    task_domain: str | None
+@cache
+def taken(operation: Operation) -> Any:
+    """What an operation takes beside what is in its path; None if that is nothing at all."""
+    if operation.body is not None:
+        return given(operation.body)  # type: ignore[arg-type]
+    shape: dict[str, Any] = {}
+    hints = parameter_types(inspect.unwrap(operation.run))
+    for name, parameter in list(operation.signature.parameters.items())[1:]:
+        if name in operation.in_path or name in ("progress", "file"):
+            continue
+        kind = _only(hints.get(name, Any))
+        if parameter.kind is parameter.VAR_KEYWORD:
+            shape |= {field: _input(model.Memory, field) for field in model.REVISABLE}
+        elif kind is model.Filter:
+            shape |= {f.name: _input(model.Filter, f.name) for f in fields(model.Filter)}
+        elif kind is model.Trace:
+            shape[name] = given(model.Trace)
+        else:
+            hint = hints[name] if operation.nullable else _only(hints[name])
+            hint = _paged(hint, name, operation.page)
+            needed = parameter.default is inspect.Parameter.empty
+            shape[name] = Required[json_type(hint)] if needed else json_type(hint)
+    if not shape and operation.in_query:
+        return None
+    return closed(_typed_dict(operation.name, shape, total=False))
 
 
-class StoredMemory(TypedDict):
-    """Everything that is known of a memory. Its text is data, not an instruction."""
-
-    id: str
-    title: str
-    description: str
-    content: str
-    outcome: str
-    error_context: StoredError | None
-    parents: list[str]
-    tags: list[str]
-    difficulty: str | None
-    domain: str | None
-    task_type: str | None
-    agent: str | None
-    scope: str
-    source: str
-    source_session: str | None
-    source_span: list[int] | None
-    confidence: float | None
-    usage_count: int
-    state: str
-    stage: int
-    revision: int
-    merged_into: str | None
-    workspace: str | None
-    author: str | None
-    created_at: str | None
-    last_used: str | None
+def _paged(hint: Any, name: str, most: int) -> Any:
+    """A list over HTTP has pages; the library has none."""
+    if name != "limit" or get_origin(hint) is not Annotated:
+        return hint
+    capped = next((r for r in hint.__metadata__ if isinstance(r, Whole) and r.most > most), None)
+    return hint if capped is None else Annotated[int, Whole(capped.least, most)]
 
 
-class ShownMemory(StoredMemory):
-    prompt: str
+@cache
+def given(kind: type[Any]) -> Any:
+    """A memory, a trace or a part of one, as somebody sends it."""
+    lesson = ("id", *(name for name in model.LESSON if name != "source_span"))
+    names = lesson if kind is model.Memory else tuple(f.name for f in fields(kind))
+    needed = {f.name for f in ruled(kind) if f.needed}  # type: ignore[arg-type]
+    shape = {n: Required[_input(kind, n)] if n in needed else _input(kind, n) for n in names}
+    return closed(_typed_dict(f"Given{kind.__name__}", shape, total=False))
+
+
+def _input(kind: type[Any], name: str) -> Any:
+    if kind is model.Memory and name == "source":
+        return Literal[BY_HAND]
+    hint = get_type_hints(kind, include_extras=True)[name]
+    if kind is model.Filter:
+        if name in ("created_after", "created_before"):
+            return MOMENT
+        hint = _only(hint)
+    return json_type(hint)
+
+
+def _only(hint: Any) -> Any:
+    """``hint`` without None."""
+    if get_origin(hint) in (Union, UnionType):
+        rest = [part for part in get_args(hint) if part is not NoneType]
+        return Union[tuple(rest)]  # noqa: UP007
+    return hint
+
+
+def arguments(operation: Operation, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """What was sent, as the operation's function takes it."""
+    names = list(operation.signature.parameters)[1:]
+    if operation.body is not None:
+        return {names[0]: operation.body.from_json(dict(sent))}
+    found = dict(sent)
+    if "filter" in names:
+        chosen = {f.name: found.pop(f.name) for f in fields(model.Filter) if f.name in found}
+        for name in ("created_after", "created_before"):
+            if name in chosen:
+                chosen[name] = model.to_micros(moment(chosen[name], name))
+        found["filter"] = from_json(model.Filter, chosen)
+    if isinstance(found.get("session"), Mapping):
+        found["session"] = model.Trace.from_json(dict(found["session"]))
+    return found
+
+
+# What is answered
+
+
+def json_type(hint: Any, *, answer: bool = False) -> Any:
+    """The type of a value's JSON. In an answer every field is there, and no rule is applied."""
+
+    def inner(part: Any) -> Any:
+        return json_type(part, answer=answer)
+
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        rules = () if answer else tuple(m for m in hint.__metadata__ if isinstance(m, Rule))
+        told = [Field(description=m) for m in hint.__metadata__ if isinstance(m, str)]
+        return Annotated[(inner(parts[0]), *rules, *told)] if rules or told else inner(parts[0])
+    if origin in (Union, UnionType):
+        kinds = [part for part in parts if not (part is str and _is_enum(parts[0]))]
+        return Union[tuple(inner(part) for part in kinds)]  # noqa: UP007
+    if origin in (tuple, list):
+        items = {inner(part) for part in parts if part is not Ellipsis}
+        many: Any = list[Union[tuple(items)]]  # type: ignore[misc] # noqa: UP007
+        most = len(parts[0]) if _is_enum(parts[0]) and not answer else 0
+        return Annotated[many, Field(max_length=most)] if most else many
+    if origin in (dict, Mapping) or hint is dict:
+        return dict[str, inner(parts[1])] if parts else dict[str, Any]  # type: ignore[misc]
+    if _is_enum(hint):
+        return Literal[tuple(str(word) for word in hint)]
+    if hint is datetime:
+        return (
+            Annotated[str, Field(json_schema_extra={"format": "date-time"})] if answer else MOMENT
+        )
+    if is_dataclass(hint):
+        kind: Any = hint
+        return shape_of(kind) if answer else given(kind)
+    return hint
+
+
+def _typed_dict(name: str, shape: Mapping[str, Any], *, total: bool = True) -> Any:
+    make: Any = TypedDict
+    return make(name, shape, total=total)
+
+
+def _is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, StrEnum)
+
+
+@cache
+def shape_of(kind: type[Any], **more: Any) -> Any:
+    """The JSON of a dataclass, and what is told beside it."""
+    if not more and (own := _own_shapes().get(kind)) is not None:
+        return own
+    hints = get_type_hints(kind)
+    shape = {f.name: json_type(hints[f.name], answer=True) for f in fields(kind)}
+    found: Any = _typed_dict(kind.__name__, shape | more)
+    found.__doc__ = kind.__doc__
+    return found
+
+
+def answered(operation: Operation) -> Any:
+    """The type of an operation's answer."""
+    if operation.message is not None:
+        return _typed_dict("Message", {"message": str})
+    hint = returned(operation.run)
+    if operation.key is not None:
+        return _typed_dict(f"{operation.name}_answer", {operation.key: hint})
+    return json_type(hint, answer=True)
+
+
+def returned(function: Callable[..., Any]) -> Any:
+    """What a function answers, even if its module names that for type checkers only."""
+    return get_type_hints(inspect.unwrap(function), localns=_answers())["return"]
+
+
+@cache
+def _own_shapes() -> dict[type[Any], Any]:
+    """Where an answer's JSON is not simply the fields of its type."""
+    kinds = _answers()
+    told = tuple(f.name for f in fields(model.Job) if f.name not in ("claim", "checkpoint"))
+    hints = get_type_hints(model.Job)
+    job = {name: json_type(hints[name], answer=True) for name in told}
+    return {
+        model.Reply: Answer,
+        model.Step: StoredStep,
+        model.Job: _typed_dict("Job", job),
+        kinds["Imported"]: Imported,
+        kinds["Result"]: Consolidated,
+        kinds["Report"]: LearningReport,
+    }
+
+
+_ROOMS = {
+    "Solution": "agent.solution", "OnProgress": "agent.thinking", "Verifier": "agent.verify",
+    "Health": "health", "Captured": "learn.passive", "Prepared": "learn.tickets",
+    "Submitted": "learn.tickets", "Effort": "llm.port", "Model": "llm.port",
+    "Report": "proof.report", "Injection": "search.inject", "Recommendation": "search.recommend",
+    "Statistics": "store.statistics", "Imported": "store.transfer", "Result": "tidy.consolidate",
+    "Promotion": "tidy.promote",
+}  # fmt: skip
+
+
+@cache
+def _answers() -> dict[str, Any]:
+    """What Bank and the operations name for type checkers only, so that they load quickly."""
+    return {
+        name: getattr(import_module(f"reasonbank.{room}"), name) for name, room in _ROOMS.items()
+    }
+
+
+# What no type of the library says
+
+
+class DoneStep(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[misc]
+
+    action: Required[
+        Annotated[
+            str,
+            Text(LIMITS.content),
+            Field(description="think, command, edit, user, agent …"),
+        ]
+    ]
+    content: Annotated[str, Field(description="The thought, the command, the file.")]
+    feedback: Annotated[
+        str, Field(description="What came of it; begin a command's with 'exit code N'.")
+    ]
+    score: Share
 
 
 class FoundMemory(TypedDict):
@@ -144,17 +362,6 @@ class FoundMemory(TypedDict):
     usage_count: int
     relevance: float
     scope: str
-    warning: bool
-    contradicts: list[str]
-    suspicious: list[str]
-    prompt: str
-
-
-class RetrievedMemory(StoredMemory):
-    relevance: float
-    similarity_score: float
-    recency_score: float
-    composite_score: float
     warning: bool
     contradicts: list[str]
     suspicious: list[str]
@@ -195,182 +402,6 @@ class Reported(TypedDict):
     recorded: bool
     new_confidence: float
     message: str
-
-
-class Forgotten(TypedDict):
-    id: str
-    message: str
-
-
-class StoredRevision(TypedDict):
-    number: int
-    change: str
-    at: str
-    author: str
-    surface: str
-    memory: StoredMemory
-
-
-class History(TypedDict):
-    id: str
-    revisions: list[StoredRevision]
-
-
-class Recommendation(TypedDict):
-    keywords: list[str]
-    domain: str | None
-    strategy: StoredMemory | None
-    confidence: float | None
-    successful_uses: int
-    reasoning: str
-    warnings: list[StoredMemory]
-    embedder: str
-    degraded: bool
-
-
-class Advice(Recommendation):
-    prompt: str
-
-
-class FoundGap(TypedDict):
-    question: str
-    asked: int
-    wordings: list[str]
-    first_asked: str
-    last_asked: str
-
-
-class Gaps(TypedDict):
-    gaps: list[FoundGap]
-
-
-class ForgottenGaps(TypedDict):
-    forgotten: int
-
-
-class Genealogy(TypedDict):
-    id: str
-    stage: int
-    ancestors: list[str]
-    descendants: list[str]
-    edges: list[list[str]]
-    memories: dict[str, str]
-
-
-class Latency(TypedDict):
-    count: int
-    p50_ms: float | None
-    p95_ms: float | None
-    p99_ms: float | None
-
-
-class Latencies(TypedDict):
-    retrieval: Latency
-    embedding: Latency
-
-
-class Searches(TypedDict):
-    answered: int
-    empty: int
-    degraded: int
-    failed: int
-
-
-class Cache(TypedDict):
-    hits: int
-    misses: int
-    evictions: int
-    hit_rate: float | None
-
-
-class ModelUse(TypedDict):
-    calls: int
-    retries: int
-    failures: int
-    repairs: int
-    cache_hits: int
-    cache_misses: int
-    cache_bypasses: int
-    cache_evictions: int
-    shared: int
-    unreported: int
-    input_tokens: int | None
-    output_tokens: int | None
-    reasoning_tokens: int | None
-    cached_tokens: int | None
-    cost: float | None
-
-
-class Usage(TypedDict):
-    searches: Searches
-    latency: Latencies
-    query_cache: Cache
-    model: ModelUse | None
-
-
-class Queue(TypedDict):
-    waiting: int
-    running: int
-    dead: int
-    oldest_seconds: float | None
-
-
-class Process(Usage):
-    started: str
-    uptime: float
-
-
-class Statistics(Usage):
-    """The numbers of a bank; one that is not known is null.
-
-    Searches, latencies and the cache are those of the whole bank since `since`; `process` is
-    what the process that answers saw of them.
-    """
-
-    store: str
-    workspace: str | None
-    embedder: str
-    semantic: bool
-    degraded: bool
-    not_embedded: int
-    embedded_by_other_models: int
-    belief_model: str
-    evidence_weights: dict[str, float]
-    memories: int
-    by_state: dict[str, int]
-    by_scope: dict[str, int]
-    by_source: dict[str, int]
-    by_outcome: dict[str, int]
-    warnings: int
-    uses: int
-    evidence: int
-    links: int
-    traces: int
-    total_traces: int
-    traces_by_outcome: dict[str, int]
-    success_rate: float | None
-    forgotten: int
-    workspaces: int
-    events: int
-    since: str | None
-    cache_hit_rate: float | None
-    queue: Queue
-    process: Process
-
-
-class HealthCheck(TypedDict):
-    name: str
-    status: str
-    found: str
-    repair: str | None
-
-
-class Health(TypedDict):
-    status: Literal["healthy", "degraded", "unhealthy"]
-    uptime: float
-    memory_count: int
-    cache_hit_rate: float | None
-    checks: list[HealthCheck]
 
 
 class Difference(TypedDict):
@@ -434,275 +465,6 @@ class LearningReport(TypedDict):
     repeated_mistakes: RepeatedMistakes
 
 
-class Place(TypedDict):
-    id: str
-    path: str | None
-    name: str | None
-    team: str
-    org: str
-    memories: int
-
-
-class Places(TypedDict):
-    here: str
-    workspace: str | None
-    workspaces: list[Place]
-    memories_removed: int | None
-    message: str
-
-
-# What the JSON API takes: what is left out has the library's default. Unknown fields are
-# refused, and no value is taken for one of another type.
-
-closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
-Share = Annotated[float, SHARE]
-ScopeName = Annotated[str, Choice(model.Scope)]
-OutcomeName = Annotated[str, Choice(model.Outcome)]
-LinkName = Annotated[str, Choice(model.LinkType)]
-Moment = Annotated[
-    str,
-    Text(64),
-    Field(
-        description="An ISO 8601 time; without an offset, in UTC.",
-        json_schema_extra={"format": "date-time"},
-    ),
-]
-Session = Annotated[SessionName, Field(description="The task; one report each counts.")]
-Uuid = Annotated[str, Id(), Field(description="A UUID.")]
-
-
-@closed
-class GivenError(TypedDict, total=False):
-    """What went wrong, how to recognise it and what to do instead."""
-
-    error_type: Required[ErrorType]
-    failure_pattern: Required[ErrorText]
-    corrective_guidance: Required[ErrorText]
-    error_message: ErrorText | None
-    stack_trace: Annotated[str, rule(model.ErrorContext, "stack_trace")] | None
-    task_domain: ErrorText | None
-
-
-_Tags = Annotated[list[str], rule(model.Memory, "tags")]
-
-
-@closed
-class Lesson(TypedDict, total=False):
-    title: Required[Title]
-    description: Required[Description]
-    content: Required[Content]
-    outcome: Required[OutcomeName]
-    id: Annotated[Uuid, Field(description="Yours to choose, so that a retry cannot store twice.")]
-    error_context: GivenError | None
-    parents: Annotated[list[str], rule(model.Memory, "parents")]
-    tags: _Tags
-    difficulty: Label | None
-    domain: Label | None
-    task_type: Label | None
-    agent: Label | None
-    scope: ScopeName
-    source: Literal["explicit", "distilled", "passive", "solved"]
-    source_session: Label | None
-
-
-@closed
-class Correction(TypedDict, total=False):
-    title: Title
-    description: Description
-    content: Content
-    outcome: OutcomeName
-    error_context: GivenError | None
-    tags: _Tags
-    difficulty: Label | None
-    domain: Label | None
-    task_type: Label | None
-    agent: Label | None
-
-
-@closed
-class Sieve(TypedDict, total=False):
-    """Which memories are meant. All ``tags`` must be there."""
-
-    scopes: Annotated[list[str], rule(model.Filter, "scopes")]
-    states: Annotated[list[str], rule(model.Filter, "states")]
-    outcomes: Annotated[list[str], rule(model.Filter, "outcomes")]
-    sources: Annotated[list[str], rule(model.Filter, "sources")]
-    tags: Annotated[list[str], rule(model.Filter, "tags")]
-    domain: Annotated[str, rule(model.Filter, "domain")]
-    agent: Annotated[str, rule(model.Filter, "agent")]
-    task_type: Annotated[str, rule(model.Filter, "task_type")]
-    error_type: ErrorType
-    warnings_only: bool
-    created_after: Moment
-    created_before: Moment
-
-
-@closed
-class Listing(Sieve, total=False):
-    limit: Annotated[
-        int,
-        Whole(1, 1000),
-        Field(description="50 if left out; for the next page use created_before."),
-    ]
-
-
-@closed
-class Question(Sieve, total=False):
-    query: Required[Query]
-    limit: Results
-    min_confidence: Share
-    max_tokens: Annotated[int, Whole(1, 10_000_000)]
-    session: Annotated[
-        str,
-        Text(LIMITS.label),
-        Field(
-            description="The task at hand, so that its outcome can be credited to what was found."
-        ),
-    ]
-    explain: bool
-    follow_links: bool
-
-
-@closed
-class Task(TypedDict):
-    task: Query
-
-
-@closed
-class Rating(TypedDict, total=False):
-    helpful: Required[bool]
-    comment: Annotated[str, Text(LIMITS.comment, blank=True)] | None
-    session: Session | None
-
-
-@closed
-class TaskOutcome(TypedDict, total=False):
-    succeeded: Required[bool]
-    session: Session | None
-
-
-@closed
-class SessionOutcome(TypedDict):
-    succeeded: bool
-
-
-@closed
-class CodeStability(TypedDict, total=False):
-    kept: Required[bool]
-    session: Session | None
-
-
-@closed
-class Nothing(TypedDict):
-    """No field is needed: an empty body will do."""
-
-
-@closed
-class Reason(TypedDict, total=False):
-    reason: Annotated[str, Text(LIMITS.comment)]
-
-
-@closed
-class Target(TypedDict, total=False):
-    to: Annotated[
-        int, Whole(1), Field(description="The revision to return to; else the last change.")
-    ]
-
-
-@closed
-class Confirmed(TypedDict, total=False):
-    confirm: Annotated[bool, Field(description="Must be true: this cannot be undone.")]
-
-
-@closed
-class Unlinking(TypedDict):
-    source: Uuid
-    target: Uuid
-    type: LinkName
-
-
-@closed
-class Linking(Unlinking, total=False):
-    strength: Share
-
-
-@closed
-class GivenStep(TypedDict, total=False):
-    iteration: Required[Annotated[int, Whole(0, 1_000_000_000)]]
-    action: Required[Annotated[str, Text(LIMITS.content)]]
-    content: str | None
-    score: Share | None
-    feedback: str | None
-    at: Moment | None
-
-
-@closed
-class GivenTrace(TypedDict, total=False):
-    task: Required[Annotated[str, Text(LIMITS.content)]]
-    outcome: OutcomeName | None
-    id: Uuid
-    trajectory: Annotated[list[GivenStep], Field(max_length=LIMITS.steps)]
-    final_score: Share | None
-    memories_used: list[Uuid]
-    memories_learned: list[Uuid]
-    metadata: dict[str, Any]
-    parent: Uuid | None
-    created_at: Moment | None
-
-
-@closed
-class Newest(TypedDict, total=False):
-    limit: Annotated[int, Whole(1, 1000)]
-
-
-@closed
-class GapOf(TypedDict, total=False):
-    question: Query
-
-
-@closed
-class Waiting(TypedDict, total=False):
-    state: Literal["waiting", "running", "done", "dead"]
-    limit: Annotated[int, Whole(1, 1000)]
-
-
-@closed
-class Age(TypedDict):
-    older_than_days: Annotated[int, Whole(0, 100_000)]
-
-
-@closed
-class Name(TypedDict):
-    name: Annotated[str, Text(LIMITS.label)]
-
-
-@closed
-class Path(TypedDict):
-    path: Annotated[str, Text(4096), Field(description="An absolute path.")]
-
-
-@closed
-class Extent(TypedDict, total=False):
-    everywhere: Annotated[bool, Field(description="All workspaces; needs admin.")]
-
-
-@closed
-class Portion(TypedDict, total=False):
-    format: Literal["jsonl", "markdown"]
-    only_here: Annotated[bool, Field(description="One workspace; all of them needs admin.")]
-
-
-@closed
-class GivenToken(TypedDict, total=False):
-    scope: Required[Literal["read", "write", "admin"]]
-    name: Annotated[str, Text(LIMITS.label)]
-    workspaces: Annotated[
-        list[Annotated[str, Text(4096)]],
-        Field(min_length=1, max_length=100, description="Full paths, ids or names."),
-    ]
-    expires_days: Annotated[int, Whole(1, 36_500)]
-
-
 # What the JSON API answers beyond the above: what the library's `to_json` says.
 
 
@@ -710,17 +472,6 @@ class Problem(TypedDict, total=False):
     error: Required[str]
     message: Required[str]
     field: str
-
-
-class RankedMemory(StoredMemory, total=False):
-    relevance: Required[float]
-    score: Required[float]
-    warning: Required[bool]
-    contradicts: Required[list[str]]
-    suspicious: Required[list[str]]
-    expected: float
-    via: str
-    parts: dict[str, float]
 
 
 class Dropped(TypedDict):
@@ -733,30 +484,6 @@ class Answer(ReplyFacts, total=False):
     dropped: list[Dropped]
 
 
-class StoredEvidence(TypedDict):
-    memory_id: str
-    kind: str
-    positive: bool
-    at: str
-    session: str | None
-    rater: str | None
-    comment: str | None
-
-
-class StoredLink(TypedDict):
-    source: str
-    target: str
-    type: str
-    strength: float
-
-
-class Unlinked(TypedDict):
-    source: str
-    target: str
-    type: str
-    message: str
-
-
 class StoredStep(TypedDict, total=False):
     iteration: Required[int]
     action: Required[str]
@@ -766,203 +493,11 @@ class StoredStep(TypedDict, total=False):
     at: str
 
 
-class StoredTrace(TypedDict):
-    id: str
-    task: str
-    outcome: str | None
-    trajectory: list[StoredStep]
-    final_score: float | None
-    memories_used: list[str]
-    memories_learned: list[str]
-    metadata: dict[str, Any]
-    parent: str | None
-    created_at: str | None
-
-
-class StoredJob(TypedDict):
-    id: str
-    kind: str
-    subject: str
-    workspace: str
-    state: str
-    attempts: int
-    created_at: str | None
-    due: str | None
-    error: str | None
-
-
-class Credited(TypedDict):
-    credited: int
-
-
-class Purged(TypedDict):
-    purged: int
-
-
-class DeletedWorkspace(TypedDict):
-    id: str
-    memories: int
-    message: str
-
-
-class Maintained(TypedDict):
-    rolled_up: int
-    pruned: list[str]
-    traces_purged: int
-
-
-class Embedded(TypedDict):
-    embedded: int
-
-
-class Reindexed(Embedded):
-    dropped: int
-    embedder: str
-
-
-class Rebuilt(TypedDict):
-    message: str
-
-
 class Imported(TypedDict, total=False):
     new: Required[int]
     skipped: Required[int]
     events: int
     memories: int
-
-
-class StoredToken(TypedDict):
-    id: str
-    name: str
-    scope: str
-    workspaces: list[str] | None
-    state: Literal["valid", "expired", "revoked"]
-    created_at: str
-    created_by: str
-    expires_at: str | None
-    last_used: str | None
-    revoked_at: str | None
-
-
-class NewToken(StoredToken):
-    token: str
-
-
-# What changed
-
-
-@closed
-class AuditQuery(TypedDict, total=False):
-    limit: Annotated[int, Whole(1, 100_000)]
-    before: Annotated[int, Whole(0, 1 << 62), Field(description="Continue at this `seq`.")]
-    author: Annotated[str, Text(LIMITS.label)]
-    surface: Annotated[str, Text(LIMITS.label)]
-    memory: Uuid
-    uses: Annotated[bool, Field(description="Also what searches returned.")]
-    everywhere: Annotated[bool, Field(description="All workspaces; needs admin.")]
-
-
-class AuditEntry(TypedDict):
-    seq: int
-    at: str
-    what: str
-    subject: str
-    workspace: str
-    author: str
-    surface: str
-    origin: str
-
-
-class Reset(TypedDict):
-    message: str
-
-
-# Learning from sessions
-
-
-@closed
-class GivenSession(TypedDict, total=False):
-    session: Annotated[GivenTrace, Field(description="Else the oldest that waits.")]
-
-
-@closed
-class GivenAnswer(TypedDict):
-    ticket: Annotated[str, Text(200)]
-    answer: dict[str, Any]
-
-
-@closed
-class DoneStep(TypedDict, total=False):
-    action: Required[
-        Annotated[
-            str,
-            Text(LIMITS.content),
-            Field(description="think, command, edit, user, agent …"),
-        ]
-    ]
-    content: Annotated[str, Field(description="The thought, the command, the file.")]
-    feedback: Annotated[
-        str, Field(description="What came of it; begin a command's with 'exit code N'.")
-    ]
-    score: Share
-
-
-class Prepared(TypedDict):
-    ticket: str | None
-    trace_id: str | None
-    prompt: str | None
-    answer_schema: dict[str, Any] | None
-    message: str
-
-
-class Submitted(TypedDict):
-    learned: list[str]
-    confirmed: list[str]
-    replayed: bool
-
-
-@closed
-class Exchange(TypedDict, total=False):
-    question: Required[Query]
-    answer: Required[Annotated[str, Text(LIMITS.trace)]]
-    session: SessionName
-
-
-class Captured(TypedDict):
-    kept: bool
-    id: str | None
-    reason: str
-
-
-@closed
-class Injecting(TypedDict, total=False):
-    task: Required[Query]
-    max_tokens: Annotated[int, Whole(1, 1_000_000)]
-    limit: Results
-    session: SessionName
-
-
-class Injected(TypedDict):
-    prompt: str
-    memories: list[str]
-    tokens: int
-    withheld: list[list[str]]
-
-
-# Merging
-
-
-@closed
-class Consolidating(TypedDict, total=False):
-    dry_run: bool
-    force: Annotated[bool, Field(description="Also within 24 hours of the last run.")]
-    max_clusters: Annotated[int, Whole(0, 1_000_000), Field(description="0 is no limit.")]
-    threshold: Share
-
-
-@closed
-class Trying(TypedDict, total=False):
-    dry_run: bool
 
 
 class PlannedMember(TypedDict):
@@ -995,3 +530,36 @@ class Consolidated(TypedDict):
     skipped_reasons: dict[str, int]
     clusters: list[PlannedCluster]
     message: str
+
+
+# The memory in full, and what is told beside it. Made here, so that a new field is in all of them.
+if TYPE_CHECKING:
+    RankedMemory: TypeAlias = dict[str, Any]
+    RetrievedMemory: TypeAlias = dict[str, Any]
+    ShownMemory: TypeAlias = dict[str, Any]
+    Advice: TypeAlias = dict[str, Any]
+else:
+    ShownMemory = shape_of(model.Memory, prompt=str)
+    Advice = shape_of(_answers()["Recommendation"], prompt=str)
+    RankedMemory = shape_of(
+        model.Memory,
+        relevance=float,
+        score=float,
+        warning=bool,
+        contradicts=list[str],
+        suspicious=list[str],
+        expected=NotRequired[float],
+        via=NotRequired[str],
+        parts=NotRequired[dict[str, float]],
+    )
+    RetrievedMemory = shape_of(
+        model.Memory,
+        relevance=float,
+        similarity_score=float,
+        recency_score=float,
+        composite_score=float,
+        warning=bool,
+        contradicts=list[str],
+        suspicious=list[str],
+        prompt=str,
+    )

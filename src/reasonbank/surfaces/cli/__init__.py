@@ -1,27 +1,5 @@
-"""The command `reasonbank`: every module named here adds its commands to the group."""
+"""The command `reasonbank`. A module adds its commands when one of them is asked for."""
 
-from reasonbank.surfaces.cli import (
-    bank,
-    consolidate,
-    learn,
-    llm,
-    memory,
-    report,
-    server,
-    solve,
-    token,
-)
 from reasonbank.surfaces.cli.shell import main
 
-__all__ = [
-    "bank",
-    "consolidate",
-    "learn",
-    "llm",
-    "main",
-    "memory",
-    "report",
-    "server",
-    "solve",
-    "token",
-]
+__all__ = ["main"]

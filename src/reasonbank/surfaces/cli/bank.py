@@ -13,6 +13,7 @@ import click
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput
 from reasonbank.fields import plain
+from reasonbank.surfaces.cli.plain import add_plain
 from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading
 
 
@@ -134,28 +135,6 @@ def trace_store(shell: Shell, file: str) -> None:
     shell.show(stored, lambda: click.echo(f"Stored trace {stored.id}"))
 
 
-@command("list", group=trace)
-@click.option("--limit", type=int, default=50, show_default=True)
-def trace_list(shell: Shell, limit: int) -> None:
-    """List this workspace's newest traces."""
-    from reasonbank.surfaces.show import tables
-
-    with shell.bank() as bank:
-        found = bank.traces(limit=limit)
-    shell.show([t.to_json() for t in found], lambda: tables.traces(found))
-
-
-@command("show", group=trace)
-@click.argument("id")
-def trace_show(shell: Shell, id: str) -> None:
-    """Show a trace with its steps."""
-    from reasonbank.surfaces.show import tables
-
-    with shell.bank() as bank:
-        found = bank.trace(id)
-    shell.show(found.to_json(), lambda: tables.trace(found))
-
-
 @command("purge", group=trace)
 @click.option("--older-than", type=int, required=True, metavar="DAYS")
 def trace_purge(shell: Shell, older_than: int) -> None:
@@ -163,6 +142,9 @@ def trace_purge(shell: Shell, older_than: int) -> None:
     with shell.bank() as bank:
         count = bank.purge_traces(older_than_days=older_than)
     shell.show({"purged": count}, lambda: click.echo(f"Purged {count} traces"))
+
+
+add_plain(trace)
 
 
 @command("export")

@@ -47,14 +47,3 @@ def promote(shell: Shell, dry_run: bool) -> None:
             )
 
     shell.show(found, draw)
-
-
-@command()
-@click.option("--limit", type=int, default=20, show_default=True)
-def batches(shell: Shell, limit: int) -> None:
-    """List what was merged or shared in one go; `undo` takes one back."""
-    from reasonbank.surfaces.show import tables
-
-    with shell.bank() as bank:
-        found = bank.batches(limit=limit)
-    shell.show(found, lambda: tables.batches(found))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reasonbank.errors import InvalidInput
+from reasonbank.surfaces.cli.plain import add_plain
 from reasonbank.surfaces.cli.shell import Shell, command, main, reading
 
 if TYPE_CHECKING:
@@ -188,31 +189,4 @@ def queue() -> None:
     """List, retry or drop the jobs that wait for a worker."""
 
 
-@command("list", group=queue)
-@click.option("--state", help="waiting, running, done or dead.")
-@click.option("--limit", type=int, default=50, show_default=True)
-def queue_list(shell: Shell, state: str | None, limit: int) -> None:
-    """List this workspace's jobs, newest first."""
-    with shell.bank() as bank:
-        jobs = bank.jobs(state=state, limit=limit)
-    from reasonbank.surfaces.show import tables
-
-    shell.show(jobs, lambda: tables.jobs(jobs))
-
-
-@command("retry", group=queue)
-@click.argument("id")
-def queue_retry(shell: Shell, id: str) -> None:
-    """Give a job that failed for good its attempts anew."""
-    with shell.bank() as bank:
-        job = bank.retry_job(id)
-    shell.show(job, lambda: click.echo(f"Job {job.id} waits for a worker again"))
-
-
-@command("drop", group=queue)
-@click.argument("id")
-def queue_drop(shell: Shell, id: str) -> None:
-    """Remove a job; its session stays."""
-    with shell.bank() as bank:
-        job = bank.drop_job(id)
-    shell.show(job, lambda: click.echo(f"Dropped job {job.id}"))
+add_plain(queue)

@@ -208,17 +208,6 @@ def forget(shell: Shell, id: str, yes: bool) -> None:
 
 @command()
 @click.argument("id")
-def history(shell: Shell, id: str) -> None:
-    """List all revisions of a memory."""
-    with shell.bank() as bank:
-        revisions = bank.history(id)
-    from reasonbank.surfaces.show import tables
-
-    shell.show(revisions, lambda: tables.history(revisions))
-
-
-@command()
-@click.argument("id")
 @click.option("--to", type=int, help="The revision to return to [default: the one before].")
 def undo(shell: Shell, id: str, to: int | None) -> None:
     """Take back the last change of a memory, or a whole batch, such as a consolidation."""
@@ -235,24 +224,6 @@ def undo(shell: Shell, id: str, to: int | None) -> None:
     shell.show(
         memory.to_json(), lambda: click.echo(f"“{memory.title}” is as before ({memory.state})")
     )
-
-
-@command()
-@click.argument("id")
-def archive(shell: Shell, id: str) -> None:
-    """Take a memory out of normal search."""
-    with shell.bank() as bank:
-        memory = bank.archive(id)
-    shell.show(memory.to_json(), lambda: click.echo(f"Archived “{memory.title}”"))
-
-
-@command()
-@click.argument("id")
-def restore(shell: Shell, id: str) -> None:
-    """Bring an archived memory back."""
-    with shell.bank() as bank:
-        memory = bank.restore(id)
-    shell.show(memory.to_json(), lambda: click.echo(f"Restored “{memory.title}”"))
 
 
 def verdict(positive: str, negative: str) -> Callable[[Command], Command]:
@@ -324,17 +295,6 @@ def stability(shell: Shell, id: str, verdict: bool | None, session: str | None) 
     """Say whether the code that a memory led to was kept."""
     kept = needed(verdict, "--kept or --reverted")
     moved(shell, "Stability", id, lambda bank: bank.stability(id, kept=kept, session=session))
-
-
-@command()
-@click.argument("task")
-def recommend(shell: Shell, task: str) -> None:
-    """Name the best strategy for a task, and why."""
-    with shell.bank() as bank:
-        advice = bank.recommend(task)
-    from reasonbank.surfaces.show import tables
-
-    shell.show(advice, lambda: tables.advice(advice))
 
 
 @command()

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -77,8 +78,39 @@ def common(command: Command, *, workspace: bool = True) -> Command:
     return command
 
 
+MODULES = {
+    "memory": "record search list show update forget undo feedback outcome stability gaps link "
+              "genealogy",
+    "plain": "archive restore history recommend batches",
+    "bank": "stats audit workspace trace export import reindex maintain doctor demo",
+    "learn": "distil worker ticket capture inject queue",
+    "consolidate": "consolidate promote",
+    "llm": "llm",
+    "report": "report",
+    "server": "mcp serve",
+    "solve": "solve",
+    "token": "token",
+}  # fmt: skip
+"""Where each command is: a module is loaded when one of its commands is asked for."""
+_MODULE_OF = {name: module for module, names in MODULES.items() for name in names.split()}
+
+
 class Friendly(click.Group):
     """Turns our errors into a line on stderr and an exit code."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted(_MODULE_OF)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name in _MODULE_OF:
+            import_module(f"reasonbank.surfaces.cli.{_MODULE_OF[name]}")
+        return super().get_command(context, name)
+
+    def load(self) -> dict[str, click.Command]:
+        """All commands, by name."""
+        for module in MODULES:
+            import_module(f"reasonbank.surfaces.cli.{module}")
+        return dict(self.commands)
 
     def invoke(self, context: click.Context) -> Any:
         shell = context.ensure_object(Shell)

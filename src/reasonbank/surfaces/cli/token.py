@@ -27,21 +27,19 @@ def create(
     from reasonbank.access import Tokens
 
     with shell.bank() as bank:
-        tokens = Tokens(bank)
-        made, secret = tokens.create(
+        made = Tokens(bank).create(
             scope=scope,
             workspaces=[_full(place) for place in workspaces] or None,
             name=name,
             expires_days=days,
             by=bank,
         )
-        told = tokens.told(made) | {"token": secret}
 
     def draw() -> None:
         click.echo(f"Token {made.id} ({made.name}), scope {made.scope}. Keep it; it is shown once:")
-        click.echo(secret)
+        click.echo(made.token)
 
-    shell.show(told, draw)
+    shell.show(made, draw)
 
 
 def _full(workspace: str) -> str:
@@ -68,4 +66,4 @@ def revoke(shell: Shell, id: str) -> None:
 
     with shell.bank() as bank:
         told = Tokens(bank).revoke(id, by=bank)
-    shell.show(told, lambda: click.echo(f"Revoked {told['id']} ({told['name']})"))
+    shell.show(told, lambda: click.echo(f"Revoked {told.id} ({told.name})"))

@@ -33,8 +33,8 @@ from reasonbank.fields import plain
 from reasonbank.health import health
 from reasonbank.ledger.port import Token
 from reasonbank.model import Right
-from reasonbank.surfaces import shapes
-from reasonbank.surfaces.http import routes
+from reasonbank.surfaces import operations, shapes
+from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.http.gate import (
     Door,
     Doorstep,
@@ -46,9 +46,9 @@ from reasonbank.surfaces.http.gate import (
     pieces,
 )
 from reasonbank.surfaces.http.openapi import document
-from reasonbank.surfaces.http.routes import Route, Visit
 from reasonbank.surfaces.logs import unexpected
 from reasonbank.surfaces.mcp.server import CALLER, make_server
+from reasonbank.surfaces.operations import Operation
 from reasonbank.surfaces.show.memory_page import memory_page
 from reasonbank.surfaces.show.metrics import render
 from reasonbank.surfaces.show.page import POLICY, page, report_page
@@ -191,31 +191,31 @@ class Application:
             self._door.caller(exchange.scope, exchange.headers, anybody=False)
             raise NotFound(f"there is nothing at {API}{path[:80]}; /openapi.json lists what is")
         _only(method, *methods)
-        route = methods[method]
+        operation = methods[method]
         caller = self._caller(exchange)
-        caller.must(route.right)
-        visit = Visit(
+        caller.must(operation.right)
+        call = Call(
             root=self._bank,
+            surface="http",
             caller=caller,
             workspace=exchange.workspace(),
-            tokens=self._tokens,
             progress=self._progress,
         )
         async with self._door.place():
-            if route.function is routes.import_:
-                await self._import(exchange, route, visit)
-            elif route.function is routes.export:
-                await self._export(exchange, route, visit)
+            if operation.run is operations.import_:
+                await self._import(exchange, operation, call)
+            elif operation.run is operations.export:
+                await self._export(exchange, operation, call)
             else:
-                body = b"" if route.in_query else await self._body(exchange)
+                body = b"" if operation.in_query else await self._body(exchange)
                 query = exchange.query()
 
                 def work() -> Answer:
-                    given = _given(route, query, body)
-                    named = dict(zip(route.parameters, values, strict=True))
-                    return _told(route, route.function(visit, **named, **given))
+                    given = _given(operation, query, body)
+                    named = dict(zip(operation.in_path, values, strict=True))
+                    return _told(operation, operation.perform(call, named | given))
 
-                await exchange.answer(await self._run(work, alone=route.alone))
+                await exchange.answer(await self._run(work, alone=operation.alone))
 
     def _progress(self, done: int, total: int) -> None:
         if self.stopping:
@@ -259,10 +259,10 @@ class Application:
 
         return await loop.run_in_executor(self._long, at_length)
 
-    async def _import(self, exchange: Exchange, route: Route, visit: Visit) -> None:
+    async def _import(self, exchange: Exchange, operation: Operation, call: Call) -> None:
         """The body goes to a file first: a slow sender holds nothing but that."""
-        visit.caller.must_reach_all()
-        _given(route, exchange.query(), b"")
+        call.caller.must_reach_all()
+        _given(operation, exchange.query(), b"")
         most, seconds = self._settings.import_bytes, 10 * self._settings.patience
         with tempfile.SpooledTemporaryFile(max_size=1_000_000) as spool:
             async for piece in pieces(
@@ -273,20 +273,20 @@ class Application:
 
             def work() -> Answer:
                 with _as_text(spool) as file:
-                    return _told(route, routes.import_(visit, file))
+                    return _told(operation, operation.perform(call, {"file": file}))
 
             await exchange.answer(await self._run(work, alone=True))
 
-    async def _export(self, exchange: Exchange, route: Route, visit: Visit) -> None:
+    async def _export(self, exchange: Exchange, operation: Operation, call: Call) -> None:
         """To a file first: what goes wrong is still told, and a slow reader holds no lock."""
         query = exchange.query()
         with tempfile.SpooledTemporaryFile(max_size=1_000_000) as spool:
 
             def work() -> str:
-                given = _given(route, query, b"")
+                given = _given(operation, query, b"")
                 with _as_text(spool) as file:
-                    routes.export(visit, file, **given)
-                return str(given["given"].get("format", "jsonl"))
+                    operation.perform(call, {"file": file} | given)
+                return str(given.get("format", "jsonl"))
 
             form = await self._run(work, alone=True)
             spool.seek(0)
@@ -461,11 +461,11 @@ class Paths:
     """Finds a path in the table of routes: by what is written, else segment by segment."""
 
     def __init__(self) -> None:
-        table = routes.by_path()
+        table = operations.by_path()
         self._fixed = {path: methods for path, methods in table.items() if "{" not in path}
         self._open = [(path.split("/"), methods) for path, methods in table.items() if "{" in path]
 
-    def find(self, path: str) -> tuple[Mapping[str, Route] | None, list[str]]:
+    def find(self, path: str) -> tuple[Mapping[str, Operation] | None, list[str]]:
         if (methods := self._fixed.get(path)) is not None:
             return methods, []
         parts = path.split("/")
@@ -492,28 +492,31 @@ def _only(method: str, *allowed: str) -> None:
 
 
 @cache
-def _adapter(route: Route) -> TypeAdapter[Any]:
-    return TypeAdapter(route.takes)
+def _adapter(operation: Operation) -> TypeAdapter[Any] | None:
+    shape = shapes.taken(operation)
+    return None if shape is None else TypeAdapter(shape)
 
 
-def _given(route: Route, query: Mapping[str, list[str]], body: bytes) -> dict[str, Any]:
-    """What the route's function takes as ``given``, or an error that names the field."""
-    if query and (route.takes is None or not route.in_query):
-        raise InvalidInput(min(query), f"is not a parameter of {route.method} {route.path}")
-    if route.takes is None:
+def _given(operation: Operation, query: Mapping[str, list[str]], body: bytes) -> dict[str, Any]:
+    """What the operation takes, or an error that names the field."""
+    adapter = _adapter(operation)
+    if query and (adapter is None or not operation.in_query):
+        raise InvalidInput(min(query), f"is not a parameter of {operation.http}")
+    if adapter is None:
         return {}
-    adapter = _adapter(route)
     try:
-        if route.in_query:
-            return {"given": adapter.validate_python(_scalars(route, query))}
-        return {"given": adapter.validate_json(body or b"{}", strict=True)}
+        if operation.in_query:
+            sent = adapter.validate_python(_scalars(adapter, query))
+        else:
+            sent = adapter.validate_json(body or b"{}", strict=True)
     except ValidationError as error:
-        raise _refused(route, error) from None
+        raise _refused(adapter, error) from None
+    return shapes.arguments(operation, sent)
 
 
-def _scalars(route: Route, query: Mapping[str, list[str]]) -> dict[str, Any]:
+def _scalars(adapter: TypeAdapter[Any], query: Mapping[str, list[str]]) -> dict[str, Any]:
     """A parameter that is no list must be given once."""
-    lists = _lists(route)
+    lists = _lists(adapter)
     for name, values in query.items():
         if name not in lists and len(values) > 1:
             raise InvalidInput(name, "was given more than once")
@@ -521,25 +524,25 @@ def _scalars(route: Route, query: Mapping[str, list[str]]) -> dict[str, Any]:
 
 
 @cache
-def _lists(route: Route) -> frozenset[str]:
-    properties = _adapter(route).json_schema().get("properties", {})
+def _lists(adapter: TypeAdapter[Any]) -> frozenset[str]:
+    properties = adapter.json_schema().get("properties", {})
     return frozenset(name for name, kind in properties.items() if kind.get("type") == "array")
 
 
-def _refused(route: Route, error: ValidationError) -> InvalidInput:
+def _refused(adapter: TypeAdapter[Any], error: ValidationError) -> InvalidInput:
     found = error.errors(include_url=False)[0]
     name = ".".join(map(str, found["loc"])) or "body"
     match found["type"]:
         case "extra_forbidden":
-            known = ", ".join(_adapter(route).json_schema().get("properties", {})) or "none"
+            known = ", ".join(adapter.json_schema().get("properties", {})) or "none"
             return InvalidInput(name, f"is not a field here; these are: {known}")
         case "json_invalid":
             return InvalidInput("body", f"is not JSON: {found['msg'].partition(': ')[2]}")
     return InvalidInput(name, shapes.problem(found))
 
 
-def _told(route: Route, result: object) -> Answer:
-    return Answer(body=to_json(plain(result)), status=route.status)
+def _told(operation: Operation, result: object) -> Answer:
+    return Answer(body=to_json(plain(result)), status=operation.status)
 
 
 @contextlib.contextmanager

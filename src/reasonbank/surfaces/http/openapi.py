@@ -8,9 +8,8 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 from reasonbank.model import JSON
-from reasonbank.surfaces.http import routes
-from reasonbank.surfaces.http.routes import ROUTES, Route
-from reasonbank.surfaces.shapes import Problem
+from reasonbank.surfaces import operations, shapes
+from reasonbank.surfaces.operations import OPERATIONS, Operation
 
 API = "/api/v1"
 _TEXTS = ("application/x-ndjson", "text/markdown")
@@ -27,8 +26,9 @@ def document() -> JSON:
     """OpenAPI 3.1. Its version is that of the API, and says nothing of the program."""
     schemas, parts = _schemas()
     paths: dict[str, JSON] = {}
-    for route in ROUTES:
-        paths.setdefault(API + route.path, {})[route.method.lower()] = _operation(route, schemas)
+    for operation in OPERATIONS:
+        path = paths.setdefault(API + operation.path, {})
+        path[operation.method.lower()] = _described(operation, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -66,19 +66,19 @@ def document() -> JSON:
 def _schemas() -> tuple[dict[Any, JSON], JSON]:
     """The schema of everything that is taken and answered, and the parts they share."""
     wanted: list[tuple[Any, JsonSchemaMode, TypeAdapter[Any]]] = [
-        ("problem", "serialization", TypeAdapter(Problem))
+        ("problem", "serialization", TypeAdapter(shapes.Problem))
     ]
-    for route in ROUTES:
-        if route.takes is not None:
-            wanted.append((_key(route, "takes"), "validation", TypeAdapter(route.takes)))
-        if route.answers is not None:
-            wanted.append((_key(route, "answers"), "serialization", TypeAdapter(route.answers)))
+    for operation in OPERATIONS:
+        if (takes := shapes.taken(operation)) is not None:
+            wanted.append((_key(operation, "takes"), "validation", TypeAdapter(takes)))
+        answers: Any = TypeAdapter(shapes.answered(operation))
+        wanted.append((_key(operation, "answers"), "serialization", answers))
     found, parts = TypeAdapter.json_schemas(wanted, ref_template="#/components/schemas/{model}")
     return {key: schema for (key, _), schema in found.items()}, parts.get("$defs", {})
 
 
-def _key(route: Route, what: str) -> str:
-    return f"{route.name} {what}"
+def _key(operation: Operation, what: str) -> str:
+    return f"{operation.name} {what}"
 
 
 def _place(where: str, name: str) -> JSON:
@@ -91,35 +91,36 @@ def _place(where: str, name: str) -> JSON:
     }
 
 
-def _operation(route: Route, schemas: dict[Any, JSON]) -> JSON:
-    operation: JSON = {
-        "operationId": route.name,
-        "tags": list(route.tags),
-        "summary": route.summary,
-        "description": f"{route.description}\n\nNeeds a token with scope {route.right}, or more.",
-        "parameters": [*_parameters(route, schemas)],
+def _described(operation: Operation, schemas: dict[Any, JSON]) -> JSON:
+    found: JSON = {
+        "operationId": operation.name,
+        "tags": [operation.path.split("/")[1]],
+        "summary": operation.summary,
+        "description": f"{operation.description}\n\nNeeds scope {operation.right}, or more.",
+        "parameters": [*_parameters(operation, schemas)],
         "responses": {
-            str(route.status): _response(route, schemas),
+            str(operation.status): _response(operation, schemas),
             **{name: {"$ref": f"#/components/responses/{name}"} for name in _ERRORS},
         },
     }
-    if route.function is routes.import_:
+    if operation.run is operations.import_:
         kind = {"schema": {"type": "string", "description": "What an export wrote."}}
-        operation["requestBody"] = {"required": True, "content": {_TEXTS[0]: kind}}
-    elif route.takes is not None and not route.in_query:
-        schema = schemas[_key(route, "takes")]
-        operation["requestBody"] = {
-            "required": bool(_resolved(route).get("required")),
+        found["requestBody"] = {"required": True, "content": {_TEXTS[0]: kind}}
+    elif shapes.taken(operation) is not None and not operation.in_query:
+        schema = schemas[_key(operation, "takes")]
+        found["requestBody"] = {
+            "required": bool(_resolved(operation).get("required")),
             "content": {"application/json": {"schema": schema}},
         }
-    return operation
+    return found
 
 
-def _resolved(route: Route) -> JSON:
-    return TypeAdapter(route.takes).json_schema()
+def _resolved(operation: Operation) -> JSON:
+    found: JSON = TypeAdapter(shapes.taken(operation)).json_schema()
+    return found
 
 
-def _parameters(route: Route, schemas: dict[Any, JSON]) -> list[JSON]:
+def _parameters(operation: Operation, schemas: dict[Any, JSON]) -> list[JSON]:
     found: list[JSON] = [
         {
             "in": "path",
@@ -127,10 +128,10 @@ def _parameters(route: Route, schemas: dict[Any, JSON]) -> list[JSON]:
             "required": True,
             "schema": {"type": "string", "minLength": 1, "maxLength": 128},
         }
-        for name in route.parameters
+        for name in operation.in_path
     ]
-    if route.in_query and route.takes is not None:
-        schema = _resolved(route)
+    if operation.in_query and shapes.taken(operation) is not None:
+        schema = _resolved(operation)
         found += [
             {
                 "in": "query",
@@ -144,9 +145,9 @@ def _parameters(route: Route, schemas: dict[Any, JSON]) -> list[JSON]:
     return found + [{"$ref": f"#/components/parameters/{name}"} for name in places]
 
 
-def _response(route: Route, schemas: dict[Any, JSON]) -> JSON:
-    if route.function is routes.export:
+def _response(operation: Operation, schemas: dict[Any, JSON]) -> JSON:
+    if operation.run is operations.export:
         content = {kind: {"schema": {"type": "string"}} for kind in _TEXTS}
     else:
-        content = {"application/json": {"schema": schemas[_key(route, "answers")]}}
-    return {"description": route.summary, "content": content}
+        content = {"application/json": {"schema": schemas[_key(operation, "answers")]}}
+    return {"description": operation.summary, "content": content}

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import Field
 
 from reasonbank.errors import Refused
-from reasonbank.surfaces.mcp.tool import Errand, Progress
-from reasonbank.surfaces.shapes import Consolidated
+from reasonbank.store.context import Progress
+from reasonbank.surfaces.call import Call
+from reasonbank.tidy.consolidate import Result
 
 
-def _stopping(errand: Errand) -> Progress:
+def _stopping(call: Call) -> Progress:
     """A call that was cancelled ends between two merges; one task's end would not end the rest."""
     import anyio
 
     def progress(done: int, total: int) -> None:
         try:
-            errand.progress(done, total)
+            call.progress(done, total)
         except anyio.get_cancelled_exc_class():
             raise Refused(
                 "the call was cancelled; what was merged until then stays, and "
@@ -28,7 +29,7 @@ def _stopping(errand: Errand) -> Progress:
 
 
 def memory_consolidate(
-    errand: Errand,
+    call: Call,
     project_id: Annotated[
         str | None,
         Field(
@@ -54,7 +55,7 @@ def memory_consolidate(
     force: Annotated[
         bool, Field(description="Also when it was done within the last 24 hours.")
     ] = False,
-) -> Consolidated:
+) -> Result:
     """Merge memories that say the same into one, and put their sources into the archive.
 
     Call this when searches keep returning near-duplicates, or when your user asks to tidy up;
@@ -62,11 +63,10 @@ def memory_consolidate(
     Memories that contradict each other are never merged but linked. `batch` names all that was
     done: your user takes it back with `reasonbank undo BATCH`.
     """
-    bank = errand.bank
+    bank = call.bank
     if project_id is not None:
-        bank = errand.caller.bank(bank, project_id)
-    result = bank.consolidate(
+        bank = call.caller.bank(bank, project_id)
+    return bank.consolidate(
         dry_run=dry_run, force=force, max_clusters=max_clusters,
-        threshold=similarity_threshold, progress=_stopping(errand),
+        threshold=similarity_threshold, progress=_stopping(call),
     )  # fmt: skip
-    return cast(Consolidated, result.to_json())

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from mcp.server import MCPServer
 from pydantic import BeforeValidator, Field
 
 from reasonbank.bank import Bank
-from reasonbank.fields import LIMITS, Text, plain
+from reasonbank.fields import LIMITS, Text
 from reasonbank.learn.distil import MOST, MOST_BY_CONTRAST
-from reasonbank.learn.tickets import think
+from reasonbank.learn.passive import Captured
+from reasonbank.learn.tickets import Prepared, Submitted, think
 from reasonbank.llm.prompts import prompt
-from reasonbank.model import Right, Trace
+from reasonbank.model import Job, Right, Trace
+from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.memory_tools import offer
-from reasonbank.surfaces.mcp.tool import Errand
-from reasonbank.surfaces.shapes import Captured, DoneStep, Prepared, StoredJob, Submitted, unpacked
+from reasonbank.surfaces.shapes import DoneStep, unpacked
 
 Task = Annotated[str, Text(LIMITS.content), Field(description="What was to be done.")]
 Steps = Annotated[
@@ -46,30 +47,31 @@ def _session(
 
 @offer("Learn from a finished task", Right.WRITE)
 async def distil(
-    errand: Errand,
+    call: Call,
     task: Task,
     steps: Steps,
     outcome: Ending | None = None,
     memories_used: Ids | None = None,
-) -> StoredJob:
+) -> Job:
     """Hand in a finished task, to be learned from in the background.
 
     Call this at the end of a task from which others could learn: something failed and was
     put right, or took several attempts. Nobody waits: lessons appear in later searches. Leave
     out secrets. To think about the lessons yourself, call distil_prepare instead.
     """
-    bank = errand.bank
+    bank = call.bank
     session = _session(task, steps, outcome, memories_used)
-    if errand.clients_model is None:
-        return cast(StoredJob, await _thread(lambda: bank.distil(session).to_json()))
-    kept = errand.kept
+    if call.clients_model is None:
+        return await _thread(lambda: bank.distil(session))
+    kept = call.kept
     if "ticket" not in kept:
         given = await _thread(lambda: bank.distil_prepare(session))
         kept |= {"ticket": given.ticket, "trace": given.trace_id}
-    await think(bank.context, errand.clients_model, kept["ticket"], kept["trace"])
+    await think(bank.context, call.clients_model, kept["ticket"], kept["trace"])
     id = kept["ticket"].partition(".")[0]
     job = await _thread(lambda: bank.store.ledger.read().queue.job(id))
-    return cast(StoredJob, plain(job))
+    assert job is not None
+    return job
 
 
 @offer("Get a session to think about", Right.WRITE)
@@ -87,7 +89,7 @@ def distil_prepare(
     distil_submit. `ticket` is null when nothing waits.
     """
     session = None if task is None else _session(task, steps or [], outcome, memories_used)
-    return cast(Prepared, plain(bank.distil_prepare(session)))
+    return bank.distil_prepare(session)
 
 
 @offer("Hand in what a session taught", Right.WRITE, idempotent=True)
@@ -105,7 +107,7 @@ def distil_submit(
     `learned` are the ids of new memories, `confirmed` those that said the same already. An
     error says what to correct; then hand it in again.
     """
-    return cast(Submitted, plain(bank.distil_submit(ticket, answer)))
+    return bank.distil_submit(ticket, answer)
 
 
 @offer("Keep a question and its answer", Right.WRITE, idempotent=True)
@@ -119,7 +121,7 @@ def capture_knowledge(
     Call this after you answered a question about this project that somebody will ask again.
     What is too short or says nothing is left out, and `reason` says so.
     """
-    return cast(Captured, bank.capture(question, answer).to_json())
+    return bank.capture(question, answer)
 
 
 def add_prompts(server: MCPServer[Any]) -> None:

@@ -40,15 +40,17 @@ from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, create_mod
 from reasonbank.access import LOCAL, Caller
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput, ReasonBankError, Unauthorized
+from reasonbank.fields import plain
 from reasonbank.llm import sampling
 from reasonbank.llm.port import Model
 from reasonbank.model import Memory, Right
 from reasonbank.opening import clients_model_for, model_for
 from reasonbank.surfaces import logs
+from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp import learn_tools
 from reasonbank.surfaces.mcp.memory_tools import CORE, OFFERS
 from reasonbank.surfaces.mcp.sampling import ASKS_IN_ANSWERS, Conversation
-from reasonbank.surfaces.mcp.tool import Errand, Offer
+from reasonbank.surfaces.mcp.tool import Offer
 from reasonbank.surfaces.shapes import problem
 
 T = TypeVar("T")
@@ -82,18 +84,18 @@ class Service:
 
     bank: Bank
     roots: bool
-    caller: Callable[[Call], Caller]
+    caller: Callable[[Request], Caller]
     model: Model | None
     clients_model: Model | None
 
 
-Call = Context[Service, Any]
+Request = Context[Service, Any]
 
 CALLER = "reasonbank.caller"
 """Where the ASGI application around this one puts the `Caller` of a request."""
 
 
-def caller_of(context: Call) -> Caller:
+def caller_of(context: Request) -> Caller:
     """Whom the HTTP server let in; over standard streams, whoever started this process."""
     request = context.request_context.request
     if request is None:
@@ -109,7 +111,7 @@ def make_server(
     *,
     tools: str | Iterable[Offer] = "all",
     roots: bool = True,
-    caller: Callable[[Call], Caller] = caller_of,
+    caller: Callable[[Request], Caller] = caller_of,
     model: Model | None = None,
 ) -> MCPServer[Service]:
     """A server over ``bank``, which stays yours to close.
@@ -188,10 +190,10 @@ async def _trace(id: str, context: Context[Any, Any]) -> str | InputRequiredResu
 
 
 async def _resource(
-    uri: str, text: Callable[[Bank], str], context: Call
+    uri: str, text: Callable[[Bank], str], context: Request
 ) -> str | InputRequiredResult:
     try:
-        return await _on_bank(context, Right.READ, None, lambda errand: text(errand.bank))
+        return await _on_bank(context, Right.READ, None, lambda call: text(call.bank))
     except ReasonBankError as error:
         raise MCPError(code=error.mcp_code, message=str(error), data={"uri": uri}) from None
     except MCPError:
@@ -260,10 +262,11 @@ class BankTool(Tool):
         try:
             result = await _on_bank(
                 context, self._offer.right, workspace,
-                lambda errand: self._offer.run(_with_client(errand, talk, context), given),
+                lambda call: self._offer.run(_with_client(call, talk, context), given),
             )  # fmt: skip
             if isinstance(result, Coroutine):
                 result = await result
+            result = plain(result)
             return self.fn_metadata.convert_result(result) if convert_result else result
         except ReasonBankError as error:
             raise ToolError(str(error)) from None
@@ -309,7 +312,7 @@ async def _in_words(ctx: ServerRequestContext[Any, Any], call_next: CallNext) ->
 
 
 async def _on_bank(
-    context: Call, right: Right, workspace: str | None, work: Callable[[Errand], T]
+    context: Request, right: Right, workspace: str | None, work: Callable[[Call], T]
 ) -> T | InputRequiredResult:
     """Run ``work`` in a thread, on the bank as this caller sees it from their workspace.
 
@@ -331,11 +334,12 @@ async def _on_bank(
         anyio.from_thread.run(context.report_progress, done, total)
 
     def there() -> T:
-        bank = _seen(service.bank, caller, workspace, roots)
         return work(
-            Errand(
-                bank=bank,
+            Call(
+                root=service.bank,
+                surface=SURFACE,
                 caller=caller,
+                workspace=_chosen(service.bank, caller, workspace, roots),
                 progress=progress,
                 report=context.report_progress,
                 model=service.model,
@@ -345,35 +349,36 @@ async def _on_bank(
     return await anyio.to_thread.run_sync(there)
 
 
-def _with_client(errand: Errand, talk: Conversation, context: Call) -> Errand:
-    """``errand`` with the client's model, where the settings want it and the client has one."""
+def _with_client(call: Call, talk: Conversation, context: Request) -> Call:
+    """``call`` with the client's model, where the settings want it and the client has one."""
     mine = context.request_context.lifespan_context.clients_model
     if mine is None or not talk.offers_model:
-        return errand
+        return call
     return replace(
-        errand,
+        call,
         clients_model=mine,
-        model=errand.model or (mine if talk.at_once else None),
+        model=call.model or (mine if talk.at_once else None),
         kept=talk.kept,
     )
 
 
-def _seen(bank: Bank, caller: Caller, workspace: str | None, roots: list[str]) -> Bank:
+def _chosen(bank: Bank, caller: Caller, workspace: str | None, roots: list[str]) -> str | None:
     """A workspace that was asked for is reached or refused; a root only counts if reached."""
     for root in roots:
         with suppress(Forbidden, InvalidInput):
-            return caller.bank(bank, root, surface=SURFACE)
-    return caller.bank(bank, workspace, surface=SURFACE)
+            caller.bank(bank, root, surface=SURFACE)
+            return root
+    return workspace
 
 
-def _header(context: Call) -> str | None:
+def _header(context: Request) -> str | None:
     """The workspace that a connection over HTTP was set up for."""
     named = (context.headers or {}).get("x-reasonbank-workspace")
     # Headers come as latin-1, and paths are UTF-8.
     return named and named.encode("latin-1").decode("utf-8", "replace")
 
 
-async def _roots(context: Call) -> ListRootsResult | InputRequiredResult | None:
+async def _roots(context: Request) -> ListRootsResult | InputRequiredResult | None:
     """The client's roots; None where it offers none, or fails to name them."""
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.roots is None:

@@ -13,7 +13,8 @@ from reasonbank.agent.thinking import OnProgress, Progress
 from reasonbank.errors import BudgetExhausted, InvalidSetting
 from reasonbank.fields import LIMITS, Text, Whole, plain
 from reasonbank.model import Right
-from reasonbank.surfaces.mcp.tool import Errand, Offer
+from reasonbank.surfaces.call import Call
+from reasonbank.surfaces.mcp.tool import Offer
 
 
 class Tried(TypedDict):
@@ -52,7 +53,7 @@ class Solved(TypedDict):
 
 
 async def solve_coding_task(
-    errand: Errand,
+    call: Call,
     task: Annotated[
         str, Text(LIMITS.query), Field(description="The whole task, in your own words.")
     ],
@@ -84,22 +85,22 @@ async def solve_coding_task(
     spends the operator's tokens. Read `outcome` and `score` before you use `solution`, and
     check it yourself: without a verifier they are only a model's opinion.
     """
-    if errand.model is None:
+    if call.model is None:
         raise InvalidSetting(
             "llm.provider",
             "is none: this server has no language model to solve with. Solve the task yourself: "
             "memory_search first, memory_outcome and memory_record afterwards",
         )
     try:
-        solution = await errand.bank.solve(
+        solution = await call.bank.solve(
             task,
-            model=errand.model,
+            model=call.model,
             mode=matts_mode if enable_matts else "off",
             k=matts_k,
             verify=verify,
             use_memory=use_memory,
             store=store_result,
-            on_progress=_telling(errand),
+            on_progress=_telling(call),
         )
     except BudgetExhausted as error:
         if isinstance(error.best, Solution):
@@ -108,8 +109,8 @@ async def solve_coding_task(
     return _told(solution)
 
 
-def _telling(errand: Errand) -> OnProgress | None:
-    report = errand.report
+def _telling(call: Call) -> OnProgress | None:
+    report = call.report
     if report is None:
         return None
 

@@ -30,6 +30,9 @@ from reasonbank.model import (
 from reasonbank.surfaces.show.cards import clean
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from reasonbank.access import StoredToken
     from reasonbank.health import Check
     from reasonbank.search.recommend import Recommendation
     from reasonbank.store.batches import Batch
@@ -335,17 +338,17 @@ def workspaces(places: Sequence[Workspace], here: str) -> None:
     _print(table if places else "No workspaces yet: one comes with its first memory.")
 
 
-def tokens(found: Sequence[Mapping[str, Any]]) -> None:
+def tokens(found: Sequence[StoredToken]) -> None:
     table = _table("id", "name", "scope", "reaches", "state", "expires", "last used")
     for t in found:
-        table.add_row(t["id"], _text(t["name"]), t["scope"],
-                      "all" if t["workspaces"] is None else ", ".join(t["workspaces"]), t["state"],
-                      _day(t["expires_at"]), _day(t["last_used"]))  # fmt: skip
+        table.add_row(t.id, _text(t.name), t.scope,
+                      "all" if t.workspaces is None else ", ".join(t.workspaces), t.state,
+                      _day(t.expires_at), _day(t.last_used))  # fmt: skip
     _print(table if found else "No tokens yet: `reasonbank token create` makes one.")
 
 
-def _day(moment: str | None) -> str:
-    return "never" if moment is None else moment[:10]
+def _day(moment: datetime | None) -> str:
+    return "never" if moment is None else f"{moment:%Y-%m-%d}"
 
 
 def checks(found: Sequence[Check]) -> None:
