@@ -6,7 +6,7 @@ A bank's version is the number of steps it has taken. Steps are only ever added.
 from __future__ import annotations
 
 import json
-import secrets
+import os
 from collections.abc import Callable
 
 from reasonbank.ledger.database import Database
@@ -66,7 +66,7 @@ def meters(db: Database) -> None:
 def misses(db: Database) -> None:
     _define(_MISSES)(db)
     # For what servers of this bank hand out sealed and take back, whichever of them gets it.
-    seal = secrets.token_hex(32)
+    seal = os.urandom(32).hex()
     db.execute("insert into meta values ('seal', ?) on conflict do nothing", (seal,))
 
 
