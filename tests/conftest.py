@@ -17,6 +17,8 @@ from reasonbank.errors import EmbeddingError
 from reasonbank.model import to_micros
 from reasonbank.settings import Embed
 
+pytest.register_assert_rewrite("reasonbank.testing")
+
 DAY = 86_400_000_000
 HASHED = Settings(embed=Embed(model="hashed"))
 GOLDEN = Path(__file__).parent / "golden"

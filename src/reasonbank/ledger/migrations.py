@@ -6,7 +6,7 @@ A bank's version is the number of steps it has taken. Steps are only ever added.
 from __future__ import annotations
 
 import json
-import secrets
+import os
 from collections.abc import Callable
 
 from reasonbank.ledger.database import Database
@@ -30,23 +30,25 @@ def meta(db: Database, key: str) -> str:
     return str(row[0])
 
 
-def _define(db: Database, schema: str) -> None:
-    for statement in schema.format_map(db.dialect.types).split(";\n"):
-        if statement.strip():
-            db.execute(statement)
+Step = Callable[[Database], None]
+
+
+def _define(schema: str) -> Step:
+    def step(db: Database) -> None:
+        for statement in schema.format_map(db.dialect.types).split(";\n"):
+            if statement.strip():
+                db.execute(statement)
+
+    return step
 
 
 def first(db: Database) -> None:
-    _define(db, _FIRST)
+    _define(_FIRST)(db)
     db.full_text.create()
 
 
-def jobs(db: Database) -> None:
-    _define(db, _JOBS)
-
-
 def meters(db: Database) -> None:
-    _define(db, _METERS)
+    _define(_METERS)(db)
     for trace, payload in db.all(
         "select traces.id, payload from traces join events on seq = event where payload != ''"
     ):
@@ -61,39 +63,12 @@ def meters(db: Database) -> None:
             db.execute("update traces set outcome = ? where id = ?", (outcomes[0], trace))
 
 
-def tokens(db: Database) -> None:
-    _define(db, _TOKENS)
-
-
-def batches(db: Database) -> None:
-    _define(db, _BATCHES)
-
-
-def occasions(db: Database) -> None:
-    _define(db, _OCCASIONS)
-
-
 def misses(db: Database) -> None:
-    _define(db, _MISSES)
+    _define(_MISSES)(db)
     # For what servers of this bank hand out sealed and take back, whichever of them gets it.
-    seal = secrets.token_hex(32)
+    seal = os.urandom(32).hex()
     db.execute("insert into meta values ('seal', ?) on conflict do nothing", (seal,))
 
-
-def shares(db: Database) -> None:
-    _define(db, _SHARES)
-
-
-STEPS: list[Callable[[Database], None]] = [
-    first,
-    jobs,
-    meters,
-    tokens,
-    batches,
-    occasions,
-    misses,
-    shares,
-]
 
 # No part of the log: a token opens one server, and is worth nothing to another bank.
 _TOKENS = """
@@ -301,3 +276,14 @@ create table misses (
 ) {table};
 create index misses_last on misses (workspace, last);
 """
+
+STEPS: list[Step] = [
+    first,
+    _define(_JOBS),
+    meters,
+    _define(_TOKENS),
+    _define(_BATCHES),
+    _define(_OCCASIONS),
+    misses,
+    _define(_SHARES),
+]

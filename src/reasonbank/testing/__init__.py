@@ -1,4 +1,8 @@
-"""What tests need, ours and those of people who build on ReasonBank."""
+"""What tests need, ours and those of people who build on ReasonBank.
+
+``ledger_contract``, ``index_contract``, ``embedder_contract`` and ``model_contract`` say as tests
+what each part must do; they need pytest and are imported by name, as is ``memory_ledger``.
+"""
 
 from reasonbank.llm.scripted import Scripted, Slow
 from reasonbank.testing.builders import a_memory, a_trace, a_warning

@@ -130,20 +130,8 @@ class Writer(Forgetting):
                 )
             case What.FORGOTTEN:
                 self._forgotten(event)
-            case What.LINKED:
-                p = event.payload
-                if self.forgotten(p["target"]):
-                    return
-                self.db.execute(
-                    "insert into links values (?, ?, ?, ?) on conflict (source, target, type)"
-                    " do update set strength = excluded.strength",
-                    (event.subject, p["target"], p["type"], p["strength"]),
-                )
-            case What.UNLINKED:
-                self.db.execute(
-                    "delete from links where source = ? and target = ? and type = ?",
-                    (event.subject, event.payload["target"], event.payload["type"]),
-                )
+            case What.LINKED | What.UNLINKED:
+                self._linked(event)
             case What.TRACED:
                 self.db.execute(
                     "insert into traces values (?, ?, ?, ?, null) on conflict do nothing",
@@ -162,6 +150,27 @@ class Writer(Forgetting):
                 self._moved(event)
             case What.DELETED:
                 self._deleted(event)
+
+    def _linked(self, event: Event) -> None:
+        """Of all that was said about a link the latest stands, whichever came in first."""
+        link = (event.subject, event.payload["target"], event.payload["type"])
+        said = self.db.all(
+            f"select {EVENT} from events where subject = ? and what in (?, ?) and payload != ''",
+            (event.subject, What.LINKED, What.UNLINKED),
+        )
+        last = max(
+            (
+                e
+                for e in map(event_of, said)
+                if (e.payload["target"], e.payload["type"]) == link[1:]
+            ),
+            key=lambda e: e.order,
+        )
+        self.db.execute("delete from links where source = ? and target = ? and type = ?", link)
+        if last.what is What.LINKED and not self.forgotten(link[1]):
+            self.db.execute(
+                "insert into links values (?, ?, ?, ?)", (*link, last.payload["strength"])
+            )
 
     def _joined(self, event: Event) -> None:
         p = event.payload

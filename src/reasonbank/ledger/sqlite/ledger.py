@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import threading
 import time
 import weakref
@@ -202,6 +201,8 @@ class SQLiteLedger:
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
     def room(self) -> int:
+        import shutil  # Slow to load, and seldom asked for.
+
         return shutil.disk_usage(self.path.parent).free
 
     def close(self) -> None:
