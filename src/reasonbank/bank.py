@@ -719,15 +719,13 @@ class Bank:
 
     def _fit_trace(self, trace: Trace) -> Trace:
         """``trace`` checked and without secrets, or an error that names the wrong field."""
-        from reasonbank.store.transfer import checked_trace
-
-        trace = checked_trace(trace, self.settings.limits)
+        trace = checked(trace, self.settings.limits)
         if not self.settings.scrub:
             return trace
         from reasonbank.safety.scrub import clean_trace
 
         cleaned = clean_trace(trace)
-        return trace if cleaned is trace else checked_trace(cleaned, self.settings.limits)
+        return trace if cleaned is trace else checked(cleaned, self.settings.limits)
 
     def _store_trace(self, txn: Writing, trace: Trace) -> Trace:
         if txn.trace(self.view, trace.id) is not None:

@@ -24,6 +24,8 @@ from tests.requirement import requirement
 
 from reasonbank.bank import Bank
 from reasonbank.errors import Forgotten, InvalidInput, NotFound, ReasonBankError
+from reasonbank.ledger.events import NOTES, What
+from reasonbank.ledger.payloads import PAYLOADS
 from reasonbank.model import Outcome, Trace
 
 
@@ -310,3 +312,50 @@ def test_plain_memories_are_imported_once(bank: Bank) -> None:
     assert imported(bank, lines + lines)["new"] == 3
     assert imported(bank, lines)["new"] == 0
     assert bank.statistics()["memories"] == 3
+
+
+def test_every_event_that_leaves_a_bank_has_rules() -> None:
+    assert set(PAYLOADS) == set(What) - NOTES
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (event("memory.recorded", {}), "lesson: is missing"),
+        (event("memory.recorded", {"lesson": LESSON | {"title": " "}}),
+         "lesson.title: must not be blank"),
+        (event("memory.recorded", {"lesson": LESSON, "created_at": 10**15 + 1}),
+         "created_at: is later than its event"),
+        (event("memory.revised", {"changes": {"title": None}}),
+         "changes.title: cannot be changed like this"),
+        (event("memory.revised", {"changes": []}), "changes: must be an object"),
+        (event("memory.used", {"ids": [], "vector": "AAAA"}), "model: is missing"),
+        (event("memory.used", {"ids": [], "vector": "A", "model": "m"}), "vector: must hold 1 to"),
+        (event("memory.used", {"ids": [], "times": {ID: 0}}), "times: 0 is not a whole number"),
+        (event("memory.used", {"ids": [], "expected": {"x": 1}}), "expected: 'x' is not a UUID"),
+        (event("memory.used", {"ids": [], "expected": {ID: 2}}), "expected: 2 is not a number"),
+        (event("evidence.observed", SEEN | {"key": "zz" * 16}), "key: must be 32 hexadecimal"),
+        (event("task.withheld", {"ids": []}, subject=""), "subject: must not be blank"),
+        (event("task.ended", {"succeeded": 1}), "succeeded: must be true or false"),
+        (event("trace.learned", {"ids": [], "score": 7}), "score: 7 is not a number"),
+        (event("batch.applied", {"kind": "k", "archived": [], "links": []}), "created: is missing"),
+        (event("batch.applied", {"kind": "k", "created": None, "archived": [], "links": [[ID]]}),
+         "links: must be lists of a source, a target and a type"),
+        (event("batch.applied", {"kind": "k", "created": None, "archived": [],
+                                 "links": [[ID, ID, "friend"]]}), "links: must be one of similar"),
+        (event("batch.reverted", {"steps": "all"}), "steps: must be a list, got str"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_refused_event_says_which_line_and_field_is_wrong(
+    bank: Bank, bad: Any, sentence: str
+) -> None:
+    header = json.loads(exported(bank).splitlines()[0])
+    refusal = refused_whole(bank, io.StringIO(sealed([header, bad])))
+    assert str(refusal).startswith(f"line 2: {sentence}")
+
+
+def test_an_event_of_a_later_version_may_say_more(bank: Bank) -> None:
+    header = json.loads(exported(bank).splitlines()[0])
+    more = event("memory.recorded", {"lesson": LESSON, "mood": "hopeful"})
+    assert imported(bank, sealed([header, more]))["new"] == 1

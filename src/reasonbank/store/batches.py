@@ -7,15 +7,14 @@ an import or a rebuild has it when it has the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from reasonbank.errors import InvalidInput, NotFound, Refused
-from reasonbank.fields import choice, parse_id, text
+from reasonbank.errors import NotFound, Refused
 from reasonbank.ledger.events import Event, What
 from reasonbank.ledger.port import Reading, Row, Writing
-from reasonbank.model import JSON, Link, LinkType, Memory, State, from_micros
+from reasonbank.model import JSON, Link, Memory, State, from_micros
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
@@ -170,27 +169,3 @@ def listed(bank: Bank, *, limit: int = 50) -> list[JSON]:
         batch["steps"] += 1
         batch["undone"] += event.id not in standing
     return list(reversed(found.values()))[:limit]
-
-
-def check(event: Event) -> None:
-    """An event that this program could have written, or an error that names the field."""
-    payload = event.payload
-    if event.what is What.REVERTED:
-        for id in _all(payload["steps"], "steps"):
-            parse_id(id, "steps")
-        return
-    text(payload["kind"], "kind", 64)
-    if payload["created"] is not None:
-        parse_id(payload["created"], "created")
-    for id in _all(payload["archived"], "archived"):
-        parse_id(id, "archived")
-    for source, target, kind in _all(payload["links"], "links"):
-        parse_id(source, "links")
-        parse_id(target, "links")
-        choice(LinkType, kind, "links")
-
-
-def _all(value: Any, name: str) -> Iterable[Any]:
-    if not isinstance(value, list | tuple):
-        raise InvalidInput(name, "must be a list")
-    return value
