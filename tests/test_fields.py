@@ -19,7 +19,6 @@ from reasonbank.fields import (
     Number,
     OneOf,
     Span,
-    Table,
     Text,
     Whole,
     check_payload,
@@ -29,6 +28,7 @@ from reasonbank.fields import (
     ruled,
     to_json,
 )
+from reasonbank.ledger.payloads import Table
 from reasonbank.surfaces import shapes
 from tests.surfaces.http_server import LESSON
 from tests.surfaces.mcp_agent import connected

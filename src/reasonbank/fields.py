@@ -74,14 +74,12 @@ def choice(kind: type[_Choice], value: object, name: str) -> _Choice:
 
 def share(value: object, name: str) -> float:
     """A number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(name, f"{_short(value)} is not a number from 0 to 1")
-    return float(value)
+    return SHARE.check(value, name, LIMITS)
 
 
-def whole(value: object, name: str, *, least: int, most: int) -> int:
+def whole(value: object, name: str, *, least: float, most: float) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(name, f"{_short(value)} is not a whole number from {least} to {most:,}")
+        raise InvalidInput(name, f"{_short(value)} is not a whole number {_range(least, most)}")
     return value
 
 
@@ -205,24 +203,6 @@ class Id(Rule):
     def schema(self) -> dict[str, Any]:
         return {"minLength": 32, "maxLength": 64}
 
-    def __str__(self) -> str:
-        return "a UUID"
-
-
-@dataclass(frozen=True, slots=True)
-class Whole(Rule):
-    least: int
-    most: int = ENDLESS
-
-    def check(self, value: Any, name: str, limits: Limits) -> int:
-        return whole(value, name, least=self.least, most=self.most)
-
-    def schema(self) -> dict[str, Any]:
-        return {"minimum": self.least} | ({"maximum": self.most} if self.most < ENDLESS else {})
-
-    def __str__(self) -> str:
-        return _range(self.least, self.most)
-
 
 @dataclass(frozen=True, slots=True)
 class Number(Rule):
@@ -240,6 +220,11 @@ class Number(Rule):
 
     def __str__(self) -> str:
         return _range(self.least, self.most)
+
+
+class Whole(Number):
+    def check(self, value: Any, name: str, limits: Limits) -> int:
+        return whole(value, name, least=self.least, most=self.most)
 
 
 def _range(least: float, most: float) -> str:
@@ -370,23 +355,6 @@ class Many(Rule):
     def schema(self) -> dict[str, Any]:
         items = {"items": {"type": "string"} | self.each.schema()} if self.each.strings else {}
         return items | ({"maxItems": most} if (most := _limit(self.most)) < ENDLESS else {})
-
-
-@dataclass(frozen=True, slots=True)
-class Table(Rule):
-    """An object whose names keep ``key`` and whose values keep ``value``."""
-
-    value: Rule
-    key: Rule | None = None
-
-    def check(self, value: Any, name: str, limits: Limits) -> Mapping[str, Any]:
-        if not isinstance(value, Mapping):
-            raise InvalidInput(name, "must be an object")
-        for key, item in value.items():
-            if self.key is not None:
-                self.key.check(key, name, limits)
-            self.value.check(item, name, limits)
-        return value
 
 
 @dataclass(frozen=True, slots=True)

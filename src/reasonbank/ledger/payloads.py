@@ -21,7 +21,6 @@ from reasonbank.fields import (
     Limits,
     Many,
     Rule,
-    Table,
     Text,
     Whole,
     check_payload,
@@ -41,6 +40,23 @@ Name = Annotated[str, Text(LIMITS.label)]
 MaybeName = Annotated[str, Text(LIMITS.label, blank=True)] | None
 MaybePath = Annotated[str, Text(4096, blank=True)] | None
 Reason = Annotated[str, Text("content", blank=True)] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Rule):
+    """An object whose names keep ``key`` and whose values keep ``value``."""
+
+    value: Rule
+    key: Rule | None = None
+
+    def check(self, value: Any, name: str, limits: Limits) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
+            raise InvalidInput(name, "must be an object")
+        for key, item in value.items():
+            if self.key is not None:
+                self.key.check(key, name, limits)
+            self.value.check(item, name, limits)
+        return value
 
 
 class Changes(Rule):
