@@ -74,6 +74,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DAY = 86_400_000_000
+ROLL_UP_DAYS = 30
+"""Older evidence is counted by the day: the grain of belief."""
 Progress = Callable[[int, int], None]
 
 
@@ -880,7 +882,7 @@ class Bank:
         Running it again on the same day changes nothing.
         """
         settings = self.settings
-        before = self.core.clock() - settings.belief.roll_up_days * DAY
+        before = self.core.clock() - ROLL_UP_DAYS * DAY
         rolled = 0
         while count := self._write(lambda txn: txn.roll_up(before, 1000)):
             rolled += count

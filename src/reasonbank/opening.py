@@ -47,13 +47,7 @@ def open_core(
     )
     embedder = embedder or embedder_of(settings)
     index = local_index(path, ledger, embedder) if index is None else index
-    indexing = Indexing(
-        ledger,
-        index,
-        embedder,
-        cache_size=settings.embed.cache_size,
-        cache_seconds=settings.embed.cache_seconds,
-    )
+    indexing = Indexing(ledger, index, embedder)
     notes = (
         ()
         if embedder.semantic
@@ -149,7 +143,6 @@ def embedder_of(settings: Settings, environment: Mapping[str, str] | None = None
             base_url=embed.base_url,
             key_env=embed.key_env,
             dimensions=embed.dimensions,
-            timeout=embed.timeout_seconds,
             scrub=settings.scrub,
             environment=environment,
         )
@@ -299,11 +292,10 @@ def _provider(
 def _replies(settings: Settings, url: str | None) -> Replies:
     from reasonbank.llm.cache import DiskReplies, MemoryReplies
 
-    size, seconds = settings.llm.cache_size, settings.llm.cache_seconds
     if settings.llm.cache == "memory":
-        return MemoryReplies(size=size, seconds=seconds)
+        return MemoryReplies()
     bank = sqlite_path(url or settings.url or default_url())
-    return DiskReplies(_replies_path(bank), size=size, seconds=seconds)
+    return DiskReplies(_replies_path(bank))
 
 
 def _replies_path(bank: Path) -> Path:

@@ -36,6 +36,8 @@ from reasonbank.llm.tokens import counter
 from reasonbank.model import JSON, Hit, Memory, Outcome, Trace, from_micros, new_id
 
 MOST_ITERATIONS = 10
+ENOUGH = 0.8
+"""A score from here on ends the work."""
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +111,7 @@ class _Work:
         self._store = store
         self._budget = budget
         self._parent = parent
-        self._enough = bank.settings.agent.enough
+        self._enough = ENOUGH
         self._trace_id = new_id()
         self._stored = False
         self._started = time.perf_counter()

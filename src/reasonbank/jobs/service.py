@@ -29,7 +29,6 @@ class Staff:
         """Without ``turns`` it only learns from sessions."""
         reasoner = reasoner_of(bank.settings)
         thinker = model if reasoner == "model" else None
-        learn = bank.settings.learn
         self._model = model
         self._turns = turns
         self._schedule = Schedule(bank, model=thinker)
@@ -38,8 +37,7 @@ class Staff:
         self._worker = Worker(
             bank,
             {**learning, **(self._schedule.tasks() if turns else {})},
-            slots=learn.workers,
-            max_attempts=learn.attempts,
+            slots=bank.settings.learn.workers,
         )
 
     def stop(self) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NEIGHBOURS = 5
+DUPLICATE = 0.9
+"""From this cosine on, a lesson is one that is stored already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ def _said(
     return any(
         lesson.memory.outcome is memory.outcome
         and lesson.vector is not None
-        and float(lesson.vector @ vector) >= bank.settings.learn.duplicate
+        and float(lesson.vector @ vector) >= DUPLICATE
         for lesson in lessons
     )
 
@@ -87,7 +89,7 @@ def _twin_of(bank: Bank, memory: Memory, vector: NDArray[np.float32]) -> str | N
     reading = bank.core.ledger.read()
     realms = reading.realms(bank.view, tuple(Scope), (State.ACTIVE,))
     nums, cosines = indexing.index.nearest(vector, realms=realms, limit=NEIGHBOURS, among=None)
-    near = nums[np.asarray(cosines) >= bank.settings.learn.duplicate].tolist()
+    near = nums[np.asarray(cosines) >= DUPLICATE].tolist()
     for row in reading.rows(bank.view, near):
         known = row.memory()
         if known.id != memory.id and known.outcome is memory.outcome:

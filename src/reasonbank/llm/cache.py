@@ -136,7 +136,7 @@ def _read(kept: str) -> Completion | None:
 
 
 class MemoryReplies:
-    def __init__(self, *, size: int, seconds: float) -> None:
+    def __init__(self, *, size: int = 1000, seconds: float = 86_400.0) -> None:
         self._size = size
         self._seconds = seconds
         self._kept: OrderedDict[str, tuple[float, str]] = OrderedDict()
@@ -184,7 +184,7 @@ class DiskReplies:
     cannot be used is done without: a cache never fails a call.
     """
 
-    def __init__(self, path: Path, *, size: int, seconds: float) -> None:
+    def __init__(self, path: Path, *, size: int = 1000, seconds: float = 86_400.0) -> None:
         self._path = path
         self._size = size
         self._seconds = seconds

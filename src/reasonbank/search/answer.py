@@ -124,7 +124,7 @@ def _gather(bank: Bank, reading: Reading, question: Question, senses: _Senses) -
     among = None
     if filter.selective:
         among = reading.matching(bank.view, filter, FEW)
-    pool = max(bank.settings.search.pool, 3 * question.limit)
+    pool = max(rank.POOL, 3 * question.limit)
     found = _candidates(bank, reading, question, senses, pool, among)
     if among is not None or found.complete:
         return found
@@ -368,7 +368,6 @@ def _ranked(
     )
     # What the filter leaves out takes no part, but an explanation still mentions it.
     fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))
-    scopes = {"project": settings.project, "team": settings.team, "org": settings.org}
     errors = np.zeros(len(rows.nums))
     for i, error in enumerate(rows.errors):
         if error:
@@ -378,7 +377,7 @@ def _ranked(
         error_match=errors,
         confidence=found.trust.confidence,
         fit=found.trust.fit,
-        scope=np.array([scopes[scope] for scope in rows.scopes], np.float64),
+        scope=np.array([rank.SCOPE_WEIGHTS[scope] for scope in rows.scopes], np.float64),
         consolidated=rows.consolidated,
         vectors=found.vectors,
     )
@@ -394,7 +393,6 @@ def _ranked(
         half_life_days=settings.half_life_days,
         diversity=settings.diversity,
         threshold=settings.threshold if settings.threshold >= 0 else None,
-        consolidated=settings.consolidated,
     )
 
 
