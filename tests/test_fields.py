@@ -188,7 +188,7 @@ def test_a_payload_may_know_more_but_not_less() -> None:
         (Table(SHARE, Id()), [{ID: 1}], [{"x": 1}]),
         (Text(2, blank=True), ["", " ", "ab"], ["abc", None]),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_rule_has_exact_edges(rule: Any, good: list[Any], bad: list[Any]) -> None:
     for value in good:

@@ -173,14 +173,13 @@ REFUSED = "reasonbank"
 """pydantic's type for an error whose message is whole as it stands."""
 
 
-@dataclass(frozen=True, slots=True)
 class Text(Rule):
     """Text of at most ``most`` characters: a number, or the name of a limit."""
 
-    most: int | str
-    strip: bool = False
-    blank: bool = False
     strings = True
+
+    def __init__(self, most: int | str, *, strip: bool = False, blank: bool = False) -> None:
+        self.most, self.strip, self.blank = most, strip, blank
 
     def check(self, value: Any, name: str, limits: Limits) -> str:
         most = self.most if isinstance(self.most, int) else getattr(limits, self.most)
@@ -193,7 +192,6 @@ class Text(Rule):
         return f"at most {_limit(self.most):,} characters"
 
 
-@dataclass(frozen=True, slots=True)
 class Id(Rule):
     strings = True
 
@@ -204,10 +202,9 @@ class Id(Rule):
         return {"minLength": 32, "maxLength": 64}
 
 
-@dataclass(frozen=True, slots=True)
 class Number(Rule):
-    least: float
-    most: float = ENDLESS
+    def __init__(self, least: float, most: float = ENDLESS) -> None:
+        self.least, self.most = least, most
 
     def check(self, value: Any, name: str, limits: Limits) -> float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -234,7 +231,6 @@ def _range(least: float, most: float) -> str:
 SHARE = Number(0, 1)
 
 
-@dataclass(frozen=True, slots=True)
 class Flag(Rule):
     def check(self, value: Any, name: str, limits: Limits) -> bool:
         if not isinstance(value, bool):
@@ -245,10 +241,11 @@ class Flag(Rule):
         return "true or false"
 
 
-@dataclass(frozen=True, slots=True)
 class Choice(Rule):
-    kind: type[StrEnum]
     strings = True
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        self.kind = kind
 
     def check(self, value: Any, name: str, limits: Limits) -> StrEnum:
         return choice(self.kind, value, name)
@@ -281,7 +278,6 @@ class OneOf(Rule):
         return " or ".join(filter(None, self.words))
 
 
-@dataclass(frozen=True, slots=True)
 class Moment(Rule):
     def check(self, value: Any, name: str, limits: Limits) -> datetime:
         if not isinstance(value, datetime):
@@ -296,7 +292,6 @@ class Moment(Rule):
         return found
 
 
-@dataclass(frozen=True, slots=True)
 class Span(Rule):
     """The first and the last step of something."""
 
@@ -315,13 +310,11 @@ class Span(Rule):
         return list(value)
 
 
-@dataclass(frozen=True, slots=True)
 class Many(Rule):
     """A list of what keeps ``each``; ``most`` is a number, or the name of a limit."""
 
-    each: Rule
-    most: int | str = ENDLESS
-    unique: bool = False
+    def __init__(self, each: Rule, most: int | str = ENDLESS, *, unique: bool = False) -> None:
+        self.each, self.most, self.unique = each, most, unique
 
     def check(self, value: Any, name: str, limits: Limits) -> tuple[Any, ...]:
         self._list(value, name)
@@ -357,11 +350,11 @@ class Many(Rule):
         return items | ({"maxItems": most} if (most := _limit(self.most)) < ENDLESS else {})
 
 
-@dataclass(frozen=True, slots=True)
 class Json(Rule):
     """An object that can be stored as JSON, and is nested no deeper than ``depth``."""
 
-    depth: int
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
 
     def check(self, value: Any, name: str, limits: Limits) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -388,11 +381,11 @@ def _check_depth(value: Any, name: str, depth: int) -> None:
             _check_depth(item, name, depth - 1)
 
 
-@dataclass(frozen=True, slots=True)
 class Nested(Rule):
     """Another dataclass, whose fields have rules of their own."""
 
-    kind: type[Any]
+    def __init__(self, kind: type[Any]) -> None:
+        self.kind = kind
 
     def check(self, value: Any, name: str, limits: Limits) -> Any:
         return checked(self.read(value, name), limits, f"{name}.")
@@ -446,7 +439,10 @@ class Ruled(NamedTuple):
 
 @cache
 def ruled(kind: Any) -> tuple[Ruled, ...]:
-    hints = get_type_hints(kind, include_extras=True)
+    # Annotations that are no text, as those of the settings, need not be evaluated: 3 ms at start.
+    hints = {f.name: f.type for f in fields(kind)}
+    if any(isinstance(hint, str) for hint in hints.values()):
+        hints = get_type_hints(kind, include_extras=True)
     return tuple(
         Ruled(
             f.name,

@@ -6,8 +6,6 @@ Order, later wins: the defaults below, the settings file (`REASONBANK_CONFIG`, e
 An unknown or wrong setting is refused by its name.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

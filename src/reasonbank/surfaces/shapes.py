@@ -89,6 +89,8 @@ class ErrorContext(TypedDict):
 
 
 class StoredError(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
     error_type: str
     failure_pattern: str
     corrective_guidance: str
@@ -852,7 +854,7 @@ class NewToken(StoredToken):
 @closed
 class AuditQuery(TypedDict, total=False):
     limit: Annotated[int, Whole(1, 100_000)]
-    before: Annotated[int, Whole(0, 1 << 62), Field(description="Continue at this `seq`.")]
+    before: Annotated[int, Whole(0, (1 << 62) - 1), Field(description="Continue at this `seq`.")]
     author: Annotated[str, Text(LIMITS.label)]
     surface: Annotated[str, Text(LIMITS.label)]
     memory: Uuid
