@@ -15,7 +15,7 @@ import random
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,8 @@ from reasonbank.index.port import Changes
 from reasonbank.ledger import migrations
 from reasonbank.ledger.events import Event, What, evidence_key, lesson
 from reasonbank.model import ErrorContext, Outcome, new_id
-from reasonbank.settings import Embed, Settings
+from reasonbank.settings import Settings
+from reasonbank.store import vectors
 
 Floats = NDArray[np.float32]
 
@@ -58,7 +59,9 @@ _WORDS = """
     limit batch queue worker job schedule report chart map image
 """
 
-SETTINGS = replace(Settings(), embed=Embed(cache_size=4096, cache_seconds=1e9))
+# Questions are asked again and again here: their vectors must not be made again.
+vectors.CACHE_SIZE, vectors.CACHE_SECONDS = 4096, 1e9
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)

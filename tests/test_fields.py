@@ -19,7 +19,6 @@ from reasonbank.fields import (
     Number,
     OneOf,
     Span,
-    Table,
     Text,
     Whole,
     check_payload,
@@ -29,6 +28,7 @@ from reasonbank.fields import (
     ruled,
     to_json,
 )
+from reasonbank.ledger.payloads import Table
 from reasonbank.surfaces import shapes
 from tests.surfaces.http_server import LESSON
 from tests.surfaces.mcp_agent import connected
@@ -188,7 +188,7 @@ def test_a_payload_may_know_more_but_not_less() -> None:
         (Table(SHARE, Id()), [{ID: 1}], [{"x": 1}]),
         (Text(2, blank=True), ["", " ", "ab"], ["abc", None]),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_rule_has_exact_edges(rule: Any, good: list[Any], bad: list[Any]) -> None:
     for value in good:

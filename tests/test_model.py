@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from reasonbank import ErrorContext, InvalidInput, Memory, Outcome, Scope, Source, State
 from reasonbank.fields import LIMITS, checked, parse_id
-from reasonbank.model import new_id
+from reasonbank.model import Right, new_id
 from reasonbank.testing import a_memory, a_warning
 from tests.requirement import requirement
 
@@ -202,3 +202,11 @@ def test_times_keep_their_moment_in_any_zone():
     again = Memory.from_json(a_memory(created_at=moment).to_json())
     assert again.created_at == moment
     assert again.created_at.tzinfo is UTC
+
+
+def test_a_right_includes_those_before_it():
+    assert [[a.includes(b) for b in Right] for a in Right] == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, True],
+    ]

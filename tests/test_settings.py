@@ -1,5 +1,6 @@
 """Settings from files and from the environment, checked when a bank is opened."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from reasonbank import Bank, InvalidSetting, Settings
-from reasonbank.settings import default_url, load
+from reasonbank.fields import Nested, ruled
+from reasonbank.settings import GONE, default_url, load
 from tests.requirement import requirement
 
 TOML = """
@@ -18,7 +20,7 @@ org = "acme"
 trace_days = 90
 [embed]
 model = "hashed"
-cache_seconds = 60
+dimensions = 60
 [search]
 limit = 7
 diversity = 0.25
@@ -31,7 +33,7 @@ title = 80
 YAML = """
 org: acme
 trace_days: 90
-embed: {model: hashed, cache_seconds: 60}
+embed: {model: hashed, dimensions: 60}
 search:
   limit: 7
   diversity: 0.25
@@ -57,7 +59,7 @@ def config(tmp_path):
 def test_a_toml_or_yaml_file_sets_what_it_names_and_nothing_else(config, name, text):
     settings = config(text, name)
     assert (settings.org, settings.trace_days, settings.team) == ("acme", 90, "default")
-    assert (settings.embed.model, settings.embed.cache_seconds) == ("hashed", 60.0)
+    assert (settings.embed.model, settings.embed.dimensions) == ("hashed", 60)
     assert (settings.search.limit, settings.search.diversity) == (7, 0.25)
     assert settings.belief.model == "additive"
     assert settings.limits.title == 80
@@ -143,6 +145,70 @@ def test_a_wrong_variable_is_refused_by_its_name(variable, value, name):
         load({"HOME": "/nowhere", variable: value})
     assert refused.value.field == name
     assert "environment" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", sorted(GONE))
+def test_a_setting_that_went_is_warned_of_and_changes_nothing(config, name):
+    section, _, rest = name.partition(".")
+    variable = f"REASONBANK_{name.replace('.', '_').upper()}"
+    with pytest.warns(FutureWarning, match=rf"{name} \(in .*config\.toml\) is no setting any more"):
+        assert config(f"[{section}]\n{rest} = 1") == Settings()
+    with pytest.warns(FutureWarning, match=rf"{name} \(in the environment\)"):
+        assert load({"HOME": "/nowhere", variable: "x"}) == Settings()
+
+
+def test_a_command_warns_of_a_setting_that_went_in_one_line(tmp_path):
+    done = subprocess.run(
+        [Path(sys.executable).with_name("reasonbank"), "stats", "--json"],
+        env={**os.environ, "HOME": str(tmp_path), "REASONBANK_EMBED_MODEL": "hashed",
+             "REASONBANK_SEARCH_POOL": "50"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["memories"] == 0
+    assert done.stderr == (
+        "Warning: search.pool (in the environment) is no setting any more and is ignored; "
+        "remove it\n"
+    )
+
+
+def test_every_setting_says_its_rule_and_what_it_means():
+    def told(kind, prefix=""):
+        for f in ruled(kind):
+            if isinstance(f.rule, Nested):
+                yield from told(f.rule.kind, f"{prefix}{f.name}.")
+            else:
+                yield f"{prefix}{f.name}", f
+
+    found = dict(told(Settings))
+    assert len(found) <= 85
+    assert not found.keys() & GONE
+    for name, f in found.items():
+        assert f.meaning.endswith("."), name
+        assert f.rule is None or "object at" not in str(f.rule), name
+
+
+@requirement("DEP-3")
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[search]\nlimit = 0", "search.limit: 0 is not a whole number from 1 to 100 (in"),
+        ("[search]\ndiversity = 1.5", "search.diversity: 1.5 is not a number from 0 to 1 (in"),
+        ("[embed]\nmodel = 'gpt'",
+         "embed.model: must be one of minilm, hashed, onnx, api (got 'gpt') (in"),
+        ("[llm]\nbase_url = 'ftp://x'",
+         "llm.base_url: must be an http(s) URL without credentials or query string (in"),
+        ("[llm]\nkey_env = 'sk-1'",
+         "llm.key_env: must be the name of an environment variable; the key itself stays there"),
+        ("scrub = 'perhaps'", "scrub: must be true or false (in"),
+        ("org = [1]", "org: must be text, got list (in"),
+        ("[limits]\ntitle = 201", "limits.title: 201 is not a whole number from 1 to 200 (in"),
+        ("verify = 5", "verify: is a section of names and commands (in"),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_is_refused_in_a_sentence(config, text, sentence):
+    with pytest.raises(InvalidSetting) as refused:
+        config(text)
+    assert str(refused.value).startswith(sentence)
 
 
 @requirement("DEP-3")

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from reasonbank import errors
-from reasonbank.settings import CHOICES, Settings
+from reasonbank.fields import Nested, Ruled, ruled
+from reasonbank.settings import GONE, Settings
 from reasonbank.surfaces.cli import main
 from reasonbank.surfaces.cli.shell import Friendly
 
@@ -112,18 +112,19 @@ def settings() -> str:
         "# Settings",
         "",
         "From `config.toml` or `config.yaml` in the user's configuration folder (or the file that",
-        "`REASONBANK_CONFIG` names) and from environment variables, which win. An unknown or wrong",
+        "`REASONBANK_CONFIG` names) and from environment variables, which win: `search.limit` is",
+        "`REASONBANK_SEARCH_LIMIT`, and the others likewise. An unknown or wrong",
         "setting is an error that names it.",
         "",
-        "| setting | environment | default |",
-        "|---|---|---|",
+        "| setting | default | may be | meaning |",
+        "|---|---|---|---|",
     ]
-    for name, default in _flat(Settings(), ""):
-        variable = "REASONBANK_" + name.replace(".", "_").upper()
-        shown = f"`{default}`" if default != "" else ""
-        if name in CHOICES:
-            shown += f" (of {', '.join(filter(None, CHOICES[name]))})"
-        lines.append(f"| `{name}` | `{variable}` | {shown} |")
+    for name, default, f in _flat(Settings(), ""):
+        shown = json.dumps(default) if isinstance(default, bool | int | float) else default
+        allowed = str(f.rule) if f.rule else "text"
+        lines.append(f"| `{name}` | {f'`{shown}`' if shown else ''} | {allowed} | {f.meaning} |")
+    gone = ", ".join(f"`{name}`" for name in sorted(GONE))
+    lines += ["", f"Settings of before, which are ignored with a warning for one release: {gone}."]
     return "\n".join(lines) + "\n"
 
 
@@ -189,15 +190,15 @@ def _statuses() -> dict[int, set[str]]:
     return found
 
 
-def _flat(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    for f in fields(value):
-        part = getattr(value, f.name)
-        if is_dataclass(part):
-            yield from _flat(part, f"{prefix}{f.name}.")
-        elif isinstance(part, Mapping):
-            yield f"{prefix}{f.name}.<name>", ""
+def _flat(section: Any, prefix: str) -> Iterator[tuple[str, Any, Ruled]]:
+    for f in ruled(type(section)):
+        value = getattr(section, f.name)
+        if isinstance(f.rule, Nested):
+            yield from _flat(value, f"{prefix}{f.name}.")
+        elif isinstance(value, Mapping):
+            yield f"{prefix}{f.name}.<name>", "", f
         else:
-            yield f"{prefix}{f.name}", part
+            yield f"{prefix}{f.name}", value, f
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Bank": "bank",
     "Settings": "settings",
-    "Filter": "ledger.port",
+    "Filter": "model",
     **dict.fromkeys(
         ("Change", "ErrorContext", "Evidence", "Gap", "Genealogy", "Hit", "Kind", "Link",
          "LinkType", "Memory", "Outcome", "Reply", "Revision", "Scope", "Source", "State", "Step",
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
         TooMany as TooMany,
         Unauthorized as Unauthorized,
     )
-    from reasonbank.ledger.port import Filter as Filter
     from reasonbank.model import (
         Change as Change,
         ErrorContext as ErrorContext,
         Evidence as Evidence,
+        Filter as Filter,
         Gap as Gap,
         Genealogy as Genealogy,
         Hit as Hit,

@@ -76,14 +76,12 @@ def choice(kind: type[_Choice], value: object, name: str) -> _Choice:
 
 def share(value: object, name: str) -> float:
     """A number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(name, f"{_short(value)} is not a number from 0 to 1")
-    return float(value)
+    return SHARE.check(value, name, LIMITS)
 
 
-def whole(value: object, name: str, *, least: int, most: int) -> int:
+def whole(value: object, name: str, *, least: float, most: float) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(name, f"{_short(value)} is not a whole number from {least} to {most:,}")
+        raise InvalidInput(name, f"{_short(value)} is not a whole number {_range(least, most)}")
     return value
 
 
@@ -177,14 +175,13 @@ REFUSED = "reasonbank"
 """pydantic's type for an error whose message is whole as it stands."""
 
 
-@dataclass(frozen=True, slots=True)
 class Text(Rule):
     """Text of at most ``most`` characters: a number, or the name of a limit."""
 
-    most: int | str
-    strip: bool = False
-    blank: bool = False
     strings = True
+
+    def __init__(self, most: int | str, *, strip: bool = False, blank: bool = False) -> None:
+        self.most, self.strip, self.blank = most, strip, blank
 
     def check(self, value: Any, name: str, limits: Limits) -> str:
         most = self.most if isinstance(self.most, int) else getattr(limits, self.most)
@@ -197,7 +194,6 @@ class Text(Rule):
         return f"at most {_limit(self.most):,} characters"
 
 
-@dataclass(frozen=True, slots=True)
 class Id(Rule):
     strings = True
 
@@ -207,29 +203,10 @@ class Id(Rule):
     def schema(self) -> dict[str, Any]:
         return {"minLength": 32, "maxLength": 64}
 
-    def __str__(self) -> str:
-        return "a UUID"
 
-
-@dataclass(frozen=True, slots=True)
-class Whole(Rule):
-    least: int
-    most: int = ENDLESS
-
-    def check(self, value: Any, name: str, limits: Limits) -> int:
-        return whole(value, name, least=self.least, most=self.most)
-
-    def schema(self) -> dict[str, Any]:
-        return {"minimum": self.least} | ({"maximum": self.most} if self.most < ENDLESS else {})
-
-    def __str__(self) -> str:
-        return _range(self.least, self.most)
-
-
-@dataclass(frozen=True, slots=True)
 class Number(Rule):
-    least: float
-    most: float = ENDLESS
+    def __init__(self, least: float, most: float = ENDLESS) -> None:
+        self.least, self.most = least, most
 
     def check(self, value: Any, name: str, limits: Limits) -> float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -244,6 +221,11 @@ class Number(Rule):
         return _range(self.least, self.most)
 
 
+class Whole(Number):
+    def check(self, value: Any, name: str, limits: Limits) -> int:
+        return whole(value, name, least=self.least, most=self.most)
+
+
 def _range(least: float, most: float) -> str:
     return f"from {least:,}" + (f" to {most:,}" if most < ENDLESS else " on")
 
@@ -251,7 +233,6 @@ def _range(least: float, most: float) -> str:
 SHARE = Number(0, 1)
 
 
-@dataclass(frozen=True, slots=True)
 class Flag(Rule):
     def check(self, value: Any, name: str, limits: Limits) -> bool:
         if not isinstance(value, bool):
@@ -262,10 +243,11 @@ class Flag(Rule):
         return "true or false"
 
 
-@dataclass(frozen=True, slots=True)
 class Choice(Rule):
-    kind: type[StrEnum]
     strings = True
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        self.kind = kind
 
     def check(self, value: Any, name: str, limits: Limits) -> StrEnum:
         return choice(self.kind, value, name)
@@ -298,7 +280,6 @@ class OneOf(Rule):
         return " or ".join(filter(None, self.words))
 
 
-@dataclass(frozen=True, slots=True)
 class Moment(Rule):
     def check(self, value: Any, name: str, limits: Limits) -> datetime:
         if not isinstance(value, datetime):
@@ -313,7 +294,6 @@ class Moment(Rule):
         return found
 
 
-@dataclass(frozen=True, slots=True)
 class Span(Rule):
     """The first and the last step of something."""
 
@@ -332,13 +312,11 @@ class Span(Rule):
         return list(value)
 
 
-@dataclass(frozen=True, slots=True)
 class Many(Rule):
     """A list of what keeps ``each``; ``most`` is a number, or the name of a limit."""
 
-    each: Rule
-    most: int | str = ENDLESS
-    unique: bool = False
+    def __init__(self, each: Rule, most: int | str = ENDLESS, *, unique: bool = False) -> None:
+        self.each, self.most, self.unique = each, most, unique
 
     def check(self, value: Any, name: str, limits: Limits) -> tuple[Any, ...]:
         self._list(value, name)
@@ -374,28 +352,11 @@ class Many(Rule):
         return items | ({"maxItems": most} if (most := _limit(self.most)) < ENDLESS else {})
 
 
-@dataclass(frozen=True, slots=True)
-class Table(Rule):
-    """An object whose names keep ``key`` and whose values keep ``value``."""
-
-    value: Rule
-    key: Rule | None = None
-
-    def check(self, value: Any, name: str, limits: Limits) -> Mapping[str, Any]:
-        if not isinstance(value, Mapping):
-            raise InvalidInput(name, "must be an object")
-        for key, item in value.items():
-            if self.key is not None:
-                self.key.check(key, name, limits)
-            self.value.check(item, name, limits)
-        return value
-
-
-@dataclass(frozen=True, slots=True)
 class Json(Rule):
     """An object that can be stored as JSON, and is nested no deeper than ``depth``."""
 
-    depth: int
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
 
     def check(self, value: Any, name: str, limits: Limits) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -422,11 +383,11 @@ def _check_depth(value: Any, name: str, depth: int) -> None:
             _check_depth(item, name, depth - 1)
 
 
-@dataclass(frozen=True, slots=True)
 class Nested(Rule):
     """Another dataclass, whose fields have rules of their own."""
 
-    kind: type[Any]
+    def __init__(self, kind: type[Any]) -> None:
+        self.kind = kind
 
     def check(self, value: Any, name: str, limits: Limits) -> Any:
         return checked(self.read(value, name), limits, f"{name}.")
@@ -480,7 +441,10 @@ class Ruled(NamedTuple):
 
 @cache
 def ruled(kind: Any) -> tuple[Ruled, ...]:
-    hints = get_type_hints(kind, include_extras=True)
+    # Annotations that are no text, as those of the settings, need not be evaluated: 3 ms at start.
+    hints = {f.name: f.type for f in fields(kind)}
+    if any(isinstance(hint, str) for hint in hints.values()):
+        hints = get_type_hints(kind, include_extras=True)
     return tuple(
         Ruled(
             f.name,

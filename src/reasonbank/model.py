@@ -516,7 +516,7 @@ class Reply(Sequence[Hit]):
     """What a search answers: a sequence of hits that knows how it came about.
 
     ``total_found`` counts what was relevant enough, before the limit; with ``more`` there
-    may be others that were not looked at (see the setting ``search.pool``). ``degraded``
+    may be others that were not looked at (``search.rank.POOL``). ``degraded``
     is true when the answer is poorer than a healthy bank would give; ``notes`` then says
     why, and ``skipped`` what could not be searched: ``meaning`` or ``words``. ``dropped``
     (with an explanation) gives the reason for each candidate that was considered and left

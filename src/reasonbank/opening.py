@@ -43,13 +43,7 @@ def open_store(
         ledger = open_ledger(url, settings, read_only=read_only, clock=clock)
     embedder = embedder or embedder_of(settings)
     index = local_index(ledger, embedder) if index is None else index
-    indexing = Indexing(
-        ledger,
-        index,
-        embedder,
-        cache_size=settings.embed.cache_size,
-        cache_seconds=settings.embed.cache_seconds,
-    )
+    indexing = Indexing(ledger, index, embedder)
     notes = (
         ()
         if embedder.semantic
@@ -165,7 +159,6 @@ def embedder_of(settings: Settings, environment: Mapping[str, str] | None = None
             base_url=embed.base_url,
             key_env=embed.key_env,
             dimensions=embed.dimensions,
-            timeout=embed.timeout_seconds,
             scrub=settings.scrub,
             environment=environment,
         )
@@ -310,12 +303,11 @@ def _provider(
 def _replies(settings: Settings, url: str | None) -> Replies:
     from reasonbank.llm.cache import DiskReplies, MemoryReplies
 
-    size, seconds = settings.llm.cache_size, settings.llm.cache_seconds
     bank = url or settings.url or default_url()
     scheme, found, _ = bank.partition("://")
     if settings.llm.cache == "memory" or (found and scheme != "sqlite"):
-        return MemoryReplies(size=size, seconds=seconds)
-    return DiskReplies(_replies_path(sqlite_path(bank)), size=size, seconds=seconds)
+        return MemoryReplies()
+    return DiskReplies(_replies_path(sqlite_path(bank)))
 
 
 def _replies_path(bank: Path) -> Path:

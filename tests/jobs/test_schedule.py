@@ -147,9 +147,8 @@ def test_one_projects_failure_does_not_stop_the_others(
 
 
 @requirement("CSL-7")
-def test_what_takes_too_long_is_ended_and_the_others_go_on(open_bank, clock):
-    times = replace(Settings().schedule, limit_minutes=0.01)
-    bank = open_bank(settings=Settings(schedule=times))
+def test_what_takes_too_long_is_ended_and_the_others_go_on(bank, clock, monkeypatch):
+    monkeypatch.setattr(scheduling, "LIMIT_MINUTES", 0.01)
     sources = [bank.record(timeout(number)) for number in range(3)]
     clock.advance(days=AN_INTERVAL)
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from tests.requirement import requirement
 
-from reasonbank import InvalidReply, Settings
+from reasonbank import InvalidReply
 from reasonbank.learn import distil, lessons
 from reasonbank.learn.judge import Verdict, judge
 from reasonbank.learn.transcript_text import account
@@ -230,10 +230,8 @@ def test_a_mixed_outcome_neither_credits_nor_blames(plain_bank):
     assert plain_bank.get(used.id).confidence == used.confidence
 
 
-def test_the_setting_for_duplicates_is_obeyed(open_bank):
-    from reasonbank.settings import Learn
-
-    bank = open_bank(settings=Settings(learn=Learn(duplicate=1.0)))
+def test_what_is_less_alike_than_a_duplicate_is_learned(bank, monkeypatch):
+    monkeypatch.setattr(lessons, "DUPLICATE", 1.0)
     bank.record(a_memory())
     trace = bank.store_trace(a_trace())
     near = a_memory(content=a_memory().content + " Always.")

@@ -10,7 +10,7 @@ from tests.learn.transcript_writers import A, C, E, U
 from tests.requirement import requirement
 from tests.safety.secrets_made_up import SECRET
 
-from reasonbank.fields import LIMITS
+from reasonbank.fields import checked
 from reasonbank.learn.session import (
     LONGEST_TEXT,
     Command,
@@ -23,7 +23,6 @@ from reasonbank.learn.session import (
 )
 from reasonbank.learn.transcripts import claude_code, codex
 from reasonbank.model import Outcome, Step, Trace
-from reasonbank.store.transfer import checked_trace
 from reasonbank.testing import a_memory, a_warning
 
 BOTH = pytest.mark.parametrize(
@@ -208,14 +207,14 @@ def test_no_line_however_odd_stops_a_reader(read, lines):
 def test_a_session_becomes_a_trace_and_back(found, aborted):
     assume(not any(isinstance(e, Command) and e.output.lower().startswith("exit") for e in found))
     session = Session(id="s", agent="codex", entries=numbered(found), aborted=aborted)
-    trace = checked_trace(to_trace(session, Outcome.MIXED), LIMITS)
+    trace = checked(to_trace(session, Outcome.MIXED))
     assert of_trace(Trace.from_json(trace.to_json())) == session
 
 
 def test_a_session_of_any_length_fits_into_a_trace():
     one = Command(number=0, command="make", output="x" * 4_000, exit_code=0)
     session = Session(id="s", agent="codex", entries=numbered([one] * 5_000))
-    checked_trace(to_trace(session, Outcome.MIXED), LIMITS)
+    checked(to_trace(session, Outcome.MIXED))
 
 
 def test_a_score_says_how_a_step_of_a_trace_ended():

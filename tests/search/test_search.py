@@ -13,6 +13,7 @@ from reasonbank.ledger.events import Event, What, lesson
 from reasonbank.model import new_id, to_micros
 from reasonbank.search.text import tokens_in
 from reasonbank.settings import Embed, Search
+from reasonbank.store import vectors
 from reasonbank.testing import a_memory, a_warning
 
 
@@ -631,16 +632,18 @@ def test_a_question_that_was_asked_before_is_not_embedded_again(plain_bank):
 
 
 @requirement("RET-13")
-def test_cached_questions_are_limited_in_number_and_time(open_bank):
-    def misses(questions, **limits):
-        bank = open_bank(settings=Settings(embed=Embed(model="hashed", **limits)))
+def test_cached_questions_are_limited_in_number_and_time(open_bank, monkeypatch):
+    def misses(questions, size=512, seconds=300.0):
+        monkeypatch.setattr(vectors, "CACHE_SIZE", size)
+        monkeypatch.setattr(vectors, "CACHE_SECONDS", seconds)
+        bank = open_bank(settings=Settings(embed=Embed(model="hashed")))
         for question in questions:
             bank.search(question)
         return bank.statistics().process.query_cache.misses
 
-    assert misses("aa", cache_seconds=0.0) == 2
-    assert misses("abab", cache_size=1) == 4
-    assert misses("abcbca", cache_size=2) == 4
+    assert misses("aa", seconds=0.0) == 2
+    assert misses("abab", size=1) == 4
+    assert misses("abcbca", size=2) == 4
     assert misses("abab") == 2
 
 

@@ -19,6 +19,7 @@ from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Outcome, Scope, Source, State, new_id
 from reasonbank.store import leases
 from reasonbank.testing.builders import a_memory, a_warning
+from reasonbank.tidy import consolidate
 from reasonbank.tidy.consolidate import KIND
 from reasonbank.tidy.merge import Member, confidence
 from reasonbank.tidy.plan import plan
@@ -217,10 +218,11 @@ def test_an_answer_that_is_bad_once_is_asked_for_again(bank, timeouts, bad):
     assert bank.get(result.created[0]).title == ANSWER["title"]
 
 
-def test_a_model_that_is_down_leaves_all_as_it_was_and_is_asked_no_more(bank, timeouts, doughs):
+def test_a_model_that_is_down_leaves_all_as_it_was_and_is_asked_no_more(
+    bank, timeouts, doughs, monkeypatch
+):
+    monkeypatch.setattr(consolidate, "AT_ONCE", 1)
     model = Scripted(lambda call: ModelUnavailable("busy"))
-    settings = replace(bank.settings, merge=replace(bank.settings.merge, at_once=1))
-    bank.store.settings = settings
     result = merged(bank, model=model)
     assert result.created == [] and len(model.calls) == 1
     assert states(bank, timeouts + doughs) == {State.ACTIVE}

@@ -38,6 +38,8 @@ from reasonbank.store import queue, traces
 from reasonbank.store.context import Context
 
 MOST_ITERATIONS = 10
+ENOUGH = 0.8
+"""A score from here on ends the work."""
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +113,7 @@ class _Work:
         self._store = store
         self._budget = budget
         self._parent = parent
-        self._enough = context.settings.agent.enough
+        self._enough = ENOUGH
         self._trace_id = new_id()
         self._stored = False
         self._started = time.perf_counter()

@@ -30,6 +30,7 @@ JITTER = 0.1
 """The part of the interval by which turns of many projects are spread."""
 LOOK_SECONDS = 60.0
 KEPT_DAYS = 30
+LIMIT_MINUTES = 10.0  # For one task of one project; the rest is done the next time.
 """So long the queue remembers what is done."""
 
 log = logging.getLogger(__name__)
@@ -143,13 +144,12 @@ class Schedule:
 
     async def _within_limit(self, work: Work, act: Callable[[], Awaitable[None]]) -> Effects:
         """What takes longer ends; its transactions are whole, and the rest comes next time."""
-        minutes = self._context.settings.schedule.limit_minutes
-        with anyio.move_on_after(minutes * 60) as limit:
+        with anyio.move_on_after(LIMIT_MINUTES * 60) as limit:
             await act()
         if limit.cancelled_caught:
             log.warning(
                 "%s of workspace %s was ended after %g minutes",
-                work.job.kind, work.job.workspace, minutes,
+                work.job.kind, work.job.workspace, LIMIT_MINUTES,
             )  # fmt: skip
         return lambda context, txn: None
 

@@ -29,7 +29,6 @@ class Staff:
         """Without ``turns`` it only learns from sessions."""
         reasoner = reasoner_of(context.settings)
         thinker = model if reasoner == "model" else None
-        learn = context.settings.learn
         self._model = model
         self._turns = turns
         self._schedule = Schedule(context, model=thinker)
@@ -38,8 +37,7 @@ class Staff:
         self._worker = Worker(
             context,
             {**learning, **(self._schedule.tasks() if turns else {})},
-            slots=learn.workers,
-            max_attempts=learn.attempts,
+            slots=context.settings.learn.workers,
         )
 
     def stop(self) -> None:

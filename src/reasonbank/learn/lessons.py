@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NEIGHBOURS = 5
+DUPLICATE = 0.9
+"""From this cosine on, a lesson is one that is stored already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ def _said(
     return any(
         lesson.memory.outcome is memory.outcome
         and lesson.vector is not None
-        and float(lesson.vector @ vector) >= context.settings.learn.duplicate
+        and float(lesson.vector @ vector) >= DUPLICATE
         for lesson in lessons
     )
 
@@ -88,7 +90,7 @@ def _twin_of(context: Context, memory: Memory, vector: NDArray[np.float32]) -> s
     reading = context.read()
     realms = reading.realms(context.view, tuple(Scope), (State.ACTIVE,))
     nums, cosines = indexing.index.nearest(vector, realms=realms, limit=NEIGHBOURS, among=None)
-    near = nums[np.asarray(cosines) >= context.settings.learn.duplicate].tolist()
+    near = nums[np.asarray(cosines) >= DUPLICATE].tolist()
     for row in reading.rows(context.view, near):
         known = row.memory()
         if known.id != memory.id and known.outcome is memory.outcome:

@@ -134,7 +134,7 @@ def _read(kept: str) -> Completion | None:
 
 
 class MemoryReplies(Bounded[str, str]):
-    def __init__(self, *, size: int, seconds: float) -> None:
+    def __init__(self, *, size: int = 1000, seconds: float = 86_400.0) -> None:
         super().__init__(size, seconds=seconds)
         _in_memory.add(self)
 
@@ -158,7 +158,7 @@ class DiskReplies:
     cannot be used is done without: a cache never fails a call.
     """
 
-    def __init__(self, path: Path, *, size: int, seconds: float) -> None:
+    def __init__(self, path: Path, *, size: int = 1000, seconds: float = 86_400.0) -> None:
         self._path = path
         self._size = size
         self._seconds = seconds

@@ -82,7 +82,7 @@ def gather(context: Context, reading: Reading, question: Question, senses: Sense
     among = None
     if filter.selective:
         among = reading.matching(context.view, filter, FEW)
-    pool = max(context.settings.search.pool, 3 * question.limit)
+    pool = max(rank.POOL, 3 * question.limit)
     found = _candidates(context, reading, question, senses, pool, among)
     if among is not None or found.complete:
         return found

@@ -42,7 +42,6 @@ def ranked(
     )
     # What the filter leaves out takes no part, but an explanation still mentions it.
     fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))
-    scopes = {"project": settings.project, "team": settings.team, "org": settings.org}
     errors = np.zeros(len(rows.nums))
     for i, error in enumerate(rows.errors):
         if error:
@@ -52,7 +51,7 @@ def ranked(
         error_match=errors,
         confidence=found.trust.confidence,
         fit=found.trust.fit,
-        scope=np.array([scopes[scope] for scope in rows.scopes], np.float64),
+        scope=np.array([rank.SCOPE_WEIGHTS[scope] for scope in rows.scopes], np.float64),
         consolidated=rows.consolidated,
         vectors=found.vectors,
     )
@@ -68,7 +67,6 @@ def ranked(
         half_life_days=settings.half_life_days,
         diversity=settings.diversity,
         threshold=settings.threshold if settings.threshold >= 0 else None,
-        consolidated=settings.consolidated,
     )
 
 

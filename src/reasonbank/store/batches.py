@@ -7,16 +7,14 @@ an import or a rebuild has it when it has the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from reasonbank.errors import InvalidInput, NotFound, Refused
-from reasonbank.fields import choice, parse_id, text
+from reasonbank.errors import NotFound, Refused
 from reasonbank.ledger.events import Event, What
 from reasonbank.ledger.port import Reading, Row, Writing
-from reasonbank.model import Link, LinkType, Memory, State, from_micros
+from reasonbank.model import Link, Memory, State, from_micros
 from reasonbank.store import memories
 from reasonbank.store.context import Context
 
@@ -197,27 +195,3 @@ def _batch(id: str, steps: Sequence[Event], standing: set[str]) -> Batch:
         steps=len(steps),
         undone=sum(event.id not in standing for event in steps),
     )
-
-
-def check(event: Event) -> None:
-    """An event that this program could have written, or an error that names the field."""
-    payload = event.payload
-    if event.what is What.REVERTED:
-        for id in _all(payload["steps"], "steps"):
-            parse_id(id, "steps")
-        return
-    text(payload["kind"], "kind", 64)
-    if payload["created"] is not None:
-        parse_id(payload["created"], "created")
-    for id in _all(payload["archived"], "archived"):
-        parse_id(id, "archived")
-    for source, target, kind in _all(payload["links"], "links"):
-        parse_id(source, "links")
-        parse_id(target, "links")
-        choice(LinkType, kind, "links")
-
-
-def _all(value: Any, name: str) -> Iterable[Any]:
-    if not isinstance(value, list | tuple):
-        raise InvalidInput(name, "must be a list")
-    return value

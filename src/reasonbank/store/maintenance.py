@@ -12,6 +12,8 @@ from reasonbank.store.context import Context, Progress
 from reasonbank.trust import belief
 
 DAY = 86_400_000_000
+ROLL_UP_DAYS = 30
+"""Older evidence is counted by the day: the grain of belief."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,7 @@ class Reindexed:
 
 def maintain(context: Context) -> Maintained:
     settings = context.settings
-    before = context.now() - settings.belief.roll_up_days * DAY
+    before = context.now() - ROLL_UP_DAYS * DAY
     rolled = 0
     while count := context.write(lambda txn: txn.roll_up(before, 1000)):
         rolled += count

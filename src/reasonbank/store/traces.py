@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reasonbank.errors import NotFound, Refused
+from reasonbank.fields import checked
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Trace, from_micros, to_micros
 from reasonbank.store.context import Context
-from reasonbank.store.transfer import checked_trace
 
 DAY = 86_400_000_000
 
@@ -22,13 +22,13 @@ def store(context: Context, trace: Trace) -> Trace:
 def fit(context: Context, trace: Trace) -> Trace:
     """``trace`` checked and without secrets, or an error that names the wrong field."""
     settings = context.settings
-    trace = checked_trace(trace, settings.limits)
+    trace = checked(trace, settings.limits)
     if not settings.scrub:
         return trace
     from reasonbank.safety.scrub import clean_trace
 
     cleaned = clean_trace(trace)
-    return trace if cleaned is trace else checked_trace(cleaned, settings.limits)
+    return trace if cleaned is trace else checked(cleaned, settings.limits)
 
 
 def store_in(context: Context, txn: Writing, trace: Trace) -> Trace:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
 BATCH = 64
+CACHE_SIZE = 512  # Questions whose vectors are kept, and for how long.
+CACHE_SECONDS = 300.0
 SIP = 16  # A search may be waiting for its turn.
 TAIL = 64  # A search embeds this many itself; more would keep its caller waiting.
 FOLLOW = 20_000
@@ -55,20 +57,12 @@ def as_stored(vector: Vector) -> bytes:
 
 
 class Indexing:
-    def __init__(
-        self,
-        ledger: Ledger,
-        index: Index,
-        embedder: Embedder,
-        *,
-        cache_size: int,
-        cache_seconds: float,
-    ) -> None:
+    def __init__(self, ledger: Ledger, index: Index, embedder: Embedder) -> None:
         self.ledger = ledger
         self.index = index
         self.embedder = embedder
         self.meters = Meters()
-        self.queries: Bounded[str, Vector] = Bounded(cache_size, seconds=cache_seconds)
+        self.queries: Bounded[str, Vector] = Bounded(CACHE_SIZE, seconds=CACHE_SECONDS)
         self._embedding = threading.Lock()
         self._following = threading.Lock()
         self._seen: object = None

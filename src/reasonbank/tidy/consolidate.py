@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 KIND = "consolidate"
+AT_ONCE = 10  # So many clusters are merged side by side.
 LINKS_AT_ONCE = 200
 MOST_TOLD = 20
 """Of what was left apart; the reasons are counted in full."""
@@ -158,7 +159,7 @@ class _Run:
         self.done = 0
 
     async def run(self) -> Result:
-        limiter = anyio.CapacityLimiter(self.context.settings.merge.at_once)
+        limiter = anyio.CapacityLimiter(AT_ONCE)
         async with anyio.create_task_group() as group:
             for cluster in self.plan.clusters:
                 group.start_soon(self._one, cluster, limiter)

@@ -23,6 +23,8 @@ from reasonbank.tidy.plan import apart
 
 KIND = "promote"
 NEIGHBOURS = 5
+FLOOR = 0.6
+"""A lower bound from which on a memory is shared, when projects agree."""
 WIDER = {Scope.PROJECT: Scope.TEAM, Scope.TEAM: Scope.ORG}
 
 
@@ -144,9 +146,8 @@ def _proposal(
         return replace(found, waiting="it was shared before, and that was taken back")
     if reasons := suspicions_of(mine.memory):
         return replace(found, waiting=f"its text {', '.join(reasons)}")
-    floor = context.settings.belief.promote_above
-    if mine.lower_bound < floor:
-        return replace(found, waiting=f"its lower bound {mine.lower_bound:.2f} is under {floor:g}")
+    if mine.lower_bound < FLOOR:
+        return replace(found, waiting=f"its lower bound {mine.lower_bound:.2f} is under {FLOOR:g}")
     return found
 
 

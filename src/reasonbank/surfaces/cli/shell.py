@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -115,7 +116,9 @@ class Friendly(click.Group):
     def invoke(self, context: click.Context) -> Any:
         shell = context.ensure_object(Shell)
         try:
-            return super().invoke(context)
+            with warnings.catch_warnings():
+                warnings.showwarning = _warned
+                return super().invoke(context)
         except ReasonBankError as error:
             if shell.json:
                 problem: JSON = {"error": type(error).__name__, "message": str(error)}
@@ -135,6 +138,11 @@ class Friendly(click.Group):
             problem = {"error": "UsageError", "message": error.format_message()}
             click.echo(json.dumps(problem, ensure_ascii=False))
             context.exit(error.exit_code)
+
+
+def _warned(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A line for whoever typed the command, rather than for who wrote it."""
+    click.secho(f"Warning: {message}", fg="yellow", err=True)
 
 
 @click.group(cls=Friendly, context_settings={"help_option_names": ["-h", "--help"]})

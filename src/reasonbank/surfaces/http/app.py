@@ -67,6 +67,7 @@ GUARD = [
 ]
 SEALED = [*GUARD, (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")]
 READY_SECONDS = 2.0
+THREADS = 8
 CHUNK = 64 * 1024
 
 log = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ class Application:
         self._tokens = Tokens(bank)
         self._door = Door(self._tokens, self._settings, doorstep, authenticate=authenticate)
         self._paths = Paths()
-        self._threads = ThreadPoolExecutor(self._settings.threads, "bank")
+        self._threads = ThreadPoolExecutor(THREADS, "bank")
         self._long = ThreadPoolExecutor(1, "bank-long")
         self._at_length = threading.Lock()
         self._noting: set[str] = set()
@@ -144,7 +145,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             limiter = anyio.to_thread.current_default_thread_limiter()
-            limiter.total_tokens = self._settings.threads
+            limiter.total_tokens = THREADS
             await self._mcp(scope, receive, send)  # type: ignore[arg-type]
         elif scope["type"] == "http":
             await self._serve(Exchange(scope, receive, send))
