@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 MODELS := .venv/.local-models
 
-.PHONY: install local-models run demo test check bench format clean
+.PHONY: install local-models run demo test check coverage bench format clean
 
 install: $(STAMP)
 
@@ -37,6 +37,10 @@ check: install local-models
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto --durations=25
+
+# Apart from check, because it slows the suite. What tests start as processes counts too.
+coverage: install local-models
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
 bench: install
 	$(BIN)/python -m pip install --quiet --group bench

@@ -13,7 +13,7 @@ from reasonbank.errors import InvalidInput, LeaseLost, NotFound, Refused, Storag
 from reasonbank.jobs.worker import Worker
 from reasonbank.ledger.port import LEASE, LONGEST_PAUSE
 from reasonbank.model import JobState
-from reasonbank.store import memories
+from reasonbank.store import leases, memories
 from reasonbank.testing.builders import a_memory, a_trace
 
 KINDS = ("distil",)
@@ -137,6 +137,22 @@ def test_holding_on_keeps_the_lease(plain_bank, clock):
         clock.now += LEASE // 2
         plain_bank.store.ledger.write(lambda txn: txn.queue.hold(job, clock.now + LEASE))
     assert claim(plain_bank, "two") == []
+
+
+def test_work_on_a_job_that_was_lost_is_broken_off(plain_bank, clock, monkeypatch):
+    monkeypatch.setattr(leases, "LEASE", 3_000)  # The worker looks every millisecond.
+    plain_bank.distil(a_trace())
+    stayed = []
+
+    async def task(work):
+        while not claim(plain_bank, "two"):
+            clock.now += LEASE
+        with anyio.move_on_after(30):
+            await anyio.sleep_forever()
+        stayed.append(work.job.id)
+
+    assert work_off(plain_bank, task) == 0 and stayed == []
+    assert [job.claim for job in plain_bank.jobs(state="running")] == ["two"]
 
 
 @requirement("DIS-2", left="shown in the web page")

@@ -53,3 +53,15 @@ def run(call):
         return await call
 
     return asyncio.run(here())
+
+
+def reply_of(model, messages, **options):
+    """What a model says in an event loop of its own; connections are given back."""
+
+    async def here():
+        try:
+            return await model.complete(messages, **options)
+        finally:
+            await model.close()
+
+    return asyncio.run(here())

@@ -40,6 +40,7 @@ def local_model() -> Iterator[str]:
     finally:
         process.stdin.close()
         process.wait(timeout=30)
+        process.stdout.close()
 
 
 def serve() -> None:

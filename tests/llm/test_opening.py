@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.llm.conftest import SECRET, run
+from tests.llm.conftest import SECRET, reply_of, run
 from tests.llm.servers import chat, message, of, refused, responses
 from tests.requirement import requirement
 
@@ -83,7 +83,7 @@ def test_the_style_can_be_chosen(serve, style, answer, path):
     server = serve([answer])
     model = model_of(named("openrouter", server.url, style=style),
                      environment={"OPENROUTER_API_KEY": SECRET})  # fmt: skip
-    assert run(model.complete(HELLO)).text == "hi"
+    assert reply_of(model, HELLO).text == "hi"
     assert server.requests[0].path == path
     assert server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
 
@@ -91,7 +91,7 @@ def test_the_style_can_be_chosen(serve, style, answer, path):
 def test_the_key_may_be_in_another_variable(serve):
     server = serve([chat("hi")])
     settings = named("openai-compatible", server.url, key_env="TEAM_KEY")
-    run(model_of(settings, environment={"TEAM_KEY": f" {SECRET}\n"}).complete(HELLO))
+    reply_of(model_of(settings, environment={"TEAM_KEY": f" {SECRET}\n"}), HELLO)
     assert server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
     with pytest.raises(KeyRefused, match="TEAM_KEY"):
         model_of(settings, environment={})
@@ -105,7 +105,7 @@ def test_replies_on_disk_lie_beside_the_bank_and_are_forgotten_with_it(serve, op
 
     def ask():
         model = model_of(settings, url=open_bank.url(), meters=meters, environment={})
-        return run(model.complete(HELLO))
+        return reply_of(model, HELLO)
 
     bank = open_bank()
     assert [ask().cached, ask().cached] == [False, True]
@@ -119,9 +119,9 @@ def test_replies_on_disk_lie_beside_the_bank_and_are_forgotten_with_it(serve, op
 
 def test_replies_in_memory_are_forgotten_with_a_memory(serve, plain_bank):
     model = model_of(named("openai-compatible", serve([chat("the secret")]).url), environment={})
-    assert [run(model.complete(HELLO)).cached for _ in range(2)] == [False, True]
+    assert [reply_of(model, HELLO).cached for _ in range(2)] == [False, True]
     plain_bank.forget(plain_bank.record(a_memory()).id)
-    assert not run(model.complete(HELLO)).cached
+    assert not reply_of(model, HELLO).cached
 
 
 @pytest.mark.parametrize(
@@ -314,10 +314,10 @@ def test_a_model_of_anthropics_is_retried_and_its_errors_are_ours(serve):
     settings = named("anthropic", server.url.removesuffix("/v1"), cache="off")
     meters = Meters()
     model = model_of(settings, meters=meters, environment={"ANTHROPIC_API_KEY": SECRET})
-    assert run(model.complete(HELLO)).text == "hi"
+    assert reply_of(model, HELLO).text == "hi"
     assert meters.retries == 2
     with pytest.raises(ModelError, match="402"):
-        run(model.complete(HELLO))
+        reply_of(model, HELLO)
     assert len(server.requests) == 4
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.llm.conftest import KEY, SECRET, run
+from tests.llm.conftest import KEY, SECRET, reply_of
 from tests.llm.servers import chat, message, of, refused, responses
 from tests.requirement import requirement
 
@@ -20,10 +20,13 @@ STRICT = OPEN | {"additionalProperties": False}
 @pytest.mark.parametrize("effort", ["low", "medium", "high"])
 def test_responses_style_sends_the_whole_context_and_the_effort(serve, connect, effort):
     server = serve([responses("fine")])
-    completion = run(
-        connect(server, style="responses").complete(
-            TALK, temperature=0.5, max_tokens=77, effort=effort, schema=None
-        )
+    completion = reply_of(
+        connect(server, style="responses"),
+        TALK,
+        temperature=0.5,
+        max_tokens=77,
+        effort=effort,
+        schema=None,
     )
     sent = server.requests[0]
     assert sent.path == "/v1/responses"
@@ -42,7 +45,7 @@ def test_responses_style_sends_the_whole_context_and_the_effort(serve, connect, 
 @requirement("LLM-1")
 def test_responses_style_counts_reasoning_apart_from_output(serve, connect):
     model = connect(serve([responses("fine")]), style="responses")
-    completion = run(model.complete(TALK))
+    completion = reply_of(model, TALK)
     assert completion.usage == Usage(input=20, output=12, reasoning=18, cached=5, cost=0.0025)
     meters = model.meters.to_json()
     assert (meters["input_tokens"], meters["output_tokens"]) == (20, 12)
@@ -52,7 +55,7 @@ def test_responses_style_counts_reasoning_apart_from_output(serve, connect):
 @requirement("LLM-1")
 def test_chat_style_sends_what_every_compatible_server_knows(serve, connect):
     server = serve([chat("fine")])
-    completion = run(connect(server).complete(TALK, max_tokens=77, effort="high"))
+    completion = reply_of(connect(server), TALK, max_tokens=77, effort="high")
     sent = server.requests[0]
     assert sent.path == "/v1/chat/completions"
     assert sent.body == {
@@ -83,7 +86,7 @@ def test_chat_style_sends_what_every_compatible_server_knows(serve, connect):
 )  # fmt: skip
 def test_chat_style_counts_reasoning_apart_from_output(serve, connect, usage, expected):
     model = connect(serve([chat("fine", usage=usage)]))
-    assert run(model.complete(TALK)).usage == expected
+    assert reply_of(model, TALK).usage == expected
     assert model.meters.unreported == (expected == Usage())
 
 
@@ -92,7 +95,7 @@ def test_a_message_of_anthropics_carries_system_effort_and_schema(serve):
     server = serve([message('{"word": "fine"}')])
     url = server.url.removesuffix("/v1")
     model = AnthropicModel(model="claude", base_url=url, key=KEY, timeout=5.0)
-    completion = run(model.complete(TALK, schema=OPEN, effort="low", max_tokens=77))
+    completion = reply_of(model, TALK, schema=OPEN, effort="low", max_tokens=77)
     sent = server.requests[0]
     assert sent.path == "/v1/messages"
     assert SECRET in (sent.headers.get("x-api-key", "") + sent.headers.get("authorization", ""))
@@ -111,7 +114,7 @@ def test_a_message_of_anthropics_carries_system_effort_and_schema(serve):
 def test_anthropics_refusals_and_cut_replies_are_told(serve):
     def ask(answer, **options):
         url = serve([answer]).url.removesuffix("/v1")
-        return run(AnthropicModel(model="c", base_url=url, key=KEY).complete(TALK, **options))
+        return reply_of(AnthropicModel(model="c", base_url=url, key=KEY), TALK, **options)
 
     with pytest.raises(InvalidReply, match="declined"):
         ask(message("", stop_reason="refusal", content=[]))
@@ -128,11 +131,11 @@ def test_a_schema_is_enforced_by_the_server_and_strictly_where_it_can_be(
 ):
     form = {"name": "reply", "schema": schema, "strict": strict}
     server = serve([chat('{"word": "x"}')])
-    assert run(connect(server).complete(TALK, schema=schema)).enforced
+    assert reply_of(connect(server), TALK, schema=schema).enforced
     expected = {"type": "json_schema", "json_schema": form}
     assert server.requests[0].body["response_format"] == expected
     server = serve([responses('{"word": "x"}')])
-    assert run(connect(server, style="responses").complete(TALK, schema=schema)).enforced
+    assert reply_of(connect(server, style="responses"), TALK, schema=schema).enforced
     assert server.requests[0].body["text"] == {"format": {"type": "json_schema", **form}}
 
 
@@ -142,7 +145,7 @@ def test_a_server_that_takes_no_schema_is_asked_for_it_in_words_from_then_on(ser
                     chat('Sure!\n```json\n{"word": "x"}\n```'), chat('{"word": "y"}')])  # fmt: skip
     model = connect(server)
     for word in "xy":
-        completion = run(model.complete(TALK, schema=OPEN))
+        completion = reply_of(model, TALK, schema=OPEN)
         assert (completion.value, completion.enforced) == ({"word": word}, False)
     assert len(server.requests) == 3
     for request in server.requests[1:]:
@@ -161,11 +164,11 @@ def test_a_server_that_takes_no_schema_is_asked_for_it_in_words_from_then_on(ser
 def test_what_a_model_does_not_take_is_left_out_with_a_warning(serve, connect, caplog, said, gone):
     server = serve([refused(400, said), chat("fine")])
     model = connect(server)
-    assert run(model.complete(TALK, effort="low")).text == "fine"
+    assert reply_of(model, TALK, effort="low").text == "fine"
     assert gone in server.requests[0].body
     assert gone not in server.requests[1].body
     assert "is left out" in caplog.text
-    run(model.complete(TALK, effort="low"))
+    reply_of(model, TALK, effort="low")
     assert len(server.requests) == 3
 
 
@@ -173,34 +176,34 @@ def test_a_refusal_that_names_no_option_stays_a_refusal(serve, connect):
     server = serve([refused(400, "the prompt is too long")])
     model = connect(server, model="reasoning-temperature-schema")
     with pytest.raises(ModelRefused, match="too long"):
-        run(model.complete(TALK, schema=OPEN, effort="low"))
+        reply_of(model, TALK, schema=OPEN, effort="low")
     assert len(server.requests) == 1
 
 
 def test_openai_calls_its_limit_by_the_new_name(serve, connect):
     server = serve([chat("fine")])
-    run(connect(server, output_limit="max_completion_tokens").complete(TALK, max_tokens=5))
+    reply_of(connect(server, output_limit="max_completion_tokens"), TALK, max_tokens=5)
     assert server.requests[0].body["max_completion_tokens"] == 5
     assert "max_tokens" not in server.requests[0].body
 
 
 def test_a_reply_that_was_cut_or_declined_says_so(serve, connect):
     choice = {"index": 0, "finish_reason": "length", "message": {"content": "half of"}}
-    assert run(connect(serve([chat("", choices=[choice])])).complete(TALK)).cut
+    assert reply_of(connect(serve([chat("", choices=[choice])])), TALK).cut
     half = responses("half of", status="incomplete",
                      incomplete_details={"reason": "max_output_tokens"})  # fmt: skip
-    assert run(connect(serve([half]), style="responses").complete(TALK)).cut
+    assert reply_of(connect(serve([half]), style="responses"), TALK).cut
     choice = {"finish_reason": "stop", "message": {"content": None, "refusal": "I will not"}}
     with pytest.raises(InvalidReply, match="declined to answer: I will not"):
-        run(connect(serve([chat("", choices=[choice])])).complete(TALK))
+        reply_of(connect(serve([chat("", choices=[choice])])), TALK)
     part = {"type": "message", "content": [{"type": "refusal", "refusal": "I will not"}]}
     with pytest.raises(InvalidReply, match="declined to answer: I will not"):
-        run(connect(serve([responses("", output=[part])]), style="responses").complete(TALK))
+        reply_of(connect(serve([responses("", output=[part])]), style="responses"), TALK)
 
 
 def test_half_characters_are_sent_whole(serve, connect):
     server = serve([chat("fine")])
-    run(connect(server).complete([user("half \ud83d of it")]))
+    reply_of(connect(server), [user("half \ud83d of it")])
     assert server.requests[0].body["messages"][0]["content"] == "half ? of it"
 
 

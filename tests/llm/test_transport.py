@@ -1,12 +1,13 @@
 """What goes wrong on the way to a model, over real HTTP."""
 
 import asyncio
+import gc
 import logging
 import re
 import socket
 
 import pytest
-from tests.llm.conftest import FIRST_PAUSE, KEY, SECRET, run
+from tests.llm.conftest import FIRST_PAUSE, KEY, SECRET, reply_of, run
 from tests.llm.servers import (
     CUT,
     HTML,
@@ -49,7 +50,7 @@ WORD = {
 def test_a_passing_fault_is_retried_until_it_passes(serve, connect, fault):
     server = serve([fault, fault, fault, chat("here I am")])
     model = connect(server)
-    assert run(model.complete(HELLO)).text == "here I am"
+    assert reply_of(model, HELLO).text == "here I am"
     assert len(server.requests) == 4
     assert (model.meters.calls, model.meters.retries, model.meters.failures) == (1, 3, 0)
 
@@ -65,7 +66,7 @@ def test_after_three_retries_the_error_names_the_cause(serve, connect, fault, ca
     server = serve([fault])
     model = connect(server)
     with pytest.raises(ModelUnavailable, match=cause):
-        run(model.complete(HELLO))
+        reply_of(model, HELLO)
     assert len(server.requests) == 4
     assert (model.meters.calls, model.meters.retries, model.meters.failures) == (1, 3, 1)
 
@@ -73,9 +74,9 @@ def test_after_three_retries_the_error_names_the_cause(serve, connect, fault, ca
 @requirement("LLM-3")
 def test_a_time_out_is_retried_and_named(serve, connect):
     server = serve([STUCK, chat("better late")])
-    assert run(connect(server, timeout=0.3).complete(HELLO)).text == "better late"
+    assert reply_of(connect(server, timeout=0.3), HELLO).text == "better late"
     with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.1 seconds"):
-        run(connect(serve([STUCK]), timeout=0.1).complete(HELLO))
+        reply_of(connect(serve([STUCK]), timeout=0.1), HELLO)
 
 
 @requirement("LLM-3")
@@ -85,7 +86,7 @@ def test_nobody_at_home_is_named():
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
     model = OpenAIModel(model="m", base_url=url)
     with pytest.raises(ModelUnavailable, match=r"cannot be reached after 3 retries: .*[Cc]onnect"):
-        run(model.complete(HELLO))
+        reply_of(model, HELLO)
     assert model.meters.retries == 3
 
 
@@ -94,7 +95,7 @@ def test_pauses_between_retries_grow_and_differ(serve, connect, caplog):
     caplog.set_level(logging.INFO, "openai")
     server = serve([refused(503)])
     with pytest.raises(ModelUnavailable):
-        run(connect(server).complete(HELLO))
+        reply_of(connect(server), HELLO)
     pauses = [float(p) for p in re.findall(r"Retrying request in ([\d.]+) seconds", caplog.text)]
     assert len(pauses) == 3
     for pause, doubled in zip(pauses, (1, 2, 4), strict=True):
@@ -107,7 +108,7 @@ def test_pauses_between_retries_grow_and_differ(serve, connect, caplog):
 def test_the_server_says_how_long_to_wait(serve, connect, caplog):
     caplog.set_level(logging.INFO, "openai")
     server = serve([refused(429, retry_after="0.25"), chat("thanks for waiting")])
-    assert run(connect(server).complete(HELLO)).text == "thanks for waiting"
+    assert reply_of(connect(server), HELLO).text == "thanks for waiting"
     assert "Retrying request in 0.250000 seconds" in caplog.text
 
 
@@ -126,7 +127,7 @@ def test_a_refusal_is_not_retried(serve, connect, status, kind, cause):
     server = serve([refused(status, "too many words")])
     model = connect(server)
     with pytest.raises(kind, match=cause) as caught:
-        run(model.complete(HELLO))
+        reply_of(model, HELLO)
     assert caught.value.answered == status
     assert len(server.requests) == 1
     assert model.meters.retries == 0
@@ -143,7 +144,7 @@ def test_a_fault_is_told_in_the_same_words_whichever_sdk_met_it(serve, fault):
         server = serve([fault])
         model = kind(model="m", base_url=server.url, key=KEY, timeout=0.2)
         with pytest.raises(ModelError) as caught:
-            run(model.complete(HELLO))
+            reply_of(model, HELLO)
         error = caught.value
         return type(error), str(error).replace(server.url, "URL"), vars(error), len(server.requests)
 
@@ -153,24 +154,24 @@ def test_a_fault_is_told_in_the_same_words_whichever_sdk_met_it(serve, fault):
 @requirement("LLM-3")
 def test_a_deadline_bounds_the_whole_call_with_all_its_retries(serve, connect):
     server = serve([chat("awake"), refused(503, retry_after="60")])
-    run(connect(server).complete(HELLO))  # The SDK has loaded what it needs.
+    reply_of(connect(server), HELLO)  # The SDK has loaded what it needs.
     model = Deadline(connect(server), seconds=2.0)
     with pytest.raises(ModelUnavailable, match=r"within 2 seconds .*last seen: status 503"):
-        run(model.complete(HELLO))
+        reply_of(model, HELLO)
     assert len(server.requests) == 2
 
 
 def test_an_error_inside_a_good_answer_counts_as_the_server_being_busy(serve, connect):
     server = serve([of({"error": {"code": 502, "message": "upstream"}}), chat("through")])
-    assert run(connect(server).complete(HELLO)).text == "through"
+    assert reply_of(connect(server), HELLO).text == "through"
 
 
 def test_an_answer_of_another_shape_says_what_to_check(serve, connect):
     server = serve([of({"hello": "world"})])
     with pytest.raises(InvalidReply, match=r"llm\.base_url"):
-        run(connect(server).complete(HELLO))
+        reply_of(connect(server), HELLO)
     with pytest.raises(InvalidReply, match=r"llm\.style"):
-        run(connect(serve([chat("x")]), style="responses").complete(HELLO))
+        reply_of(connect(serve([chat("x")]), style="responses"), HELLO)
 
 
 def test_a_redirect_is_not_followed_and_the_key_goes_nowhere(serve, connect):
@@ -179,7 +180,7 @@ def test_a_redirect_is_not_followed_and_the_key_goes_nowhere(serve, connect):
     for status in (301, 302, 303, 307, 308):
         server = serve([Answer(status, b"", {"location": target})])
         with pytest.raises(ModelRefused, match=r"redirects to http://127\.0\.0\.1:\d+, which"):
-            run(connect(server).complete(HELLO))
+            reply_of(connect(server), HELLO)
         assert len(server.requests) == 1
     assert thief.requests == []
 
@@ -191,15 +192,18 @@ def test_the_environment_changes_neither_the_address_nor_what_is_sent(serve, con
     monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-secret")
     server = serve([chat("right house")])
-    assert run(connect(server, key=None).complete(HELLO)).text == "right house"
+    assert reply_of(connect(server, key=None), HELLO).text == "right house"
     assert elsewhere.requests == []
     assert not {"openai-organization", "openai-project"} & set(server.requests[0].headers)
     assert "sk-of-somebody-else" not in str(server.requests[0].headers)
 
 
-def test_one_model_serves_one_event_loop_after_another(serve, connect):
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_one_model_serves_one_event_loop_after_another_without_being_closed(serve, connect):
     model = connect(serve([chat("one"), chat("two")]))
     assert [run(model.complete(HELLO)).text, run(model.complete(HELLO)).text] == ["one", "two"]
+    del model
+    gc.collect()  # So that what was left open is noticed here, not in the test after this one.
 
 
 def test_a_cancelled_call_leaves_the_others_alone(serve, connect):
@@ -273,7 +277,7 @@ def test_no_error_and_no_log_tells_the_key(serve, connect, caplog, answer):
     caplog.set_level(logging.DEBUG)
     model = connect(serve([answer]))
     with pytest.raises(ModelError) as caught:
-        run(model.complete(HELLO))
+        reply_of(model, HELLO)
     assert SECRET not in caplog.text
     assert SECRET not in repr(caught.value)
     assert SECRET not in repr(KEY)
@@ -281,5 +285,5 @@ def test_no_error_and_no_log_tells_the_key(serve, connect, caplog, answer):
 
 def test_nothing_of_the_prompt_is_logged_without_being_asked(serve, connect, caplog):
     caplog.set_level(logging.INFO)
-    run(connect(serve([busy(500), responses("hi")]), style="responses").complete([user("SECRET")]))
+    reply_of(connect(serve([busy(500), responses("hi")]), style="responses"), [user("SECRET")])
     assert "SECRET" not in caplog.text

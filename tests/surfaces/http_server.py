@@ -38,6 +38,11 @@ class Server:
             base_url=f"{self.address}/api/v1", headers=headers, timeout=60, **options
         )
 
+    def ask(self, method, path, token=None, workspace=None, headers=None, **content):
+        """One request through a client of its own."""
+        with self.client(token, workspace, headers=headers or {}) as client:
+            return client.request(method, path, **content)
+
     def get(self, path, **options):
         return httpx2.get(self.address + path, timeout=60, **options)
 

@@ -198,21 +198,23 @@ def test_the_same_words_come_from_the_command(server, api, tmp_path):
 
 @requirement("WSP-2", left="the other backends")
 def test_a_call_sees_its_workspace_and_what_is_shared(server, tmp_path):
-    a, b = (server.client(workspace=tmp_path / name) for name in "ab")
-    own = a.post("/memories", json=LESSON).json()
-    shared = a.post("/memories", json={**LESSON, "scope": "team"}).json()
-    assert b.get(f"/memories/{own['id']}").status_code == 404
-    assert b.get(f"/memories/{shared['id']}").status_code == 200
-    found = b.post("/search", json={"query": "upload breaks"}).json()["memories"]
-    assert [hit["id"] for hit in found] == [shared["id"]]
-    for given in ({"params": {"workspace": own["workspace"]}},
-                  {"headers": {"X-ReasonBank-Workspace": own["workspace"]}}):  # fmt: skip
-        with server.client() as client:
-            assert client.get(f"/memories/{own['id']}", **given).status_code == 200
-    twice = b.get("/memories", params={"workspace": own["workspace"]})
-    assert (twice.status_code, twice.json()["field"]) == (400, "workspace")
-    a.post(f"/memories/{shared['id']}/archive")
-    relative = server.client(workspace="a/b").get("/memories")
+    with (
+        server.client(workspace=tmp_path / "a") as a,
+        server.client(workspace=tmp_path / "b") as b,
+    ):
+        own = a.post("/memories", json=LESSON).json()
+        shared = a.post("/memories", json={**LESSON, "scope": "team"}).json()
+        assert b.get(f"/memories/{own['id']}").status_code == 404
+        assert b.get(f"/memories/{shared['id']}").status_code == 200
+        found = b.post("/search", json={"query": "upload breaks"}).json()["memories"]
+        assert [hit["id"] for hit in found] == [shared["id"]]
+        for given in ({"params": {"workspace": own["workspace"]}},
+                      {"headers": {"X-ReasonBank-Workspace": own["workspace"]}}):  # fmt: skip
+            assert server.ask("GET", f"/memories/{own['id']}", **given).status_code == 200
+        twice = b.get("/memories", params={"workspace": own["workspace"]})
+        assert (twice.status_code, twice.json()["field"]) == (400, "workspace")
+        a.post(f"/memories/{shared['id']}/archive")
+    relative = server.ask("GET", "/memories", workspace="a/b")
     assert (relative.status_code, relative.json()["field"]) == (400, "workspace")
 
 

@@ -66,7 +66,7 @@ def answered(raw):
     ({"query": "x", "explain": "yes"}, "explain"), ([], "body"), ("x", "body"),
 ])  # fmt: skip
 def test_a_wrong_value_is_refused_by_name(server, given, field):
-    answer = server.client().post("/search", json=given)
+    answer = server.ask("POST", "/search", json=given)
     assert answer.status_code == 400, answer.text
     assert (answer.json()["error"], answer.json()["field"]) == ("InvalidInput", field)
 
@@ -78,8 +78,8 @@ def test_a_wrong_value_is_refused_by_name(server, given, field):
     b'{"query": "x", "limit": ' + b"9" * 10_000 + b"}",
 ])  # fmt: skip
 def test_what_is_no_json_is_refused(server, body):
-    answer = server.client().post(
-        "/search", content=body, headers={"Content-Type": "application/json"}
+    answer = server.ask(
+        "POST", "/search", content=body, headers={"Content-Type": "application/json"}
     )
     assert (answer.status_code, answer.json()["error"]) == (400, "InvalidInput")
 
@@ -90,8 +90,8 @@ def test_metadata_nested_too_deeply_is_refused(server):
         deep = f'{{"a":{deep}}}'
     for value in (deep, '{"a": NaN}', '{"a": Infinity}'):
         trace = f'{{"task": "t", "outcome": "success", "metadata": {value}}}'
-        answer = server.client().post(
-            "/traces", content=trace, headers={"Content-Type": "application/json"}
+        answer = server.ask(
+            "POST", "/traces", content=trace, headers={"Content-Type": "application/json"}
         )
         assert answer.status_code == 400, (value, answer.text)
 
@@ -101,7 +101,7 @@ def test_metadata_nested_too_deeply_is_refused(server):
     "%zz=1", "created_before=%ff", "=", "&&", "tags=", "workspace=%00/x", "workspace=x%ff",
 ])  # fmt: skip
 def test_a_wrong_query_is_refused(server, query):
-    answer = server.client().get(f"/memories?{query}")
+    answer = server.ask("GET", f"/memories?{query}")
     assert (answer.status_code, answer.json()["error"]) == (400, "InvalidInput"), answer.text
 
 
@@ -130,7 +130,7 @@ def test_what_is_not_there_is_told_in_json(server, method, path, status):
 
 
 def test_a_form_of_another_site_is_not_taken(server):
-    answer = server.client().post("/search", data={"query": "x"})
+    answer = server.ask("POST", "/search", data={"query": "x"})
     assert (answer.status_code, answer.json()["field"]) == (415, "Content-Type")
 
 
@@ -141,8 +141,8 @@ def test_a_form_of_another_site_is_not_taken(server):
 def test_fifty_megabytes_are_refused_before_they_are_read(server):
     big = b" " * 50_000_000
     for content in (big, iter([big[i : i + 1_000_000] for i in range(0, len(big), 1_000_000)])):
-        answer = server.client().post(
-            "/search", content=content, headers={"Content-Type": "application/json"}
+        answer = server.ask(
+            "POST", "/search", content=content, headers={"Content-Type": "application/json"}
         )
         assert (answer.status_code, answer.json()["error"]) == (413, "TooLarge")
     announced = request(server, "POST", "/mcp", "Content-Length: 50000000", "Connection: close")
@@ -200,13 +200,13 @@ def test_slow_clients_do_not_hold_up_others(server):
         for connection in slow:
             connection.sendall(request(server, "POST", "/api/v1/search", "Content-Length: 10"))
         # So many wait for their bodies that there is no place left, and that is told at once.
-        answer = server.client().post("/search", json={"query": "x"})
+        answer = server.ask("POST", "/search", json={"query": "x"})
         assert answer.status_code in (200, 503)
         assert answer.status_code == 200 or answer.headers["retry-after"]
     finally:
         for connection in slow:
             connection.close()
-    until(lambda: server.client().post("/search", json={"query": "x"}).status_code == 200)
+    until(lambda: server.ask("POST", "/search", json={"query": "x"}).status_code == 200)
 
 
 def until(condition):
@@ -228,7 +228,7 @@ def test_clients_that_vanish_are_not_missed(server):
             connection.setsockopt(1, 13, struct.pack("ii", 1, 0))
             connection.close()
     assert server.alive()
-    assert server.client().post("/search", json={"query": "x"}).status_code == 200
+    assert server.ask("POST", "/search", json={"query": "x"}).status_code == 200
 
 
 @requirement("SEC-3", left="the inputs of later steps")
@@ -244,11 +244,11 @@ def test_a_full_server_says_so_at_once(tmp_path):
     with serving(tmp_path, REASONBANK_SERVER_CONCURRENCY=1) as server:
         with server.socket() as waiting:
             waiting.sendall(request(server, "POST", "/api/v1/search", "Content-Length: 10"))
-            until(lambda: server.client().get("/memories").status_code == 503)
-            answer = server.client().get("/memories")
+            until(lambda: server.ask("GET", "/memories").status_code == 503)
+            answer = server.ask("GET", "/memories")
             assert (answer.json()["error"], answer.headers["retry-after"]) == ("Busy", "1")
             assert server.get("/livez").status_code == 200
-        until(lambda: server.client().get("/memories").status_code == 200)
+        until(lambda: server.ask("GET", "/memories").status_code == 200)
 
 
 def test_many_calls_at_once_are_all_answered(server):

@@ -183,7 +183,7 @@ def test_without_a_token_only_the_open_addresses_answer(locked):
 ])  # fmt: skip
 def test_a_bad_token_is_refused(locked, shown):
     server, _ = locked
-    answer = server.client(headers={"Authorization": shown}).get("/memories")
+    answer = server.ask("GET", "/memories", headers={"Authorization": shown})
     assert (answer.status_code, answer.json()["error"]) == (401, "Unauthorized")
 
 
@@ -194,7 +194,7 @@ def test_every_route_needs_the_scope_that_it_names(locked, route):
     path = route.path.replace("{id}", "x").replace("{session}", "s")
     below = list(Right)[: list(Right).index(route.right)]
     for scope in below:
-        answer = server.client(secrets[scope]).request(route.method, path)
+        answer = server.ask(route.method, path, secrets[scope])
         assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
     if route.name not in ("rebuild", "reindex", "maintain", "embed_new"):
         with server.client(secrets[route.right], workspace=server.folder / "a") as client:
@@ -213,8 +213,8 @@ def test_what_is_written_is_signed_with_the_tokens_name(locked):
 @requirement("WSP-2", left="the other backends")
 def test_a_bound_token_never_reaches_another_workspace(locked):
     server, secrets = locked
-    other = server.client(secrets["write"], workspace=server.folder / "b")
-    memory = other.post("/memories", json=LESSON).json()
+    there = {"token": secrets["write"], "workspace": server.folder / "b"}
+    memory = server.ask("POST", "/memories", json=LESSON, **there).json()
     with server.client(secrets["bound"]) as bound:
         mine = bound.post("/memories", json=LESSON).json()
         assert mine["workspace"] != memory["workspace"]
@@ -237,7 +237,7 @@ def test_a_bound_token_never_reaches_another_workspace(locked):
             answer = bound.request(method, path, json=given)
             assert answer.status_code == 403, (path, answer.text)
         assert "Retry" in bound.get("/export?only_here=true").text
-    assert other.get(f"/memories/{memory['id']}").status_code == 200
+    assert server.ask("GET", f"/memories/{memory['id']}", **there).status_code == 200
 
 
 def test_a_token_of_two_workspaces_must_say_which(locked):
@@ -271,12 +271,12 @@ def test_the_first_token_locks_a_running_server_for_good(tmp_path):
         secret = a_token(tmp_path, "admin")
         assert client.get("/memories").status_code == 401
         id = secret.split("_")[1]
-        assert server.client(secret).delete(f"/tokens/{id}").status_code == 200
+        assert server.ask("DELETE", f"/tokens/{id}", secret).status_code == 200
         assert client.get("/memories").status_code == 401
-        assert server.client(secret).get("/memories").status_code == 401
+        assert server.ask("GET", "/memories", secret).status_code == 401
     with serving(tmp_path, "--no-auth") as server:
-        assert server.client().get("/memories").status_code == 200
-        assert server.client(secret).get("/memories").status_code == 401
+        assert server.ask("GET", "/memories").status_code == 200
+        assert server.ask("GET", "/memories", secret).status_code == 401
 
 
 @requirement("HTTP-1")
@@ -290,8 +290,8 @@ def test_other_machines_are_let_in_with_a_token_only(tmp_path):
     assert "--no-auth" in told["message"]
     with serving(tmp_path, "--host", "0.0.0.0") as server:
         server.address = server.address.replace("0.0.0.0", "127.0.0.1")
-        assert server.client().get("/memories").status_code == 401
-        assert server.client(secret).get("/memories").status_code == 200
+        assert server.ask("GET", "/memories").status_code == 401
+        assert server.ask("GET", "/memories", secret).status_code == 200
         for name in ("attacker.example", "0.0.0.0"):
             refused = server.get("/livez", headers={"Host": name})
             assert (refused.status_code, refused.json()["error"]) == (421, "Misdirected")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from reasonbank.errors import (
     EmbeddingError,
@@ -161,6 +162,8 @@ class API:
                     http_client=client(self._timeout),
                 )
                 self._client.organization = self._client.project = None
+                # An embedder has no end of its own: it goes with the last bank that uses it.
+                finalize(self, self._client.close)
             return self._client
 
 

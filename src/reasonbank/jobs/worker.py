@@ -19,10 +19,10 @@ import anyio
 import anyio.to_thread
 
 from reasonbank.errors import InvalidInput, LeaseLost, NotFound, ReasonBankError, StorageError
-from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, Writing
+from reasonbank.ledger.port import LONGEST_PAUSE, Writing
 from reasonbank.model import JSON, Job, new_id
 from reasonbank.store.context import Context
-from reasonbank.store.leases import first_of
+from reasonbank.store.leases import prolonged
 
 T = TypeVar("T")
 
@@ -117,26 +117,12 @@ class Worker:
             job=job, context=self._context.seen_by(workspace=job.workspace, surface="worker")
         )
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._hold, job)
+            async with prolonged(self._context, job):
                 effects = await self._tasks[job.kind](work)
                 await _thread(lambda: self._finish(work, effects))
-                group.cancel_scope.cancel()
             self.done += 1
-        except BaseExceptionGroup as errors:
-            await self._failed(job, first_of(errors))
         except Exception as error:  # noqa: BLE001  (the worker outlives any job)
             await self._failed(job, error)
-
-    async def _hold(self, job: Job) -> None:
-        while True:
-            await anyio.sleep(LEASE / 3 / 1_000_000)
-            with suppress(StorageError):
-                await _thread(lambda: self._prolong(job))
-
-    def _prolong(self, job: Job) -> None:
-        until = self._context.now() + LEASE
-        self._ledger.write(lambda txn: txn.queue.hold(job, until))
 
     def _finish(self, work: Work, effects: Effects) -> None:
         def both(txn: Writing) -> None:
@@ -146,11 +132,9 @@ class Worker:
         self._ledger.write(both)
         self._context.store.indexing.wake()
 
-    async def _failed(self, job: Job, error: BaseException) -> None:
+    async def _failed(self, job: Job, error: Exception) -> None:
         if isinstance(error, LeaseLost):
             return  # Another worker has it, and will do all of it.
-        if not isinstance(error, Exception):
-            raise error
         reason = f"{type(error).__name__}: {error}"[:2000]
         if not isinstance(error, ReasonBankError):
             where = traceback.extract_tb(error.__traceback__)[-1]

@@ -51,8 +51,8 @@ def take(context: Context, kind: str, *, hours: float) -> Job | None:
 
 
 @asynccontextmanager
-async def held(context: Context, job: Job) -> AsyncIterator[None]:
-    """Keep the turn while the work goes on, and end it with the work."""
+async def prolonged(context: Context, job: Job) -> AsyncIterator[None]:
+    """Keep a job while the work on it goes on; ``LeaseLost`` ends the work at once."""
     ledger = context.store.ledger
 
     async def hold() -> None:
@@ -70,16 +70,26 @@ async def held(context: Context, job: Job) -> AsyncIterator[None]:
             group.start_soon(hold)
             yield
             group.cancel_scope.cancel()
-    except BaseException as errors:  # noqa: BLE001  (whatever it was, the turn is given back)
-        error = first_of(errors)
+    except BaseExceptionGroup as errors:
+        raise _first_of(errors) from None
+
+
+@asynccontextmanager
+async def held(context: Context, job: Job) -> AsyncIterator[None]:
+    """Keep the turn while the work goes on, and end it with the work."""
+    ledger = context.store.ledger
+    try:
+        async with prolonged(context, job):
+            yield
+    except BaseException as error:
         reason = f"{type(error).__name__}: {error}"[:2000]
         with suppress(Refused, StorageError):
             ledger.write(lambda txn: txn.queue.fail(job, reason, None))
-        raise error from None
+        raise
     await anyio.to_thread.run_sync(lambda: ledger.write(lambda txn: txn.queue.finish(job)))
 
 
-def first_of(error: BaseException) -> BaseException:
+def _first_of(error: BaseException) -> BaseException:
     """What went wrong, without the groups that tasks wrap it in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
