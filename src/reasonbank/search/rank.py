@@ -24,21 +24,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
 
-TOKENIZER = "porter unicode61 remove_diacritics 2"
-"""The ``tokenize`` option of the full-text table, which ``terms`` agrees with."""
-
-COLUMN_WEIGHTS: Mapping[str, float] = {
-    "title": 1.0,
-    "description": 1.0,
-    "content": 1.0,
-    "tags": 1.0,
-    "realm": 0.0,
-}
-"""What ``bm25()`` is to be called with; the realm is for filtering, it is no evidence."""
-
-POOL = 100
-"""How many candidates each side contributes: dense nearest and lexical best."""
-
 LEXICAL_DEPTH = 500
 """How many lexical matches to read, so that dense candidates know their BM25 too."""
 
@@ -55,7 +40,6 @@ FOUND = 0.2
 CHANCE = 0.15
 """The share of a query that an unrelated text matches by chance."""
 
-SCOPE_WEIGHTS: Mapping[str, float] = {"project": 1.0, "team": 0.9, "org": 0.8}
 CONSOLIDATED_BOOST = 1.2
 IN_THE_RUNNING = 0.1
 """So much less similar than the best a merged memory may be before nothing is left of its boost
@@ -327,8 +311,8 @@ DEFAULT_WEIGHTS = Weights()
 class Columns:
     """What is known of each candidate besides its similarity.
 
-    ``scope`` holds scope weights (``SCOPE_WEIGHTS``); ``vectors`` may be None, and then
-    nothing counts as a duplicate.
+    ``scope`` holds the weights of their scopes; ``vectors`` may be None, and then nothing
+    counts as a duplicate.
     """
 
     age_days: Floats
