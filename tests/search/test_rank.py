@@ -137,7 +137,7 @@ class TestComposite:
             Weights(**weights)
 
     @requirement("RET-3")
-    @settings(max_examples=200, deadline=None)
+    @settings(deadline=None)
     @given(
         data=st.lists(
             st.tuples(*[st.floats(allow_nan=True, allow_infinity=True, width=32)] * 5),
@@ -226,7 +226,7 @@ class TestDiversity:
         assert result.order.tolist() == [0, 2]
 
     @requirement("RET-5")
-    @settings(max_examples=100, deadline=None)
+    @settings(deadline=None)
     @given(
         copies=st.integers(2, 150),
         weakest=st.floats(0.01, 1.0),
@@ -338,7 +338,7 @@ class TestFusion:
         fusion = fuse("red", np.array([0.2, 0.6, 0.4]), np.zeros(3), MINILM, rows=1000)
         assert np.argsort(-fusion.similarity).tolist() == [1, 2, 0]
 
-    @settings(max_examples=100, deadline=None)
+    @settings(deadline=None)
     @given(
         cosine=st.lists(st.floats(-1, 1), min_size=2, max_size=20),
         seed=st.integers(0, 1000),

@@ -1,0 +1,137 @@
+"""What a report says, drawn from made-up numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from reasonbank.proof.calibration import Bin, Calibration
+from reasonbank.proof.holdout import Difference
+from reasonbank.proof.mistakes import Repeated
+from reasonbank.proof.report import Report, html, sentences
+
+WORTH = Difference(
+    with_memory=40,
+    with_succeeded=31,
+    without=12,
+    without_succeeded=5,
+    difference=0.358,
+    low=-0.021,
+    high=0.642,
+    harm=0.03,
+)
+UNKNOWN = replace(
+    WORTH, without=0, without_succeeded=0, difference=None, low=None, high=None, harm=None
+)
+UNTESTED = Calibration(count=0, brier=None, expected_error=None, bins=())
+TESTED = Calibration(
+    count=36,
+    brier=0.1875,
+    expected_error=0.0625,
+    bins=(
+        Bin(low=0.2, high=0.3, count=9, predicted=0.25, observed=0.4),
+        Bin(low=0.7, high=0.8, count=36, predicted=0.75, observed=0.8),
+    ),
+)
+
+
+def a_report(**given: Any) -> Report:
+    known: dict[str, Any] = {
+        "workspace": "w",
+        "tasks": 52,
+        "held_out": 12,
+        "share": 0.2,
+        "overall": WORTH,
+        "by_memory": (("m1", WORTH), ("m2", replace(WORTH, difference=-0.1))),
+        "harmful": ("m2", "m3"),
+        "calibration": TESTED,
+        "mistakes": Repeated(failures=8, warned=2, by_warning=(("m3", 2),)),
+        "titles": {"m1": "Retry", "m2": "<b>Lock</b>"},
+    }
+    return Report(**known | given)
+
+
+def test_a_report_in_words_says_what_is_known() -> None:
+    assert sentences(a_report()) == [
+        "52 tasks ended, 12 of them without memory on purpose.",
+        "With memory 31 of 40 succeeded, without 5 of 12: a difference of +36 points "
+        "(95 % from -2 to +64).",
+        "Hurts: <b>Lock</b> (m2).",
+        "Hurts: m3 (m3).",
+        "Forecasts of 36 uses were off by 0.062 on average (Brier score 0.188).",
+        "2 of 8 failures were ones that a warning was stored for.",
+    ]
+
+
+def test_and_what_it_would_take_to_know_more() -> None:
+    none = Repeated(failures=0, warned=0, by_warning=())
+    assert sentences(
+        a_report(overall=UNKNOWN, harmful=(), calibration=UNTESTED, mistakes=none)
+    ) == [
+        "52 tasks ended, 12 of them without memory on purpose.",
+        "What memory is worth cannot be told yet: set proof.hold_out (0.1 holds out every tenth "
+        "task), name tasks with a session, and report how each one ended.",
+        "Confidence was not put to the test yet: no task reported on a memory.",
+    ]
+
+
+def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> None:
+    worth = {
+        "with_memory": 40, "with_succeeded": 31, "without": 12, "without_succeeded": 5,
+        "difference": 0.358, "low": -0.021, "high": 0.642, "harm": 0.03,
+    }  # fmt: skip
+    bins = [
+        {"low": 0.2, "high": 0.3, "count": 9, "predicted": 0.25, "observed": 0.4},
+        {"low": 0.7, "high": 0.8, "count": 36, "predicted": 0.75, "observed": 0.8},
+    ]
+    found = a_report().to_json()
+    found["calibration"]["bins"] = list(found["calibration"]["bins"])
+    assert found == {
+        "workspace": "w",
+        "tasks": 52,
+        "held_out": 12,
+        "hold_out_share": 0.2,
+        "memory": worth,
+        "by_memory": [
+            {"id": "m1", "title": "Retry", **worth},
+            {"id": "m2", "title": "<b>Lock</b>", **worth, "difference": -0.1},
+        ],
+        "harmful": [{"id": "m2", "title": "<b>Lock</b>"}, {"id": "m3", "title": None}],
+        "calibration": {"count": 36, "brier": 0.1875, "expected_error": 0.0625, "bins": bins},
+        "repeated_mistakes": {
+            "failures": 8,
+            "warned": 2,
+            "rate": 0.25,
+            "by_warning": [{"id": "m3", "title": None, "count": 2}],
+        },
+    }
+
+
+def test_the_page_has_the_sentences_and_a_row_for_each_memory_without_its_markup() -> None:
+    page = html(a_report())
+    assert page.startswith("<!doctype html>") and page.endswith("</html>\n")
+    assert "<h1>Learning report</h1><p>52 tasks ended, 12 of them" in page
+    assert "<p>Hurts: &lt;b&gt;Lock&lt;/b&gt; (m2).</p>" in page and "<b>" not in page
+    rows = (
+        "<tr><td>Retry</td><td>40</td><td>12</td><td>+36</td><td>-2 to +64</td></tr>"
+        "<tr><td>&lt;b&gt;Lock&lt;/b&gt;</td><td>40</td><td>12</td><td>-10</td>"
+        "<td>-2 to +64</td></tr></table>"
+    )
+    assert rows in page
+
+
+def test_a_dot_lies_across_at_what_was_predicted_and_up_at_what_was_observed() -> None:
+    page = html(a_report())
+    # A side of 240, 34 from the left and 10 from the top; the largest dot has radius 9.
+    small, large = (34 + 0.25 * 240, 10 + 0.6 * 240), (34 + 0.75 * 240, 10 + 0.2 * 240)
+    assert f'<circle cx="{small[0]}" cy="{small[1]}" r="6.0"' in page
+    assert f'<circle cx="{large[0]}" cy="{large[1]}" r="9.0"' in page
+    assert "<title>9 uses: predicted 0.25, observed 0.40</title>" in page
+    assert '<line x1="34" y1="250" x2="274" y2="10"' in page
+    assert '<text x="154.0" y="266" text-anchor="middle">0.5</text>' in page
+    assert '<text x="28" y="134.0" text-anchor="end">0.5</text>' in page
+
+
+def test_what_there_are_no_numbers_for_is_not_drawn() -> None:
+    page = html(a_report(calibration=UNTESTED, by_memory=()))
+    assert "<svg" not in page and "<table" not in page
