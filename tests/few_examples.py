@@ -1,6 +1,28 @@
 """A pytest plugin for `make mutants`: property tests try few examples, and always the same."""
 
-from hypothesis import settings
+from __future__ import annotations
 
-settings.register_profile("few", max_examples=15, derandomize=True, database=None, deadline=None)
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+settings.register_profile(
+    "few",
+    max_examples=15,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    # One failure is enough; nobody reads it.
+    phases=(Phase.explicit, Phase.generate),
+    # One process runs the tests many times.
+    suppress_health_check=list(HealthCheck),
+)
 settings.load_profile("few")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # mutmut 3.8 reads it; pytest 9.2 has only `nodeid`.
+    item: Any
+    for item in items:
+        item._nodeid = item.nodeid

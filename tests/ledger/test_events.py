@@ -279,8 +279,15 @@ def a_full_warning() -> Memory:
 def test_a_lesson_of_the_log_is_the_memory_that_was_written() -> None:
     memory = a_full_warning()
     written = json.loads(encode(lesson(memory)))
+    read = memory_of(written, id=memory.id)
     assert len(written) == 15
-    assert memory_of(written, id=memory.id) == memory
+    assert read == memory
+    assert (read.outcome, read.scope, read.source) == (
+        Outcome.FAILURE,
+        Scope.TEAM,
+        Source.DISTILLED,
+    )
+    assert {type(read.outcome), type(read.scope), type(read.source)} == {Outcome, Scope, Source}
 
 
 def test_a_lesson_keeps_only_what_was_said() -> None:
@@ -311,6 +318,7 @@ def test_where_a_lesson_comes_from_is_not_revised() -> None:
         (86_400_000_000, 1),
         (datetime(1970, 1, 3, 23, 59, 59, 999_999, tzinfo=UTC), 2),
         (datetime(1970, 1, 4, tzinfo=UTC), 3),
+        (datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC), 20_818),
         (datetime(1970, 1, 4, tzinfo=timezone(timedelta(hours=2))), 2),
     ],
 )

@@ -143,8 +143,8 @@ def test_each_memory_is_judged_by_the_tasks_that_had_it_or_would_have() -> None:
 def test_the_surest_harm_is_named_first_and_equals_by_name() -> None:
     bad, worse = (compare(outcomes(0, n), outcomes(n, 0)) for n in (10, 20))
     unknown = compare(outcomes(0, 20), [])
-    found = {"d": bad, "x": unknown, "c": bad, "b": worse, "a": compare([True], [True])}
-    assert harmful(found) == ["b", "c", "d"]
+    found = {"d": bad, "x": unknown, "c": bad, "e": worse, "a": compare([True], [True])}
+    assert harmful(found) == ["e", "c", "d"]
 
 
 def test_the_more_memories_are_compared_the_surer_harm_must_be() -> None:

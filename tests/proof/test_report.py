@@ -109,25 +109,28 @@ def test_a_report_says_which_memories_are_worth_most_and_which_warnings_were_ign
     bank = open_bank(settings=HALF)
     upload = bank.record(a_memory())
     bread = bank.record(a_memory(title="Knead", description="Baking bread", content="Dough rests"))
+    soup = bank.record(a_memory(title="Simmer", description="Cooking soup", content="Leek"))
+    asked = ((QUESTION, upload), ("baking bread dough", bread), ("cooking leek soup", soup))
     for number in range(6):
-        for question, memory in ((QUESTION, upload), ("baking bread dough", bread)):
+        for question, memory in asked:
             session = f"{memory.title} {number}"
             reply = bank.search(question, session=session, limit=1)
-            bank.credit(session, succeeded=(memory is bread) is not reply.held_out)
+            bank.credit(session, succeeded=(memory is upload) is reply.held_out)
     warning = bank.archive(bank.record(a_warning()).id)
     clock.advance(days=1)
     bank.store_trace(a_trace(outcome="failure", task="DeadlockDetected"))
     found = report(bank)
-    assert (found.workspace, found.tasks, found.share) == (bank.view.workspace, 12, 0.5)
-    assert 0 < found.held_out < 12
+    assert (found.workspace, found.tasks, found.share) == (bank.view.workspace, 18, 0.5)
+    assert 0 < found.held_out < 18
     assert [(id, each.difference) for id, each in found.by_memory] == [
-        (bread.id, 1.0),
+        *((id, 1.0) for id in sorted((bread.id, soup.id))),
         (upload.id, -1.0),
     ]
-    assert found.overall.with_memory + found.overall.without == 12
+    assert found.harmful == ()
+    assert found.overall.with_memory + found.overall.without == 18
     assert found.mistakes.by_warning == ((warning.id, 1),)
-    assert found.calibration.count == 12 - found.held_out
-    assert found.titles == {each.id: each.title for each in (upload, bread, warning)}
+    assert found.calibration.count == 18 - found.held_out
+    assert found.titles == {each.id: each.title for each in (upload, bread, soup, warning)}
 
 
 def test_a_task_that_reports_on_its_memories_only_counts_as_well(open_bank: Opener) -> None:

@@ -15,9 +15,9 @@ WORTH = Difference(
     with_succeeded=31,
     without=12,
     without_succeeded=5,
-    difference=0.358,
-    low=-0.021,
-    high=0.642,
+    difference=0.501,
+    low=-0.502,
+    high=0.998,
     harm=0.03,
 )
 UNKNOWN = replace(
@@ -45,8 +45,8 @@ def a_report(**given: Any) -> Report:
         "by_memory": (("m1", WORTH), ("m2", replace(WORTH, difference=-0.1))),
         "harmful": ("m2", "m3"),
         "calibration": TESTED,
-        "mistakes": Repeated(failures=8, warned=2, by_warning=(("m3", 2),)),
-        "titles": {"m1": "Retry", "m2": "<b>Lock</b>"},
+        "mistakes": Repeated(failures=8, warned=2, by_warning=(("m3", 2), ("m4", 1))),
+        "titles": {"m1": "Retry", "m2": "<b>Lock</b>", "m4": "Wait"},
     }
     return Report(**known | given)
 
@@ -54,8 +54,8 @@ def a_report(**given: Any) -> Report:
 def test_a_report_in_words_says_what_is_known() -> None:
     assert sentences(a_report()) == [
         "52 tasks ended, 12 of them without memory on purpose.",
-        "With memory 31 of 40 succeeded, without 5 of 12: a difference of +36 points "
-        "(95 % from -2 to +64).",
+        "With memory 31 of 40 succeeded, without 5 of 12: a difference of +50 points "
+        "(95 % from -50 to +100).",
         "Hurts: <b>Lock</b> (m2).",
         "Hurts: m3 (m3).",
         "Forecasts of 36 uses were off by 0.062 on average (Brier score 0.188).",
@@ -75,10 +75,18 @@ def test_and_what_it_would_take_to_know_more() -> None:
     ]
 
 
+def test_no_difference_at_all_is_said_as_that() -> None:
+    nothing = replace(WORTH, difference=0.0, low=0.0, high=0.0)
+    assert (
+        "a difference of +0 points (95 % from +0 to +0)." in sentences(a_report(overall=nothing))[1]
+    )
+    assert "<td>+0</td><td>+0 to +0</td>" in html(a_report(by_memory=(("m1", nothing),)))
+
+
 def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> None:
     worth = {
         "with_memory": 40, "with_succeeded": 31, "without": 12, "without_succeeded": 5,
-        "difference": 0.358, "low": -0.021, "high": 0.642, "harm": 0.03,
+        "difference": 0.501, "low": -0.502, "high": 0.998, "harm": 0.03,
     }  # fmt: skip
     bins = [
         {"low": 0.2, "high": 0.3, "count": 9, "predicted": 0.25, "observed": 0.4},
@@ -102,7 +110,10 @@ def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> No
             "failures": 8,
             "warned": 2,
             "rate": 0.25,
-            "by_warning": [{"id": "m3", "title": None, "count": 2}],
+            "by_warning": [
+                {"id": "m3", "title": None, "count": 2},
+                {"id": "m4", "title": "Wait", "count": 1},
+            ],
         },
     }
 
@@ -112,16 +123,24 @@ def test_the_page_has_the_sentences_and_a_row_for_each_memory_without_its_markup
     assert page.startswith("<!doctype html>") and page.endswith("</html>\n")
     assert "<h1>Learning report</h1><p>52 tasks ended, 12 of them" in page
     assert "<p>Hurts: &lt;b&gt;Lock&lt;/b&gt; (m2).</p>" in page and "<b>" not in page
-    rows = (
-        "<tr><td>Retry</td><td>40</td><td>12</td><td>+36</td><td>-2 to +64</td></tr>"
+    table = (
+        "<h2>Memory by memory</h2><table><tr><th>memory</th><th>tasks with</th>"
+        "<th>without</th><th>points</th><th>95 %</th></tr>"
+        "<tr><td>Retry</td><td>40</td><td>12</td><td>+50</td><td>-50 to +100</td></tr>"
         "<tr><td>&lt;b&gt;Lock&lt;/b&gt;</td><td>40</td><td>12</td><td>-10</td>"
-        "<td>-2 to +64</td></tr></table>"
+        "<td>-50 to +100</td></tr></table>"
     )
-    assert rows in page
+    assert table in page
+    assert "<p>Hurts: m3 (m3).</p><p>" in page
 
 
 def test_a_dot_lies_across_at_what_was_predicted_and_up_at_what_was_observed() -> None:
     page = html(a_report())
+    figure = page[page.index("<svg") : page.index("</svg>") + len("</svg>")]
+    assert '<svg viewBox="0 0 288 292" role="img" font-size="11" fill="currentColor">' in figure
+    assert "<title>Predicted against observed success</title>" in figure
+    assert ">predicted (across), observed (up)</text></svg>" in figure
+    assert figure.count("</title></circle><") == 2 and figure.count(">0</text><") == 2
     # A side of 240, 34 from the left and 10 from the top; the largest dot has radius 9.
     small, large = (34 + 0.25 * 240, 10 + 0.6 * 240), (34 + 0.75 * 240, 10 + 0.2 * 240)
     assert f'<circle cx="{small[0]}" cy="{small[1]}" r="6.0"' in page

@@ -192,6 +192,25 @@ class TestMultipliers:
         assert part.composite == pytest.approx(0.8 * 0.9 + 0.1 * 1.0)
         assert part.score == pytest.approx(part.composite * 0.5 * 0.8 * 1.2)
 
+    @pytest.mark.parametrize(
+        ("fits", "boost"),
+        [(0.8, 1.2), (0.78, 1.2**0.75), (0.76, 1.2**0.5), (0.72, 1.0), (0.4, 1.0)],
+    )
+    def test_nothing_is_left_of_the_boost_a_tenth_behind_the_best(self, fits, boost):
+        parts = ranked([0.8, fits], consolidated=[False, True]).explain()
+        assert {part.candidate: part.boost for part in parts} == {0: 1.0, 1: pytest.approx(boost)}
+
+    def test_the_boost_is_whole_where_nothing_relevant_fits_better(self):
+        columns = some_columns(2, consolidated=[True, False])
+        fusion = replace(a_fusion([0.9, 0.8]), relevance=np.array([0.1, 0.7]))
+        assert rank(fusion, columns, limit=2, threshold=0.5).explain()[1].boost == 1.2
+        assert rank(fusion, columns, limit=2, threshold=0.95).explain()[0].boost == 1.2
+
+    def test_experience_is_added_to_the_similarity_before_it_is_weighed(self):
+        part = ranked([0.5], fit=[0.25]).explain()[0]
+        assert (part.similarity, part.fit) == (0.5, 0.25)
+        assert part.composite == pytest.approx(0.8 * 0.75 + 0.1)
+
     @requirement("RET-4")
     @pytest.mark.parametrize("fits", [0.9, 0.89, 0.87])
     def test_a_merged_memory_comes_first_among_near_equals(self, fits):
@@ -254,6 +273,35 @@ class TestDiversity:
         result = ranked([0.9, 0.8, 0.7], vectors=vectors)
         assert result.order.tolist() == [0, 1, 2]
 
+    def test_a_copy_pays_its_share_of_the_best_score_and_says_so(self):
+        """Cosine 0.986 is four fifteenths of the way from 0.98 to 0.995."""
+        near = 0.986
+        vectors = _units([[1, 0, 0], [1, 0, 0], [near, (1 - near**2) ** 0.5, 0], [0, 0, 1]])
+        parts = rank(
+            a_fusion([0.9, 0.85, 0.8, 0.1]),
+            some_columns(4, vectors=vectors),
+            limit=1,
+            diversity=0.7,
+        ).explain()
+        best = 0.8 * 0.9 + 0.1
+        paid = {part.candidate: part.mmr_penalty for part in parts}
+        part = (near - 0.98) / 0.015
+        assert paid == pytest.approx(
+            {0: 0.0, 1: 0.3 * best, 2: 0.3 * best * part, 3: 0.0}, abs=1e-5
+        )
+        assert parts[1].dropped == "redundant with 0"
+
+    def test_of_two_copies_one_is_redundant_and_the_first_of_several_is_to_blame(self):
+        for count, limit, kept in ((2, 1, [0]), (3, 2, [0, 1])):
+            result = ranked([0.9] * count, limit=limit, vectors=_units([[1, 0]] * count))
+            assert result.order.tolist() == kept
+            assert result.explain(list("abc"))[-1].dropped == "redundant with a"
+
+    @pytest.mark.parametrize("limit", [0, -1])
+    def test_a_limit_of_nothing_returns_nothing(self, limit):
+        result = ranked([0.9, 0.8], limit=limit, vectors=_units([[1, 0], [1, 0]]))
+        assert result.order.tolist() == [] and result.relevant == 2
+
     def test_copies_are_still_returned_when_there_is_room(self):
         result = ranked([0.9, 0.9, 0.1], limit=3, vectors=_units([[1, 0], [1, 0], [0, 1]]))
         assert result.order.tolist() == [0, 2, 1]
@@ -292,6 +340,24 @@ class TestExplain:
             3: "beyond the limit",
             4: "below the relevance threshold 0.31",
         }
+
+    def test_the_dropped_follow_by_score_and_equals_in_the_order_they_came(self):
+        similarity = [0.3, 0.9, 0.5] + [0.4] * 30
+        shown = ranked(similarity, limit=1).explain()
+        assert [part.candidate for part in shown] == [1, 2, *range(3, 33), 0]
+        assert ranked([0.4] * 33, limit=33).order.tolist() == list(range(33))
+
+    def test_on_the_threshold_is_good_enough(self):
+        fusion = a_fusion([0.5, 0.5, 0.0], threshold=0.5)
+        why = [part.dropped for part in rank(fusion, some_columns(3), limit=1).explain()]
+        assert why == [None, "beyond the limit", "below the relevance threshold 0.50"]
+
+    def test_the_share_of_full_text_is_shown_where_there_is_a_cosine(self):
+        fusion = replace(a_fusion([0.9, 0.8]), cosine=np.array([0.4, np.nan]))
+        assert [p.lexical_weight for p in rank(fusion, some_columns(2), limit=2).explain()] == [
+            0.5,
+            1.0,
+        ]
 
     @requirement("RET-8")
     def test_an_unknown_cosine_is_shown_as_unknown(self):
@@ -334,6 +400,80 @@ class TestFusion:
         assert np.argsort(-fusion.similarity).tolist() == [1, 2, 0]
         assert fusion.weight == 1.0
 
+    def test_similarity_and_relevance_follow_their_formulas(self):
+        scale = Calibration(model="test", threshold=0.3, unrelated=0.2, lexical=5.0)
+        cosine, bm25 = np.array([0.7, 0.4, -0.3, np.nan]), np.array([3.0, 8.0, 0.0, 2.0])
+        fusion = fuse("red green blue", cosine, bm25, scale, rows=1000)
+        x = bm25 / (2.2 * math.log(999.5 / 1.5))
+        dense = (cosine - 0.2) / 0.8
+        peak = dense[0] - dense[:3].mean()
+        weight = 5.0 * math.exp(-2 * peak) / 3**1.3
+        words = weight * x**1.5
+        dense[3] = words[3]
+        relevance = dense.clip(0) + 0.2 * x**1.5 + (x / 3 - 0.15).clip(0)
+        assert fusion.similarity.tolist() == pytest.approx(
+            np.tanh((dense + words).clip(0)).tolist()
+        )
+        assert fusion.relevance.tolist() == pytest.approx(np.tanh(relevance).tolist())
+        assert fusion.weight == pytest.approx(words[0] / (dense + words)[0])
+        assert fusion.features == pytest.approx(
+            {"terms": 3, "peak": peak, "rare_words": x[1], "lexical_weight": weight}
+        )
+
+    def test_the_peak_is_that_of_the_best_ten(self):
+        cosine = np.linspace(0.1, 0.65, 12)
+        fusion = fuse("red", cosine, np.zeros(12), MINILM, rows=9)
+        assert fusion.features["peak"] == pytest.approx(0.65 - cosine[2:].mean())
+
+    def test_words_that_every_row_has_count_alike_by_how_many_match(self):
+        """FTS5 gives each the least idf, 1e-6."""
+        bm25 = np.array([2.2e-6 * 2, 2.2e-6])
+        fusion = fuse("red green", np.zeros(2), bm25, MINILM, rows=50)
+        assert fusion.features["rare_words"] == pytest.approx(2.0)
+        words = 6.0 / 2**1.3 * np.array([2.0, 1.0]) ** 1.5
+        assert fusion.similarity.tolist() == pytest.approx(np.tanh(words).tolist())
+
+    @pytest.mark.parametrize(("rows", "like"), [(0, 2.5 / 1.5), (3, 2.5 / 1.5), (4, 3.5 / 1.5)])
+    def test_a_bank_has_three_rows_at_least(self, rows, like):
+        fusion = fuse("red", np.zeros(1), np.array([0.5]), MINILM, rows=rows)
+        assert fusion.features["rare_words"] == pytest.approx(0.5 / (2.2 * math.log(like)))
+
+    def test_a_question_without_words_weighs_like_one_of_a_single_word(self):
+        fusion = fuse("?!", np.array([0.5]), np.zeros(1), MINILM, rows=9)
+        assert fusion.features["terms"] == 1 and fusion.features["lexical_weight"] == 6.0
+
+    def test_cosines_out_of_range_are_taken_for_the_nearest_that_is_in_it(self):
+        fusion = fuse("red", np.array([1.5, -1.5]), np.zeros(2), MINILM, rows=9)
+        assert fusion.features["peak"] == pytest.approx(1.0)
+        assert fusion.similarity.tolist() == pytest.approx([math.tanh(1.0), 0.0])
+
+    def test_a_score_that_is_no_number_is_no_match(self):
+        fusion = fuse("red", np.zeros(3), np.array([np.inf, np.nan, -5.0]), MINILM, rows=9)
+        assert fusion.bm25.tolist() == [0.0, 0.0, 0.0] and fusion.weight == 0.0
+
+    def test_a_match_without_a_vector_counts_once_for_each_side_up_to_a_full_cosine(self):
+        unknown, scale = np.full(2, np.nan), replace(MINILM, lexical=1.0)
+        bm25 = 2.2 * math.log(999.5 / 1.5) * np.array([0.25, 2.0])
+        fusion = fuse("red", unknown, bm25, scale, rows=1000)
+        words = np.array([0.25, 2.0]) ** 1.5
+        mixed = [2 * words[0], 1.0 + words[1]]
+        assert fusion.similarity.tolist() == pytest.approx(np.tanh(mixed).tolist())
+        assert fusion.features["peak"] == 0.0
+
+    def test_the_share_of_full_text_is_whole_where_the_cosine_speaks_against(self):
+        bm25 = np.array([2.2 * math.log(999.5 / 1.5)])
+        assert fuse("red", np.array([-0.3]), bm25, MINILM, rows=1000).weight == 1.0
+
+    def test_numbers_are_of_double_precision_whatever_comes_in(self):
+        one = np.ones(1, np.float32)
+        fusion = fuse("red", one, one, MINILM, rows=9)
+        assert {fusion.cosine.dtype, fusion.bm25.dtype} == {np.dtype(np.float64)}
+
+    def test_nothing_found_has_no_share_of_full_text(self):
+        fusion = fuse("red", np.array([]), np.array([]), MINILM, rows=9)
+        assert fusion.weight == 1.0 and fusion.features["rare_words"] == 0.0
+        assert fuse("red", np.array([0.0]), np.array([0.0]), MINILM, rows=9).weight == 0.0
+
     def test_without_a_match_the_cosine_decides(self):
         fusion = fuse("red", np.array([0.2, 0.6, 0.4]), np.zeros(3), MINILM, rows=1000)
         assert np.argsort(-fusion.similarity).tolist() == [1, 2, 0]
@@ -370,6 +510,41 @@ class TestWords:
         assert words[0] == "parse_config" and words[1] == "config"
         assert not {"how", "do", "the", "of"} & set(words)
 
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ('see "parse_config", (std::vector).', ["parse_config", "std::vector", "see"]),
+            ("HTTP Error E0502 in parseConfig", ["parseConfig", "E0502", "error", "http"]),
+            (
+                "Xerxes set foo_bar=1 and alpha=beta _=_",
+                ["foo_bar=1", "xerxes", "alpha", "beta", "set"],
+            ),
+            ("a ci b", ["ci"]),
+            ("w" * 65, []),
+            ("w" * 64, ["w" * 64]),
+        ],
+    )
+    def test_keywords_keep_identifiers_whole_and_take_words_apart(self, text, words):
+        assert keywords(text) == words
+
+    @pytest.mark.parametrize(
+        ("text", "first"),
+        [
+            # Often beats long, a name beats often, and equals come as they were said.
+            ("elaborated pot pot", "pot"),
+            ("go go go parse_configs", "parse_configs"),
+            ("parse_file alteration alteration alteration", "alteration"),
+            ("abbreviate abbreviated", "abbreviate"),
+            ("pan pot", "pan"),
+            ("pot pan", "pot"),
+        ],
+    )
+    def test_the_most_useful_keyword_comes_first(self, text, first):
+        assert keywords(text)[0] == first
+
+    def test_eight_keywords_are_enough(self):
+        assert len(keywords("one two three four five six seven eight nine ten")) == 8
+
     @given(st.text(max_size=200), st.integers(1, 20))
     def test_keywords_keep_to_the_limit_and_repeat_nothing(self, text, limit):
         words = keywords(text, limit)
@@ -404,6 +579,34 @@ class TestErrorMatch:
     @requirement("RET-6")
     def test_one_word_in_common_is_no_match(self):
         assert error_match("write a page", None, "only the first page was read twice") == 0.0
+
+    @pytest.mark.parametrize(
+        ("query", "match"),
+        [
+            ("alpha bravo charlie delta echo", 0.8),
+            ("alpha bravo charlie delta", 0.8 * 4 / 5),
+            ("alpha bravo charlie", 0.0),
+        ],
+    )
+    def test_more_than_three_fifths_of_a_name_must_be_said(self, query, match):
+        name = "AlphaBravoCharlieDeltaEchoError"
+        assert error_match(query, name, None) == pytest.approx(match)
+
+    def test_a_name_of_one_word_must_be_said_as_it_is_and_one_of_two_in_full(self):
+        assert error_match("the key is gone", "KeyError", None) == 0.0
+        assert error_match("that file exists", "FileExistsError", None) == 0.8
+        assert error_match("that file", "FileExistsError", None) == 0.0
+
+    def test_a_pattern_of_one_word_matches_by_it_and_one_of_two_by_both(self):
+        assert error_match("a deadlock again", None, "deadlock") == 1.0
+        assert error_match("a deadlock again", None, "deadlock rows") == 0.0
+        assert error_match("rows in a deadlock", None, "deadlock rows") == 1.0
+
+    @pytest.mark.parametrize("word", ["adding", "added", "adds", "add"])
+    def test_a_word_is_known_by_its_stem_of_three_letters_at_least(self, word):
+        assert error_match(word, None, "add") == error_match("add", None, word) == 1.0
+        assert error_match("fixes", None, "fix") == 1.0
+        assert error_match("ring", None, "red") == error_match("bus", None, "bu") == 0.0
 
     def test_part_of_a_longer_name_does_not_count_as_the_error_type(self):
         assert error_match("the IOErrorHandler class", "IOError", None) == 0.0
