@@ -187,6 +187,11 @@ def test_going_back_to_a_revision_is_a_change_that_can_be_undone() -> None:
     assert titles(*changes) == ["A", "B", "C", "A", "C"]
 
 
+def test_going_back_to_where_it_stands_is_a_change_too() -> None:
+    events = [recorded(), revised(1, title="B"), undone(2, to=2), undone(3), undone(4)]
+    assert titles(*events) == ["A", "B", "B", "B", "A"]
+
+
 def test_what_can_be_undone_is_what_changed_and_was_not_taken_back() -> None:
     first, second = recorded(), revised(1, title="B")
     assert not can_undo([])

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.conftest import Clock, Opener
 from tests.requirement import requirement
 
-from reasonbank import Bank, Settings
+from reasonbank import Bank, Memory, Settings
 from reasonbank.bank import held_out
 from reasonbank.proof.report import html, report, sentences
 from reasonbank.settings import Embed, ProofSettings
@@ -107,30 +107,33 @@ def test_a_report_says_which_memories_are_worth_most_and_which_warnings_were_ign
     open_bank: Opener, clock: Clock
 ) -> None:
     bank = open_bank(settings=HALF)
-    upload = bank.record(a_memory())
-    bread = bank.record(a_memory(title="Knead", description="Baking bread", content="Dough rests"))
-    soup = bank.record(a_memory(title="Simmer", description="Cooking soup", content="Leek"))
-    asked = ((QUESTION, upload), ("baking bread dough", bread), ("cooking leek soup", soup))
-    for number in range(6):
-        for question, memory in asked:
+
+    def recorded(title: str, words: str) -> Memory:
+        return bank.record(a_memory(title=title, description=words, content=words))
+
+    upload, soup = bank.record(a_memory()), recorded("Simmer", "cooking leek soup")
+    tea, bread = recorded("Steep", "brewing green tea"), recorded("Knead", "baking bread dough")
+    for number in range(8):
+        for memory in (upload, soup, tea, bread)[: 4 if number < 6 else 2]:
             session = f"{memory.title} {number}"
-            reply = bank.search(question, session=session, limit=1)
-            bank.credit(session, succeeded=(memory is upload) is reply.held_out)
+            held = bank.search(memory.description, session=session, limit=1).held_out
+            bank.credit(session, succeeded={upload: held, bread: not held}.get(memory, True))
     warning = bank.archive(bank.record(a_warning()).id)
     clock.advance(days=1)
     bank.store_trace(a_trace(outcome="failure", task="DeadlockDetected"))
     found = report(bank)
-    assert (found.workspace, found.tasks, found.share) == (bank.view.workspace, 18, 0.5)
-    assert 0 < found.held_out < 18
+    assert (found.workspace, found.tasks, found.share) == (bank.view.workspace, 28, 0.5)
+    assert 0 < found.held_out < 28
     assert [(id, each.difference) for id, each in found.by_memory] == [
-        *((id, 1.0) for id in sorted((bread.id, soup.id))),
+        (bread.id, 1.0),
+        *((id, 0.0) for id in sorted((soup.id, tea.id))),
         (upload.id, -1.0),
     ]
-    assert found.harmful == ()
-    assert found.overall.with_memory + found.overall.without == 18
+    assert found.harmful == (upload.id,)
+    assert found.overall.with_memory + found.overall.without == 28
     assert found.mistakes.by_warning == ((warning.id, 1),)
-    assert found.calibration.count == 18 - found.held_out
-    assert found.titles == {each.id: each.title for each in (upload, bread, soup, warning)}
+    assert found.calibration.count == 28 - found.held_out
+    assert found.titles == {each.id: each.title for each in (upload, soup, tea, bread, warning)}
 
 
 def test_a_task_that_reports_on_its_memories_only_counts_as_well(open_bank: Opener) -> None:

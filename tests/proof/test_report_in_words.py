@@ -29,7 +29,7 @@ TESTED = Calibration(
     brier=0.1875,
     expected_error=0.0625,
     bins=(
-        Bin(low=0.2, high=0.3, count=9, predicted=0.25, observed=0.4),
+        Bin(low=0.2, high=0.3, count=10, predicted=0.253, observed=0.4137),
         Bin(low=0.7, high=0.8, count=36, predicted=0.75, observed=0.8),
     ),
 )
@@ -42,7 +42,7 @@ def a_report(**given: Any) -> Report:
         "held_out": 12,
         "share": 0.2,
         "overall": WORTH,
-        "by_memory": (("m1", WORTH), ("m2", replace(WORTH, difference=-0.1))),
+        "by_memory": (("m1", WORTH), ("m2", replace(WORTH, difference=-0.1)), ("m5", WORTH)),
         "harmful": ("m2", "m3"),
         "calibration": TESTED,
         "mistakes": Repeated(failures=8, warned=2, by_warning=(("m3", 2), ("m4", 1))),
@@ -89,7 +89,7 @@ def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> No
         "difference": 0.501, "low": -0.502, "high": 0.998, "harm": 0.03,
     }  # fmt: skip
     bins = [
-        {"low": 0.2, "high": 0.3, "count": 9, "predicted": 0.25, "observed": 0.4},
+        {"low": 0.2, "high": 0.3, "count": 10, "predicted": 0.253, "observed": 0.4137},
         {"low": 0.7, "high": 0.8, "count": 36, "predicted": 0.75, "observed": 0.8},
     ]
     found = a_report().to_json()
@@ -103,6 +103,7 @@ def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> No
         "by_memory": [
             {"id": "m1", "title": "Retry", **worth},
             {"id": "m2", "title": "<b>Lock</b>", **worth, "difference": -0.1},
+            {"id": "m5", "title": None, **worth},
         ],
         "harmful": [{"id": "m2", "title": "<b>Lock</b>"}, {"id": "m3", "title": None}],
         "calibration": {"count": 36, "brier": 0.1875, "expected_error": 0.0625, "bins": bins},
@@ -121,6 +122,7 @@ def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> No
 def test_the_page_has_the_sentences_and_a_row_for_each_memory_without_its_markup() -> None:
     page = html(a_report())
     assert page.startswith("<!doctype html>") and page.endswith("</html>\n")
+    assert "<title>Learning report</title>" in page
     assert "<h1>Learning report</h1><p>52 tasks ended, 12 of them" in page
     assert "<p>Hurts: &lt;b&gt;Lock&lt;/b&gt; (m2).</p>" in page and "<b>" not in page
     table = (
@@ -128,7 +130,8 @@ def test_the_page_has_the_sentences_and_a_row_for_each_memory_without_its_markup
         "<th>without</th><th>points</th><th>95 %</th></tr>"
         "<tr><td>Retry</td><td>40</td><td>12</td><td>+50</td><td>-50 to +100</td></tr>"
         "<tr><td>&lt;b&gt;Lock&lt;/b&gt;</td><td>40</td><td>12</td><td>-10</td>"
-        "<td>-50 to +100</td></tr></table>"
+        "<td>-50 to +100</td></tr>"
+        "<tr><td>m5</td><td>40</td><td>12</td><td>+50</td><td>-50 to +100</td></tr></table>"
     )
     assert table in page
     assert "<p>Hurts: m3 (m3).</p><p>" in page
@@ -139,13 +142,15 @@ def test_a_dot_lies_across_at_what_was_predicted_and_up_at_what_was_observed() -
     figure = page[page.index("<svg") : page.index("</svg>") + len("</svg>")]
     assert '<svg viewBox="0 0 288 292" role="img" font-size="11" fill="currentColor">' in figure
     assert "<title>Predicted against observed success</title>" in figure
-    assert ">predicted (across), observed (up)</text></svg>" in figure
-    assert figure.count("</title></circle><") == 2 and figure.count(">0</text><") == 2
+    legend = '<text x="154.0" y="284" text-anchor="middle">predicted (across), observed (up)</text>'
+    assert figure.endswith(f"{legend}</svg>")
+    assert figure.count("</title></circle><") == 2
+    assert [figure.count(f">{mark}</text><") for mark in (0, 0.5, 1)] == [2, 2, 2]
     # A side of 240, 34 from the left and 10 from the top; the largest dot has radius 9.
-    small, large = (34 + 0.25 * 240, 10 + 0.6 * 240), (34 + 0.75 * 240, 10 + 0.2 * 240)
-    assert f'<circle cx="{small[0]}" cy="{small[1]}" r="6.0"' in page
-    assert f'<circle cx="{large[0]}" cy="{large[1]}" r="9.0"' in page
-    assert "<title>9 uses: predicted 0.25, observed 0.40</title>" in page
+    across, up = round(34 + 0.253 * 240, 1), round(10 + (1 - 0.4137) * 240, 1)
+    assert f'<circle cx="{across}" cy="{up}" r="6.2"' in page
+    assert f'<circle cx="{34 + 0.75 * 240}" cy="{10 + 0.2 * 240}" r="9.0"' in page
+    assert "<title>10 uses: predicted 0.25, observed 0.41</title>" in page
     assert '<line x1="34" y1="250" x2="274" y2="10"' in page
     assert '<text x="154.0" y="266" text-anchor="middle">0.5</text>' in page
     assert '<text x="28" y="134.0" text-anchor="end">0.5</text>' in page
@@ -153,4 +158,5 @@ def test_a_dot_lies_across_at_what_was_predicted_and_up_at_what_was_observed() -
 
 def test_what_there_are_no_numbers_for_is_not_drawn() -> None:
     page = html(a_report(calibration=UNTESTED, by_memory=()))
+    assert page.endswith("stored for.</p></html>\n")
     assert "<svg" not in page and "<table" not in page

@@ -422,7 +422,9 @@ def test_usage_is_capped_as_of_its_own_last_day_whatever_came_later() -> None:
 def test_many_days_at_once_weigh_as_each_does(half_life: float) -> None:
     seen = [EPOCH_DAY - 10**6, EPOCH_DAY - 77, EPOCH_DAY, EPOCH_DAY + 31, EPOCH_DAY + 10**6]
     singly = [belief.masses(one(Kind.OUTCOME, True, day), half_life)[4] for day in seen]
-    assert belief.strength_then(np.array(seen), half_life).tolist() == pytest.approx(singly)
+    assert belief.strength_then(np.array(seen), half_life).tolist() == pytest.approx(
+        singly, rel=1e-12, abs=0
+    )
 
 
 def test_many_days_at_once_refuse_a_half_life_too_short_as_well() -> None:
@@ -658,12 +660,14 @@ def test_additive_clips_the_total_and_not_each_step() -> None:
 def test_safla_mixes_four_shares() -> None:
     tally = {
         (Kind.EXPLICIT, True, TODAY - 30): 1,
+        (Kind.EXPLICIT, False, TODAY): 4,
         (Kind.OUTCOME, True, TODAY - 40): 3,
         (Kind.OUTCOME, False, TODAY): 1,
-        (Kind.STABILITY, False, TODAY): 1,
+        (Kind.STABILITY, True, TODAY - 50): 6,
+        (Kind.STABILITY, False, TODAY): 2,
         (Kind.USAGE, True, TODAY - 30): 5,
     }
-    known = 0.4 * (1.6 + 4) / (2 + 6) + 0.3 * 5 / 20 + 0.2 * 0.5
+    known = 0.4 * (1.6 + 10) / (2 + 17) + 0.3 * 5 / 20 + 0.2 * 0.5
     matched = standing(tally, other_uses=15, context=0.6)
     unasked = standing(tally, other_uses=15)
     assert MODELS["safla"](matched) == pytest.approx(known + 0.1 * 0.6)
@@ -735,6 +739,20 @@ def test_many_memories_at_once_give_the_same_numbers(
     ]
     assert together.shape == (rows,)
     assert together.tolist() == pytest.approx(singly, abs=1e-12)
+
+
+def test_of_many_memories_each_is_read_without_its_own_lessons() -> None:
+    project = Weights(lessons=(0, 0, 9, 2, 14, 8, 3, 6))
+    own = ((0, 0, 5, 1, 2, 7, 1, 0), (0, 0, 0, 2, 6, 1, 2, 5))
+    masses = ((1.0, 2.0, 3.0, 0.0, 5.0, 1.0, 0.0, 4.0), (0.0, 1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 0.5))
+    together = belief.bayesian_means(
+        np.array([0.8, 0.6]), np.array(masses), project, TODAY, own=np.array(own)
+    )
+    singly = [
+        belief.bayesian(initial, kept, project.without(lessons), TODAY).mean
+        for initial, kept, lessons in zip((0.8, 0.6), masses, own, strict=True)
+    ]
+    assert together.tolist() == pytest.approx(singly)
 
 
 def test_belief_loads_without_numpy() -> None:
