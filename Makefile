@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 MODELS := .venv/.local-models
 
-.PHONY: install local-models run demo test check coverage bench format clean
+.PHONY: install local-models run demo test check coverage bench mutants format clean
 
 install: $(STAMP)
 
@@ -46,9 +46,16 @@ bench: install
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m bench
 
+# Are the proofs of the pure rooms sharp? Takes minutes; the result is tests/mutants.md.
+mutants: install
+	$(BIN)/python -m pip install --quiet --group mutants
+	rm -rf mutants
+	nice -n 10 $(BIN)/mutmut run
+	$(BIN)/python -m tools.mutants
+
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv build dist *.egg-info
+	rm -rf .venv build dist mutants *.egg-info

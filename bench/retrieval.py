@@ -27,7 +27,7 @@ from bench import retrieval_sets as sets
 from bench.retrieval_sets import Corpus, Document, Part, Question
 from reasonbank.embed.calibration import Calibration, calibration_for
 from reasonbank.embed.minilm import MiniLM
-from reasonbank.ledger.sqlite.fulltext import any_of
+from reasonbank.ledger.sqlite.fulltext import FTS5, any_of
 from reasonbank.search import rank
 from reasonbank.search.text import terms
 
@@ -40,6 +40,7 @@ BASELINES = ("FTS5 BM25", "dense", "RRF", "min-max 0.3", "min-max 0.4", "min-max
 FIXED = "min-max 0.4"
 OURS, DIVERSE, ABSTAINING = "ours", "ours + MMR", "ours + MMR + threshold"
 DEPTH = 10
+POOL = rank.POOL
 STRANGERS = 400
 
 Array = NDArray[np.float64]
@@ -103,18 +104,11 @@ class Pool:
 
 
 class Words:
-    """The ledger's full-text table, in memory."""
+    """The ledger's full text, in memory."""
 
     def __init__(self) -> None:
         self._connection = apsw.Connection(":memory:")
-        self._connection.execute(
-            "CREATE VIRTUAL TABLE words USING fts5(title, description, content, tags, realm, "
-            f"content='', contentless_delete=1, tokenize=\"{rank.TOKENIZER}\")"
-        )
-        weights = ", ".join(str(weight) for weight in rank.COLUMN_WEIGHTS.values())
-        self._connection.execute(
-            "INSERT INTO words(words, rank) VALUES ('rank', ?)", (f"bm25({weights})",)
-        )
+        FTS5(self._connection).create()  # type: ignore[arg-type]
         self.rows = 0
 
     def add(self, documents: Iterable[Document]) -> None:
@@ -131,13 +125,14 @@ class Words:
         expression = any_of(terms(query))
         rows = (
             self._connection.execute(
-                "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?",
+                "SELECT rowid, -bm25(words, 1, 1, 1, 1, 0) AS score FROM words "
+                "WHERE words MATCH ? ORDER BY score DESC LIMIT ?",
                 (expression, limit),
             ).fetchall()
             if expression
             else []
         )
-        return np.array([row[0] for row in rows], np.int64), -np.array([row[1] for row in rows])
+        return np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows])
 
 
 def pools(part: Part, vectors: Vectors) -> Iterator[Pool]:
@@ -156,9 +151,9 @@ def _pools(corpus: Corpus, vectors: Vectors) -> Iterator[Pool]:
         if rows == 0:
             continue
         cosine = stored[:rows] @ vector
-        nearest = np.argsort(-cosine, kind="stable")[: rank.POOL]
+        nearest = np.argsort(-cosine, kind="stable")[:POOL]
         matched, bm25 = words.best(question.text, rank.LEXICAL_DEPTH)
-        documents = np.union1d(nearest, matched[: rank.POOL])
+        documents = np.union1d(nearest, matched[:POOL])
         scores = np.zeros(rows)
         scores[matched] = bm25
         yield Pool(

@@ -7,9 +7,13 @@ import math
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import assume, example, given, strategies as st
 from tests.requirement import requirement
@@ -44,6 +48,20 @@ def tallies(on: st.SearchStrategy[int], most: int = 12) -> st.SearchStrategy[Tal
 
 def one(kind: Kind, positive: bool, day: int, count: int = 1) -> Tally:
     return {(kind, positive, day): count}
+
+
+def merged(*tallies: Tally) -> Tally:
+    """One tally of several that share no evidence."""
+    total: Counter[tuple[Kind, bool, int]] = Counter()
+    for tally in tallies:
+        total.update(tally)
+    return dict(total)
+
+
+def learnt_from(project: Iterable[Tally]) -> Weights:
+    """The weights of a project whose memories have these tallies."""
+    lessons = (belief.rating_lessons(tally) for tally in project)
+    return Weights(lessons=tuple(map(sum, zip(NEW.lessons, *lessons, strict=True))))
 
 
 def confidence(
@@ -136,12 +154,12 @@ def test_the_first_praise_raises_and_the_first_blame_lowers(
 def test_a_rating_moves_its_memory_the_right_way_even_while_the_weights_learn_from_it(
     initial: float, helpful: bool, tally: Tally, others: list[Tally]
 ) -> None:
-    rated = belief.merge(tally, one(Kind.EXPLICIT, helpful, TODAY))
+    rated = merged(tally, one(Kind.EXPLICIT, helpful, TODAY))
     before, after = (
         confidence(
             own,
             initial=initial,
-            weights=belief.learn_weights([own, *others]).without(belief.rating_lessons(own)),
+            weights=learnt_from([own, *others]).without(belief.rating_lessons(own)),
         ).mean
         for own in (tally, rated)
     )
@@ -167,10 +185,10 @@ def test_order_of_arrival_and_batching_change_nothing_at_all(
     shuffled = data.draw(st.permutations(arrived))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(arrived)), max_size=4)))
     bounds = [0, *cuts, len(arrived)]
-    batches = [belief.merge(*({seen: 1} for seen in shuffled[a:b])) for a, b in pairwise(bounds)]
+    batches = [merged(*({seen: 1} for seen in shuffled[a:b])) for a, b in pairwise(bounds)]
 
-    singly = belief.merge(*({seen: 1} for seen in arrived))
-    in_batches = belief.merge(*data.draw(st.permutations(batches)))
+    singly = merged(*({seen: 1} for seen in arrived))
+    in_batches = merged(*data.draw(st.permutations(batches)))
 
     assert in_batches == singly
     assert belief.masses(in_batches, half_life) == belief.masses(singly, half_life)
@@ -200,7 +218,7 @@ def test_rows_of_a_database_fold_like_typed_evidence(tally: Tally) -> None:
 
 @given(tallies(recent_days), st.sampled_from(Kind), signs, recent_days)
 def test_a_count_of_zero_is_no_evidence(tally: Tally, kind: Kind, sign: bool, day: int) -> None:
-    padded = belief.merge(one(kind, sign, day, 0), tally)
+    padded = merged(one(kind, sign, day, 0), tally)
     assert belief.masses(padded) == belief.masses(tally)
     assert belief.last_day(padded, 0) == belief.last_day(tally, 0)
     assert belief.rating_lessons(padded) == belief.rating_lessons(tally)
@@ -261,7 +279,7 @@ def test_praise_never_lowers_and_blame_never_raises_under_any_model(
                 context=context,
             )
         )
-        for evidence in (tally, belief.merge(tally, one(kind, positive, day, count)))
+        for evidence in (tally, merged(tally, one(kind, positive, day, count)))
     )
     assert after >= before if positive else after <= before
 
@@ -271,7 +289,7 @@ def test_the_lower_bound_moves_with_praise_and_blame_too(
     tally: Tally, kind: Kind, good: bool, day: int, count: int, initial: float, learnt: Weights
 ) -> None:
     before = confidence(tally, initial=initial, weights=learnt).lower_bound
-    more = belief.merge(tally, one(kind, good, day, count))
+    more = merged(tally, one(kind, good, day, count))
     after = confidence(more, initial=initial, weights=learnt).lower_bound
     assert after >= before - 1e-12 if good else after <= before + 1e-12
 
@@ -330,7 +348,7 @@ def test_usage_alone_lifts_no_further_than_three_uses_today(
 
 def test_a_use_long_ago_does_not_hold_back_the_uses_of_today() -> None:
     today = one(Kind.USAGE, True, TODAY, 3)
-    with_old = belief.merge(today, one(Kind.USAGE, True, TODAY - 3_000))
+    with_old = merged(today, one(Kind.USAGE, True, TODAY - 3_000))
     assert confidence(with_old).mean == pytest.approx(confidence(today).mean)
 
 
@@ -344,7 +362,7 @@ def test_the_mean_does_not_lose_even_its_last_bit_to_praise(alpha: float, beta: 
 def test_four_failures_outvote_a_million_searches() -> None:
     popular = one(Kind.USAGE, True, TODAY, 10**6)
     failed = one(Kind.OUTCOME, False, TODAY, 4)
-    assert confidence(belief.merge(popular, failed), initial=0.5).mean < 0.5
+    assert confidence(merged(popular, failed), initial=0.5).mean < 0.5
 
 
 # Fading
@@ -359,7 +377,7 @@ def test_four_failures_outvote_a_million_searches() -> None:
 )
 @example(
     # With usage capped on the day of reading, this one faded past its prior.
-    belief.merge(one(Kind.USAGE, True, TODAY, 10**6), one(Kind.EXPLICIT, False, TODAY, 10)),
+    merged(one(Kind.USAGE, True, TODAY, 10**6), one(Kind.EXPLICIT, False, TODAY, 10)),
     0.8,
     NEW,
     [TODAY, TODAY + 1_000, TODAY + 1_500, TODAY + 3_000, TODAY + 9_000],
@@ -382,6 +400,36 @@ def test_evidence_loses_half_its_mass_in_a_half_life() -> None:
     fresh = confidence(rated).strength - 2
     assert confidence(rated, today=TODAY + 180).strength - 2 == pytest.approx(fresh / 2)
     assert confidence(rated, today=TODAY + 540).strength - 2 == pytest.approx(fresh / 8)
+
+
+def test_a_mass_is_what_the_evidence_weighs_on_the_first_day_of_2025() -> None:
+    tally = {
+        (Kind.EXPLICIT, True, EPOCH_DAY): 3,
+        (Kind.OUTCOME, False, EPOCH_DAY + 180): 5,
+        (Kind.STABILITY, True, EPOCH_DAY - 360): 7,
+    }
+    assert belief.masses(tally) == (3, 0, 0, 0, 0, 5 * 2, 7 / 4, 0)
+    assert belief.masses(tally, 90.0) == (3, 0, 0, 0, 0, 5 * 4, 7 / 16, 0)
+
+
+def test_usage_is_capped_as_of_its_own_last_day_whatever_came_later() -> None:
+    used = one(Kind.USAGE, True, EPOCH_DAY - 180, 10)
+    later = one(Kind.EXPLICIT, True, EPOCH_DAY, 2)
+    assert belief.masses(merged(used, later)) == (2, 0, 3 / 2, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("half_life", [30.0, 180.0, math.inf])
+def test_many_days_at_once_weigh_as_each_does(half_life: float) -> None:
+    seen = [EPOCH_DAY - 10**6, EPOCH_DAY - 77, EPOCH_DAY, EPOCH_DAY + 31, EPOCH_DAY + 10**6]
+    singly = [belief.masses(one(Kind.OUTCOME, True, day), half_life)[4] for day in seen]
+    assert belief.strength_then(np.array(seen), half_life).tolist() == pytest.approx(
+        singly, rel=1e-12, abs=0
+    )
+
+
+def test_many_days_at_once_refuse_a_half_life_too_short_as_well() -> None:
+    with pytest.raises(InvalidInput, match="half_life"):
+        belief.strength_then(np.array([TODAY]), 29.9)
 
 
 @requirement("CON-7")
@@ -435,8 +483,8 @@ def test_a_rating_teaches_whether_a_kind_foretold_it(
     kind: Kind, foretold: bool, helpful: bool
 ) -> None:
     evidence = one(kind, foretold, TODAY - 3, 2)
-    rated = belief.merge(evidence, one(Kind.EXPLICIT, helpful, TODAY))
-    before, after = NEW.of(kind), belief.learn_weights([rated]).of(kind)
+    rated = merged(evidence, one(Kind.EXPLICIT, helpful, TODAY))
+    before, after = NEW.of(kind), learnt_from([rated]).of(kind)
     if foretold == helpful:
         assert (after.alpha, after.beta) == (before.alpha + 1, before.beta)
     else:
@@ -449,21 +497,34 @@ def test_a_rating_teaches_whether_a_kind_foretold_it(
 )
 def test_a_rating_looks_back_30_days_and_not_ahead(age: int, learns: bool) -> None:
     evidence = one(Kind.OUTCOME, True, TODAY - age)
-    rated = belief.merge(evidence, one(Kind.EXPLICIT, True, TODAY))
+    rated = merged(evidence, one(Kind.EXPLICIT, True, TODAY))
     assert any(belief.rating_lessons(rated)) == learns
+
+
+def test_a_kind_foretells_by_its_balance_and_each_rating_counts() -> None:
+    tally = {
+        (Kind.OUTCOME, True, TODAY): 5,
+        (Kind.OUTCOME, False, TODAY): 2,
+        (Kind.STABILITY, True, TODAY): 1,
+        (Kind.STABILITY, False, TODAY): 4,
+        (Kind.EXPLICIT, True, TODAY): 3,
+        (Kind.EXPLICIT, True, TODAY + 1): 8,
+        (Kind.EXPLICIT, False, TODAY + 2): 6,
+    }
+    assert belief.rating_lessons(tally) == (0, 0, 0, 0, 3 + 8, 6, 6, 3 + 8)
 
 
 @requirement("CON-4")
 @given(st.dictionaries(st.tuples(st.just(Kind.EXPLICIT), signs, days), amounts))
 def test_ratings_alone_teach_nothing(tally: Tally) -> None:
-    assert belief.learn_weights([tally]) == NEW
+    assert learnt_from([tally]) == NEW
 
 
 @requirement("CON-4")
 @given(tallies(days), st.sampled_from(Kind))
 def test_absent_evidence_changes_no_weight(tally: Tally, absent: Kind) -> None:
     without = {key: count for key, count in tally.items() if key[0] is not absent}
-    assert belief.learn_weights([without]).of(absent) == NEW.of(absent)
+    assert learnt_from([without]).of(absent) == NEW.of(absent)
 
 
 @requirement("CON-4")
@@ -474,13 +535,13 @@ def test_as_much_for_as_against_foretells_nothing(count: int) -> None:
         (Kind.OUTCOME, False, TODAY - 2): count,
         (Kind.EXPLICIT, True, TODAY): 1,
     }
-    assert belief.learn_weights([torn]) == NEW
+    assert learnt_from([torn]) == NEW
 
 
 @requirement("CON-4")
 @given(tallies(recent_days, most=30))
 def test_explicit_ratings_never_change_their_own_weight(tally: Tally) -> None:
-    assert belief.learn_weights([tally]).of(Kind.EXPLICIT) == NEW.of(Kind.EXPLICIT)
+    assert learnt_from([tally]).of(Kind.EXPLICIT) == NEW.of(Kind.EXPLICIT)
 
 
 @requirement("CON-4")
@@ -498,11 +559,11 @@ def test_a_project_can_swap_one_memorys_lessons_for_its_new_ones(
     project: list[Tally], news: Tally
 ) -> None:
     assume(project)
-    kept = belief.learn_weights(project).lessons
-    changed = belief.merge(project[0], news)
+    kept = learnt_from(project).lessons
+    changed = merged(project[0], news)
     old, new = belief.rating_lessons(project[0]), belief.rating_lessons(changed)
     swapped = tuple(k - o + n for k, o, n in zip(kept, old, new, strict=True))
-    assert Weights(lessons=swapped) == belief.learn_weights([changed, *project[1:]])
+    assert Weights(lessons=swapped) == learnt_from([changed, *project[1:]])
 
 
 def test_a_kind_that_foretells_ratings_gains_on_one_that_does_not() -> None:
@@ -514,8 +575,49 @@ def test_a_kind_that_foretells_ratings_gains_on_one_that_does_not() -> None:
         }
         for helped in [True, False] * 10
     ]
-    _, usage, outcome, stability = belief.learn_weights(project).normalised()
+    _, usage, outcome, stability = learnt_from(project).normalised()
     assert outcome > usage == stability
+
+
+def test_numbers_that_are_not_eight_are_refused() -> None:
+    with pytest.raises(ValueError):
+        NEW.without((0,) * 7)
+    for wrong in (6, 10):
+        with pytest.raises(ValueError):
+            belief.bayesian(0.5, (0.0,) * wrong, NEW, TODAY)
+
+
+# Whom to believe
+
+
+def test_it_takes_ten_failures_to_halve_the_trust_in_an_author() -> None:
+    initial, helped, failed = np.array([[0.8, 0.0, 10.0], [0.7, 6.0, 4.0], [0.5, 0.0, 0.0]]).T
+    priors = belief.prior_of_author(initial, helped, failed)
+    assert priors.tolist() == pytest.approx([0.4, (7 + 6) / 20, 0.5])
+
+
+def heard(helped: int, failed: int, others_helped: int, others_failed: int) -> float:
+    counts = (np.array([float(n)]) for n in (helped, failed, others_helped, others_failed))
+    return float(belief.weight_of_author(*counts)[0])
+
+
+def test_an_author_is_heard_as_far_as_he_helps_as_often_as_the_others_do() -> None:
+    """Of 20 tasks 9 went well; by the others' rate it would have been 13."""
+    rate = (1 + 9 + 40) / (2 + 20 + 60)
+    others = (10 * rate + 40) / (10 + 60)
+    assert heard(9, 11, 40, 20) == pytest.approx(2 * (9 + 2) / (20 * others + 2) - 1)
+    assert 0.4 < heard(9, 11, 40, 20) < 0.5
+
+
+def test_an_author_who_is_better_is_heard_like_anybody_and_one_half_as_good_not_at_all() -> None:
+    assert heard(30, 1, 40, 20) == 1.0
+    assert heard(3, 40, 40, 20) == 0.0
+
+
+def test_without_others_everybody_is_heard_and_a_single_one_is_a_comparison() -> None:
+    assert heard(0, 50, 0, 0) == 1.0
+    assert heard(0, 50, 1, 0) == 0.0
+    assert 0.0 < heard(0, 6, 0, 1) < 1.0
 
 
 # Three models, one interface
@@ -548,7 +650,7 @@ def test_additive_loses_a_twentieth_for_each_idle_month() -> None:
 
 @requirement("CON-10")
 def test_additive_clips_the_total_and_not_each_step() -> None:
-    praised_then_blamed = belief.merge(
+    praised_then_blamed = merged(
         one(Kind.EXPLICIT, True, TODAY, 2), one(Kind.EXPLICIT, False, TODAY, 3)
     )
     assert MODELS["additive"](standing(praised_then_blamed)) == pytest.approx(0.8 + 0.6 - 0.6)
@@ -558,16 +660,29 @@ def test_additive_clips_the_total_and_not_each_step() -> None:
 def test_safla_mixes_four_shares() -> None:
     tally = {
         (Kind.EXPLICIT, True, TODAY - 30): 1,
+        (Kind.EXPLICIT, False, TODAY): 4,
         (Kind.OUTCOME, True, TODAY - 40): 3,
         (Kind.OUTCOME, False, TODAY): 1,
-        (Kind.STABILITY, False, TODAY): 1,
+        (Kind.STABILITY, True, TODAY - 50): 6,
+        (Kind.STABILITY, False, TODAY): 2,
         (Kind.USAGE, True, TODAY - 30): 5,
     }
-    known = 0.4 * (1.6 + 4) / (2 + 6) + 0.3 * 5 / 20 + 0.2 * 0.5
+    known = 0.4 * (1.6 + 10) / (2 + 17) + 0.3 * 5 / 20 + 0.2 * 0.5
     matched = standing(tally, other_uses=15, context=0.6)
     unasked = standing(tally, other_uses=15)
     assert MODELS["safla"](matched) == pytest.approx(known + 0.1 * 0.6)
     assert MODELS["safla"](unasked) == pytest.approx(known / 0.9)
+
+
+def test_a_model_reads_with_the_half_life_that_was_set() -> None:
+    kept = belief.masses(one(Kind.OUTCOME, True, TODAY, 6), 60.0)
+    state = replace(standing({}), masses=kept, half_life=60.0, today=TODAY + 60)
+    assert MODELS["bayesian"](state) == belief.bayesian(0.8, kept, NEW, TODAY + 60, 60.0).mean
+
+
+def test_safla_counts_no_use_where_nothing_was_ever_found() -> None:
+    state = replace(standing({}, created=TODAY), project_uses=0)
+    assert MODELS["safla"](state) == pytest.approx((0.4 * 0.8 + 0.2) / 0.9)
 
 
 @requirement("CON-10")
@@ -604,8 +719,6 @@ def test_many_memories_at_once_give_the_same_numbers(
     half_life: float,
     leave_out: bool,
 ) -> None:
-    import numpy as np
-
     rows = len(memories)
     kept = [belief.masses(tally, half_life) for _, tally in memories]
     lessons = [belief.rating_lessons(tally) for _, tally in memories]
@@ -616,7 +729,7 @@ def test_many_memories_at_once_give_the_same_numbers(
         project,
         today,
         half_life,
-        own=np.array(lessons, dtype=np.int64).reshape(rows, 8) if leave_out else 0,
+        **{"own": np.array(lessons, dtype=np.int64).reshape(rows, 8)} if leave_out else {},
     )
     singly = [
         belief.bayesian(
@@ -626,6 +739,20 @@ def test_many_memories_at_once_give_the_same_numbers(
     ]
     assert together.shape == (rows,)
     assert together.tolist() == pytest.approx(singly, abs=1e-12)
+
+
+def test_of_many_memories_each_is_read_without_its_own_lessons() -> None:
+    project = Weights(lessons=(0, 0, 9, 2, 14, 8, 3, 6))
+    own = ((0, 0, 5, 1, 2, 7, 1, 0), (0, 0, 0, 2, 6, 1, 2, 5))
+    masses = ((1.0, 2.0, 3.0, 0.0, 5.0, 1.0, 0.0, 4.0), (0.0, 1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 0.5))
+    together = belief.bayesian_means(
+        np.array([0.8, 0.6]), np.array(masses), project, TODAY, own=np.array(own)
+    )
+    singly = [
+        belief.bayesian(initial, kept, project.without(lessons), TODAY).mean
+        for initial, kept, lessons in zip((0.8, 0.6), masses, own, strict=True)
+    ]
+    assert together.tolist() == pytest.approx(singly)
 
 
 def test_belief_loads_without_numpy() -> None:
@@ -646,7 +773,7 @@ def test_the_worked_example_in_the_documentation_is_computed() -> None:
     for after, kind, sign, mean, lower in rows:
         today = TODAY + int(after)
         if kind:
-            tally = belief.merge(tally, one(Kind(kind), sign == "+", today))
+            tally = merged(tally, one(Kind(kind), sign == "+", today))
         held = confidence(tally, today=today)
         assert (f"{held.mean:.3f}", f"{held.lower_bound:.3f}") == (mean, lower), after
     assert len(rows) == 8

@@ -44,6 +44,42 @@ def lifts(
     )
 
 
+def test_one_outcome_corrects_the_guess_by_its_surprise_and_a_margin() -> None:
+    """Nearness to itself is 2 and so is the doubt with it, 1 / strength: 2 / (2 + 4)."""
+    for succeeded, surprise, margin in ((True, 0.7, 0.1), (False, -0.3, -0.1)):
+        rank, forecast = lifts([[(HERE, succeeded)]], resembled=0.3, strength=0.25)
+        weight = 2 / 6
+        assert rank[0] == pytest.approx(weight * (surprise + margin))
+        assert forecast[0] == pytest.approx(weight * (surprise + margin * (1 - weight**2)))
+
+
+def test_an_outcome_of_a_related_question_counts_by_the_square_of_the_cosine() -> None:
+    assert lift((at(53.13), True), resembled=0.4) == pytest.approx(0.6**2 / 3 * 0.7, rel=1e-4)
+
+
+def test_the_very_same_question_is_told_from_a_paraphrase() -> None:
+    cosine = np.array([1.0, 0.99, 0.5, -1.0])
+    expected = [2.0, 0.99**2 + 0.99**128, 0.25, 0.0]
+    assert experience.nearness(cosine).tolist() == pytest.approx(expected)
+
+
+def test_a_strength_is_a_share() -> None:
+    assert lift((HERE, True), strength=3.0) == lift((HERE, True), strength=1.0)
+    assert lift((HERE, True), strength=0.0) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_a_forecast_never_turns_round_however_many_related_outcomes_there_are() -> None:
+    """Each success was foreseen, so that only the margin is left: in a forecast, none of it."""
+    count = 63
+    asked = np.eye(count + 1, dtype=np.float32)[1:] * np.sqrt(0.19)
+    asked[:, 0] = 0.9
+    place = np.zeros(count, np.intp)
+    every = np.ones(count)
+    rank, forecast = experience.lifts(1, place, 0.9 * every, asked, every > 0, every, every)
+    assert rank[0] > experience.MARGIN
+    assert forecast[0] == pytest.approx(0.0, abs=1e-9)
+
+
 def test_success_lifts_and_failure_lowers_most_where_the_questions_are_alike() -> None:
     for succeeded, sign in ((True, 1), (False, -1)):
         here, near, far = (sign * lift((at(angle), succeeded)) for angle in (0, 30, 80))
@@ -82,6 +118,13 @@ def test_each_memory_is_judged_by_its_own_outcomes_however_many_others_have() ->
     assert together[2] == pytest.approx(lift(*many))
 
 
+def test_memories_with_about_as_many_outcomes_do_not_hear_each_others() -> None:
+    for sizes in ((3, 2, 5, 4, 1), (9, 8, 17, 16, 2), (64, 33, 32, 64)):
+        memories = [[(at(5 * n + size), n % 3 > 0) for n in range(size)] for size in sizes]
+        together, _ = lifts(memories)
+        assert together.tolist() == pytest.approx([lift(*own) for own in memories])
+
+
 def test_the_order_of_outcomes_does_not_matter() -> None:
     outcomes = [(at(angle, axis), angle > 30) for angle in (10, 25, 50) for axis in (1, 2)]
     assert lift(*outcomes) == pytest.approx(lift(*reversed(outcomes)))
@@ -90,6 +133,14 @@ def test_the_order_of_outcomes_does_not_matter() -> None:
 def test_of_thousands_of_outcomes_the_nearest_are_heard() -> None:
     near = [(at(5), True)] * experience.NEAREST
     assert lift(*near, *[(at(60), False)] * 500) == pytest.approx(lift(*near))
+
+
+def test_of_all_memories_together_the_nearest_outcomes_are_heard() -> None:
+    near, far = [(at(5), True)] * experience.NEAREST, [(at(60), True)] * experience.NEAREST
+    assert lift(*far) > 0.05
+    crowded, _ = lifts([far, *[near] * (experience.MOST // experience.NEAREST)])
+    assert crowded[0] == 0.0
+    assert crowded[1:].tolist() == pytest.approx([lift(*near)] * (len(crowded) - 1))
 
 
 def test_of_outcomes_of_the_same_question_the_first_named_are_heard() -> None:
@@ -112,6 +163,19 @@ def test_failures_never_make_a_score_negative_and_still_tell_memories_apart() ->
     assert total[0] > total[1] > total[2] > 0
 
 
+def test_below_a_tenth_a_score_falls_off_ever_more_slowly() -> None:
+    similarity = np.array([0.5, 0.05, 0.5, 0.0])
+    total = experience.adjusted(similarity, np.array([-0.45, -0.02, -9.0, -0.5]))
+    expected = [0.1 * np.exp(-0.5), 0.05 * np.exp(-0.4), 0.1 * np.exp(-30), 1e-9 * np.exp(-30)]
+    assert total.tolist() == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_one_outcome_of_this_very_question_says_two_thirds_of_it_and_an_old_one_half() -> None:
+    place, cosine = np.array([0, 1, 3]), np.array([1.0, 1.0, -1.0])
+    known = experience.familiar(5, place, cosine, np.array([1.0, 0.5, 1.0]))
+    assert known.tolist() == pytest.approx([2 / 3, 1 / 2, 0, 0, 0])
+
+
 def test_a_question_is_known_by_its_own_outcomes_and_not_by_those_of_others() -> None:
     def known(times: int, degrees: float) -> float:
         cosine = np.full(times, np.cos(np.radians(degrees)))
@@ -126,7 +190,7 @@ def test_a_forecast_is_bolder_where_the_question_is_new_and_plain_where_it_is_kn
     chance = np.array([0.0, 0.2, 0.5, 0.8, 1.0])
     new = experience.decided(chance, np.zeros(5))
     assert new.tolist() == pytest.approx([0.0, 1 - new[3], 0.5, new[3], 1.0])
-    assert 0.8 < new[3] < 0.9
+    assert new[3] == pytest.approx(0.8**1.2 / (0.8**1.2 + 0.2**1.2))
     assert experience.decided(chance, np.ones(5)) == pytest.approx(chance)
 
 

@@ -31,10 +31,6 @@ class Difference:
     high: float | None
     harm: float | None
 
-    @property
-    def helps(self) -> bool:
-        return self.low is not None and self.low > 0
-
 
 def compare(given: Sequence[bool], without: Sequence[bool]) -> Difference:
     """Each side is a list of outcomes; the rates are Beta(1, 1) before anything was seen."""

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
 
-TOKENIZER = "porter unicode61 remove_diacritics 2"
-"""The ``tokenize`` option of the full-text table, which ``terms`` agrees with."""
-
-COLUMN_WEIGHTS: Mapping[str, float] = {
-    "title": 1.0,
-    "description": 1.0,
-    "content": 1.0,
-    "tags": 1.0,
-    "realm": 0.0,
-}
-"""What ``bm25()`` is to be called with; the realm is for filtering, it is no evidence."""
-
 POOL = 100
 """How many candidates each side contributes: dense nearest and lexical best."""
 
@@ -161,8 +149,8 @@ DEFAULT_WEIGHTS = Weights()
 class Columns:
     """What is known of each candidate besides its similarity.
 
-    ``scope`` holds scope weights (``SCOPE_WEIGHTS``); ``vectors`` may be None, and then
-    nothing counts as a duplicate.
+    ``scope`` holds the weights of their scopes; ``vectors`` may be None, and then nothing
+    counts as a duplicate.
     """
 
     age_days: Floats

@@ -54,7 +54,6 @@ def terms(query: str) -> tuple[str, ...]:
 def keywords(text: str, limit: int = 8) -> list[str]:
     """The words that say most about a task, most useful first; identifiers stay whole."""
     counted: Counter[str] = Counter()
-    first: dict[str, int] = {}
     for chunk in _CHUNK.findall(text[:MAX_QUERY]):
         bare = chunk.strip("\"'`.,;:!?()[]{}<>*")
         whole = [bare] if _is_identifier(bare) else _WORD.findall(bare)
@@ -62,13 +61,13 @@ def keywords(text: str, limit: int = 8) -> list[str]:
             key = word if _is_identifier(word) else word.lower()
             if len(key) > 1 and key.lower() not in STOP_WORDS and len(key) <= MAX_TERM:
                 counted[key] += 1
-                first.setdefault(key, len(first))
 
-    def usefulness(word: str) -> tuple[float, int]:
+    def usefulness(word: str) -> float:
         weight = counted[word] * (1.0 + 0.1 * min(len(word), 10))
-        return (-weight * (2.0 if _is_identifier(word) else 1.0), first[word])
+        return weight * (2.0 if _is_identifier(word) else 1.0)
 
-    return sorted(counted, key=usefulness)[:limit]
+    # Of equals, the one that was said first.
+    return sorted(counted, key=usefulness, reverse=True)[:limit]
 
 
 def _is_identifier(word: str) -> bool:

@@ -12,7 +12,7 @@ order is fixed: for each `Kind` in order of definition, first for, then against.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,15 +44,6 @@ FIRST_LESSONS = (7, 3, 5, 5, 5, 5, 5, 5)
 EPOCH_DAY = 20_089  # 2025-01-01
 # Two factors of 2**480 and a count of 2**60 still multiply to a finite number.
 _FURTHEST = 480.0
-
-
-def merge(*tallies: Tally) -> dict[tuple[Kind, bool, int], int]:
-    """One tally of several that share no evidence."""
-    total: dict[tuple[Kind, bool, int], int] = {}
-    for tally in tallies:
-        for key, count in tally.items():
-            total[key] = total.get(key, 0) + count
-    return total
 
 
 def initial_confidence(source: str, outcome: str) -> float:
@@ -192,14 +183,6 @@ class Weights:
         """One weight per kind, in order of `Kind`; they sum to 1."""
         means = [self.of(kind).mean for kind in Kind]
         return tuple(mean / math.fsum(means) for mean in means)
-
-
-def learn_weights(tallies: Iterable[Tally]) -> Weights:
-    """The weights of a project whose memories have these tallies."""
-    total = [0] * len(SLOTS)
-    for tally in tallies:
-        total = [sum(pair) for pair in zip(total, rating_lessons(tally), strict=True)]
-    return Weights(lessons=tuple(total))
 
 
 def bayesian(
