@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Annotated, Any, Self
 
+from reasonbank.arguments import checks_arguments
 from reasonbank.embed.port import Embedder
-from reasonbank.errors import InvalidSetting, StorageError
-from reasonbank.fields import LIMITS, Text, Whole, checks
+from reasonbank.fields import LIMITS, Text, Whole
 from reasonbank.index.port import Index
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Ledger
 from reasonbank.model import (
     AnId,
+    Budget,
     Change,
     Comment,
     Days,
@@ -30,18 +29,23 @@ from reasonbank.model import (
     Link,
     LinkType,
     Memory,
+    Name,
     Newest,
     Query,
+    Reason,
     Reply,
+    Results,
     Revision,
+    RevisionNumber,
     Right,
     Session,
     Share,
+    TaskAtHand,
     Trace,
     View,
     Workspace,
 )
-from reasonbank.opening import model_for, open_store
+from reasonbank.opening import model_for, needed_model, open_store
 from reasonbank.settings import Settings
 from reasonbank.store import (
     audit,
@@ -55,26 +59,16 @@ from reasonbank.store import (
     undo,
     workspaces,
 )
-from reasonbank.store.batches import Batch, Undone
 from reasonbank.store.context import Context, Progress, Store, view_of
 
 if TYPE_CHECKING:
-    from reasonbank.agent.solution import Solution
+    from reasonbank import answers
     from reasonbank.agent.thinking import OnProgress
     from reasonbank.agent.verify import Verifier
-    from reasonbank.health import Health
-    from reasonbank.learn.passive import Captured
-    from reasonbank.learn.tickets import Prepared, Submitted
     from reasonbank.llm.port import Effort, Model
-    from reasonbank.proof.report import Report
-    from reasonbank.search.inject import Injection
-    from reasonbank.search.recommend import Recommendation
-    from reasonbank.store.statistics import Statistics
-    from reasonbank.store.transfer import Imported
-    from reasonbank.tidy.consolidate import Result
-    from reasonbank.tidy.promote import Promotion
 
 
+@checks_arguments
 class Bank:
     """A bank, seen from one workspace. Safe to use from several threads.
 
@@ -100,12 +94,13 @@ class Bank:
         embedder: Embedder | None = None,
         index: Index | None = None,
         clock: Callable[[], int] | None = None,
+        model: Model | None = None,
     ) -> Self:
         """Open, and make if need be, the bank at ``url`` (default: the user's own bank).
 
         ``workspace`` is a project's directory, by default the current one. ``ledger``,
-        ``embedder`` and ``index`` take the place of those that url and settings name.
-        ``clock`` gives microseconds since 1970.
+        ``embedder``, ``index`` and ``model`` take the place of those that url and settings
+        name. ``clock`` gives microseconds since 1970.
         """
         store = open_store(
             url,
@@ -115,6 +110,7 @@ class Bank:
             embedder=embedder,
             index=index,
             clock=clock,
+            model=model,
         )
         path = workspaces.path_of(workspace)
         user = os.environ.get("USER") or os.environ.get("USERNAME") or "local"
@@ -152,12 +148,7 @@ class Bank:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self, *, embed: bool = True) -> None:
@@ -188,30 +179,23 @@ class Bank:
         """Store a lesson; it is on disk, and the next search sees it, when this returns."""
         return memories.record(self.context, memory)
 
-    @checks
     def update(self, id: AnId, **changes: Any) -> Memory:
         """Change some fields; every earlier revision is kept (see ``history``, ``undo``)."""
         return memories.update(self.context, id, changes)
 
-    @checks
-    def archive(
-        self, id: AnId, *, reason: Annotated[str, Text(LIMITS.comment)] = "by hand"
-    ) -> Memory:
+    def archive(self, id: AnId, *, reason: Reason = "by hand") -> Memory:
         """Take a memory out of normal search; nothing of it is lost."""
         return memories.archive(self.context, id, reason)
 
-    @checks
     def restore(self, id: AnId) -> Memory:
         """Bring an archived memory back."""
         return memories.restore(self.context, id)
 
-    @checks
     def undo(
         self,
         id: AnId,
         *,
-        to: Annotated[int, Whole(1), "The revision to return to; else the last change."]
-        | None = None,
+        to: RevisionNumber | None = None,
     ) -> Memory:
         """Take back the last change of a memory, or return to revision ``to``.
 
@@ -219,12 +203,10 @@ class Bank:
         """
         return undo.undo(self.context, id, to)
 
-    @checks
-    def undo_batch(self, id: AnId) -> Undone:
+    def undo_batch(self, id: AnId) -> answers.Undone:
         """Take back all that one run did: a consolidation, or a promotion."""
         return undo.undo_batch(self.context, id)
 
-    @checks
     def forget(self, id: AnId) -> None:
         """Remove a memory's content for good, from every place where it was kept.
 
@@ -235,7 +217,6 @@ class Bank:
 
     # Evidence
 
-    @checks
     def feedback(
         self,
         id: AnId,
@@ -247,17 +228,14 @@ class Bank:
         """Rate a memory; rating it the same in one session again changes nothing."""
         return evidence.feedback(self.context, id, helpful, comment, session)
 
-    @checks
     def outcome(self, id: AnId, *, succeeded: bool, session: Session | None = None) -> Memory:
         """Say how the task went that used a memory; twice in one session counts once."""
         return evidence.outcome(self.context, id, succeeded, session)
 
-    @checks
     def stability(self, id: AnId, *, kept: bool, session: Session | None = None) -> Memory:
         """Say whether the code that a memory led to was kept for 7 days, or reverted."""
         return evidence.stability(self.context, id, kept, session)
 
-    @checks
     def credit(self, session: Session, *, succeeded: bool) -> int:
         """Credit or blame the memories that searches of this session returned; how many.
 
@@ -269,43 +247,33 @@ class Bank:
 
     # Reading
 
-    @checks
     def get(self, id: AnId) -> Memory:
         """Show a memory."""
         return memories.get(self.context, id)
 
-    @checks
     def history(self, id: AnId) -> list[Revision]:
         """List how a memory stood after each change, oldest first, and who changed it."""
         return memories.history(self.context, id)
 
-    @checks
     def evidence(self, id: AnId) -> list[Evidence]:
         """List what a memory's confidence was made of in the last 30 days, newest first."""
         return evidence.of(self.context, id)
 
-    @checks
     def memories(
         self, filter: Filter | None = None, *, limit: Annotated[int, Whole(1, 1_000_000)] = 50
     ) -> list[Memory]:
         """List the newest memories that pass the filter."""
         return memories.listed(self.context, filter, limit)
 
-    @checks
     def search(
         self,
         query: Query,
         *,
-        limit: Annotated[int, Whole(1, LIMITS.results)] | None = None,
+        limit: Results | None = None,
         filter: Filter | None = None,
         min_confidence: Share | None = None,
-        max_tokens: Annotated[int, Whole(1, 10_000_000)] | None = None,
-        session: Annotated[
-            str,
-            Text(LIMITS.label),
-            "The task at hand, so that its outcome can be credited to what was found.",
-        ]
-        | None = None,
+        max_tokens: Budget | None = None,
+        session: TaskAtHand | None = None,
         explain: bool = False,
         follow_links: bool = False,
     ) -> Reply:
@@ -318,25 +286,16 @@ class Bank:
         from reasonbank.search.answer import search
 
         return search(
-            self.context,
-            query,
-            limit=limit,
-            filter=filter,
-            min_confidence=min_confidence,
-            max_tokens=max_tokens,
-            session=session,
-            explain=explain,
-            follow_links=follow_links,
-        )
+            self.context, query, limit=limit, filter=filter, min_confidence=min_confidence,
+            max_tokens=max_tokens, session=session, explain=explain, follow_links=follow_links,
+        )  # fmt: skip
 
-    @checks
-    def recommend(self, task: Query) -> Recommendation:
+    def recommend(self, task: Query) -> answers.Recommendation:
         """Name the strategy that the evidence backs best for a task, and why."""
         from reasonbank.search.recommend import recommend
 
         return recommend(self.context, task)
 
-    @checks
     def gaps(self, *, limit: Annotated[int, Whole(1, 10_000)] = 20) -> list[Gap]:
         """What was asked here and is not known: questions that found nothing, and still do not.
 
@@ -346,7 +305,6 @@ class Bank:
 
         return gaps(self.context, limit)
 
-    @checks
     def forget_gaps(self, question: Query | None = None) -> int:
         """Remove the gap that has this question, or all of this workspace; how many questions."""
         from reasonbank.search.gaps import forget
@@ -355,29 +313,24 @@ class Bank:
 
     # Links and genealogy
 
-    @checks
     def link(
         self, source: AnId, target: AnId, *, type: LinkType | str, strength: Share = 1.0
     ) -> Link:
         """Link two memories."""
         return links.link(self.context, source, target, type, strength)
 
-    @checks
     def unlink(self, source: AnId, target: AnId, *, type: LinkType | str) -> None:
         """Remove a link between two memories."""
         links.unlink(self.context, source, target, type)
 
-    @checks
     def links(self, id: AnId) -> list[Link]:
         """List what a memory is linked to."""
         return links.of(self.context, id)
 
-    @checks
     def contradicting(self, id: AnId) -> list[Memory]:
         """List the active memories that say the opposite of this one."""
         return links.contradicting(self.context, id)
 
-    @checks
     def genealogy(self, id: AnId) -> Genealogy:
         """Show all ancestors and all descendants of a memory, nearest first."""
         return links.genealogy(self.context, id)
@@ -388,17 +341,14 @@ class Bank:
         """Store a task, the steps taken, the outcome, and the memories used and learned."""
         return traces.store(self.context, trace)
 
-    @checks
     def trace(self, id: AnId) -> Trace:
         """Show a trace with its steps."""
         return traces.get(self.context, id)
 
-    @checks
     def traces(self, *, limit: Newest = 50) -> list[Trace]:
         """List the newest traces of this workspace."""
         return traces.listed(self.context, limit)
 
-    @checks
     def purge_traces(self, *, older_than_days: Days) -> int:
         """Remove this workspace's old traces; memories learned from them stay."""
         return traces.purge(self.context, older_than_days)
@@ -413,7 +363,7 @@ class Bank:
         """
         return queue.distil(self.context, session)
 
-    def distil_prepare(self, session: Trace | None = None) -> Prepared:
+    def distil_prepare(self, session: Trace | None = None) -> answers.Prepared:
         """For an agent that thinks itself: the prompt for a session, and a ticket.
 
         Without a session, the oldest of this workspace that waits.
@@ -422,37 +372,34 @@ class Bank:
 
         return prepare(self.context, session)
 
-    @checks
     def distil_submit(
         self, ticket: Annotated[str, Text(200)], answer: Mapping[str, Any]
-    ) -> Submitted:
+    ) -> answers.Submitted:
         """What the agent made of it; a bad answer is refused, a second one changes nothing."""
         from reasonbank.learn.tickets import submit
 
         return submit(self.context, ticket, answer)
 
-    @checks
     def capture(
         self,
         question: Query,
         answer: Annotated[str, Text(LIMITS.trace)],
         *,
         session: Session | None = None,
-    ) -> Captured:
+    ) -> answers.Captured:
         """Keep a question and its answer if they are worth it; twice gives one memory."""
         from reasonbank.learn.passive import capture
 
         return capture(self.context, question, answer, session=session)
 
-    @checks
     def inject(
         self,
         task: Query,
         *,
         max_tokens: Annotated[int, Whole(1, 1_000_000)] = 1000,
-        limit: Annotated[int, Whole(1, LIMITS.results)] | None = None,
+        limit: Results | None = None,
         session: Session | None = None,
-    ) -> Injection:
+    ) -> answers.Injection:
         """Print the memories for a task, or a branch of one, as text for its prompt.
 
         Only what is trusted enough and does not look like an instruction.
@@ -461,17 +408,14 @@ class Bank:
 
         return inject(self.context, task, max_tokens=max_tokens, limit=limit, session=session)
 
-    @checks
     def jobs(self, *, state: JobState | str | None = None, limit: Newest = 50) -> list[Job]:
         """List this workspace's jobs, newest first."""
         return queue.listed(self.context, state, limit)
 
-    @checks
     def retry_job(self, id: AnId) -> Job:
         """Reset a dead job's attempts and requeue it."""
         return queue.retry(self.context, id)
 
-    @checks
     def drop_job(self, id: AnId) -> Job:
         """Remove a job; its session stays."""
         return queue.drop(self.context, id)
@@ -482,7 +426,6 @@ class Bank:
         """List the workspaces of the whole bank."""
         return self.context.read().workspaces()
 
-    @checks
     def name_workspace(self, id: str, name: Label) -> Workspace:
         """Give a workspace a name."""
         return workspaces.name(self.context, id, name)
@@ -497,7 +440,6 @@ class Bank:
 
     # Many memories to one
 
-    @checks
     def consolidate(
         self,
         *,
@@ -506,41 +448,28 @@ class Bank:
         max_clusters: Annotated[int, Whole(0, 1_000_000), "0 is no limit."] = 0,
         force: Annotated[bool, "Also within 24 hours of the last run."] = False,
         progress: Progress | None = None,
-    ) -> Result:
+    ) -> answers.Result:
         """Merge what says the same in this workspace, unless that was done within the window.
 
         Without a ``threshold`` the calibrated one of the embedding model counts. 0
         ``max_clusters`` is no limit. The model that the settings name writes what is merged;
         without one, rules do.
         """
-        import anyio
+        from reasonbank.tidy.consolidate import consolidate_now
 
-        from reasonbank.tidy.consolidate import consolidate
+        wanted = self.settings.learn.reasoner in ("auto", "model")
+        return consolidate_now(
+            self.context, model_for(self.store) if wanted else None, threshold=threshold,
+            dry_run=dry_run, max_clusters=max_clusters, force=force, progress=progress,
+        )  # fmt: skip
 
-        async def run() -> Result:
-            model = None
-            if self.settings.learn.reasoner in ("auto", "model"):
-                model = model_for(self.store)
-            try:
-                return await consolidate(
-                    self.context, model=model, threshold=threshold, dry_run=dry_run,
-                    max_clusters=max_clusters, force=force, progress=progress,
-                )  # fmt: skip
-            finally:
-                if model is not None:
-                    await model.close()
-
-        return anyio.run(run)
-
-    @checks
-    def promote(self, *, dry_run: DryRun = False) -> Promotion:
+    def promote(self, *, dry_run: DryRun = False) -> answers.Promotion:
         """Share with the team what proved itself here and is known in another project."""
         from reasonbank.tidy.promote import promote
 
         return promote(self.context, dry_run=dry_run)
 
-    @checks
-    def batches(self, *, limit: Newest = 50) -> list[Batch]:
+    def batches(self, *, limit: Newest = 50) -> list[answers.Batch]:
         """List what was merged or shared in one go, newest first; `undo` takes one back."""
         return batches.listed(self.context, limit=limit)
 
@@ -562,7 +491,7 @@ class Bank:
         effort: Effort | None = None,
         parent: str | None = None,
         on_progress: OnProgress | None = None,
-    ) -> Solution:
+    ) -> answers.Solution:
         """Think, evaluate and refine until a solution is good enough, and learn from it.
 
         ``model`` is by default the one that the settings name. ``verify`` is the name of a
@@ -572,14 +501,7 @@ class Bank:
         """
         from reasonbank.agent.solve import solve
 
-        own = model_for(self.store) if model is None else None
-        thinker = model or own
-        if thinker is None:
-            raise InvalidSetting(
-                "llm.provider",
-                "is none, and solving needs a language model; set llm.provider and llm.model, "
-                "e.g. REASONBANK_LLM_PROVIDER=ollama REASONBANK_LLM_MODEL=qwen3",
-            )
+        thinker = model or needed_model(self.store)
         try:
             return await solve(
                 self.context, task, model=thinker, mode=mode, k=k, iterations=iterations,
@@ -587,26 +509,25 @@ class Bank:
                 budget=budget, effort=effort, parent=parent, on_progress=on_progress,
             )  # fmt: skip
         finally:
-            if own is not None:
-                await own.close()
+            if model is None:
+                await thinker.close()
 
     # Care
 
-    def health(self) -> Health:
+    def health(self) -> answers.Health:
         """Examine the store, the models, the queue and the disk; each problem names its repair."""
         from reasonbank.health import report
 
-        with contextlib.suppress(StorageError):
-            self.store.flush()
+        self.store.try_to_flush()
         return report(self.context)
 
-    def report(self) -> Report:
+    def report(self) -> answers.Report:
         """Show what memory is worth, whether forecasts can be believed, and repeated mistakes."""
         from reasonbank.proof.report import report
 
         return report(self.context)
 
-    def maintain(self) -> maintenance.Maintained:
+    def maintain(self) -> answers.Maintained:
         """Roll old evidence up, archive what proved useless, purge old traces.
 
         Running it again on the same day changes nothing.
@@ -617,7 +538,7 @@ class Bank:
         """Embed now what was just recorded or imported, rather than in the background."""
         return maintenance.embed_new(self.context, progress)
 
-    def reindex(self, progress: Progress | None = None) -> maintenance.Reindexed:
+    def reindex(self, progress: Progress | None = None) -> answers.Reindexed:
         """Give every memory a vector of the active model; can be stopped and resumed."""
         return maintenance.reindex(self.context, progress)
 
@@ -632,14 +553,13 @@ class Bank:
         self.store.flush()
         return transfer.export(self.context, file, format, only_here)
 
-    def import_(self, file: IO[str], progress: Progress | None = None) -> Imported:
+    def import_(self, file: IO[str], progress: Progress | None = None) -> answers.Imported:
         """Read what ``export`` wrote, all of it or nothing; a second time changes nothing."""
         from reasonbank.store import transfer
 
         return transfer.import_(self.context, file, progress or (lambda done, total: None))
 
-    @checks
-    def statistics(self, *, everywhere: Everywhere = False) -> Statistics:
+    def statistics(self, *, everywhere: Everywhere = False) -> answers.Statistics:
         """What is in the bank, seen from this workspace or ``everywhere``, and how it is used.
 
         Searches, latencies, the cache and models are counted for the whole bank, by all
@@ -648,22 +568,20 @@ class Bank:
         """
         from reasonbank.store.statistics import statistics
 
-        with contextlib.suppress(StorageError):  # A full disk: what it says is still right.
-            self.store.flush()
+        self.store.try_to_flush()
         return statistics(self.context, everywhere=everywhere)
 
     def reset_statistics(self) -> None:
         """Reset the counts of searches, latencies, the cache and models; memories stay."""
         self.store.reset_meters(lambda txn: self.context.note(txn, What.RESET))
 
-    @checks
     def audit(
         self,
         *,
         limit: Newest = 100,
         before: Annotated[int, Whole(0), "Continue at this `seq`."] | None = None,
-        author: Annotated[str, Text(LIMITS.label)] | None = None,
-        surface: Annotated[str, Text(LIMITS.label)] | None = None,
+        author: Name | None = None,
+        surface: Name | None = None,
         memory: AnId | None = None,
         uses: Annotated[bool, "Also what searches returned."] = False,
         everywhere: Everywhere = False,
@@ -673,15 +591,8 @@ class Bank:
         What is forgotten keeps its entries. ``before`` continues where a list ended, at its
         last ``seq``. ``uses`` adds what searches returned, which is nobody's change.
         """
-        with contextlib.suppress(StorageError):
-            self.store.flush()
+        self.store.try_to_flush()
         return audit.changes(
-            self.context,
-            limit=limit,
-            before=before,
-            author=author,
-            surface=surface,
-            memory=memory,
-            uses=uses,
-            everywhere=everywhere,
-        )
+            self.context, limit=limit, before=before, author=author, surface=surface,
+            memory=memory, uses=uses, everywhere=everywhere,
+        )  # fmt: skip

@@ -17,15 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache, wraps
+from functools import cache
 from operator import attrgetter, is_
-from types import FunctionType, UnionType
+from types import UnionType
 from typing import (
     Annotated,
     Any,
     ClassVar,
     NamedTuple,
-    ParamSpec,
     TypeVar,
     Union,
     get_args,
@@ -36,7 +35,6 @@ from typing import (
 from reasonbank.errors import InvalidInput
 
 T = TypeVar("T")
-P = ParamSpec("P")
 ENDLESS = 1 << 62
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -448,7 +446,7 @@ def ruled(kind: Any) -> tuple[Ruled, ...]:
     return tuple(
         Ruled(
             f.name,
-            *_rule(hints[f.name]),
+            *rule_of(hints[f.name]),
             f.default is MISSING and f.default_factory is MISSING,
             next((m for m in _metadata(hints[f.name]) if isinstance(m, str)), ""),
         )
@@ -465,17 +463,17 @@ def _metadata(hint: Any) -> tuple[Any, ...]:
     return getattr(hint, "__metadata__", ())
 
 
-def _rule(hint: Any) -> tuple[Rule | None, bool]:
+def rule_of(hint: Any) -> tuple[Rule | None, bool]:
     """The rule that an annotation says or implies, and whether None will do as well."""
     if get_origin(hint) in (Union, UnionType):
         parts = [part for part in get_args(hint) if part is not type(None)]
-        return _rule(parts[0])[0], len(parts) < len(get_args(hint))
+        return rule_of(parts[0])[0], len(parts) < len(get_args(hint))
     if get_origin(hint) is Annotated:
         said = next((m for m in _metadata(hint) if isinstance(m, Rule)), None)
-        implied, optional = _rule(get_args(hint)[0])
+        implied, optional = rule_of(get_args(hint)[0])
         return said or implied, optional
     if get_origin(hint) is tuple and get_args(hint)[-1] is Ellipsis:
-        each = _rule(get_args(hint)[0])[0] or Rule()
+        each = rule_of(get_args(hint)[0])[0] or Rule()
         if isinstance(each, Choice):
             return Many(each, len(each.kind), unique=True), False
         return Many(each), False
@@ -593,46 +591,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, StrEnum) else value
-
-
-def checks(method: Callable[P, T]) -> Callable[P, T]:
-    """Applies the rules that a method's annotations say, so that nothing below it need check.
-
-    ``self.settings.limits`` may lower what they allow.
-    """
-
-    @wraps(method)
-    def call(*args: P.args, **options: P.kwargs) -> T:
-        names, rules = _parameters(method)
-        limits = args[0].settings.limits  # type: ignore[attr-defined]
-        held = list(args)
-        for place, name in enumerate(names[: len(held)]):
-            if name in rules:
-                held[place] = _fit(rules[name], held[place], name, limits)
-        for name, value in options.items():
-            if name in rules:
-                options[name] = _fit(rules[name], value, name, limits)
-        return method(*held, **options)  # type: ignore[arg-type]
-
-    return call
-
-
-def _fit(ruled: tuple[Rule, bool], value: Any, name: str, limits: Limits) -> Any:
-    rule, optional = ruled
-    return value if value is None and optional else rule.check(value, name, limits)
-
-
-@cache
-def _parameters(method: Any) -> tuple[tuple[str, ...], dict[str, tuple[Rule, bool]]]:
-    code = method.__code__
-    found = {name: _rule(hint) for name, hint in parameter_types(method).items()}
-    # A dataclass has rules of its own, and is checked where it is used.
-    rules = {n: (r, optional) for n, (r, optional) in found.items() if r and type(r) is not Nested}
-    return code.co_varnames[: code.co_argcount], rules
-
-
-def parameter_types(method: Any) -> dict[str, Any]:
-    """The annotations of what a function takes; what it answers may not be loaded yet."""
-    alike = FunctionType(method.__code__, method.__globals__)
-    alike.__annotations__ = {n: hint for n, hint in method.__annotations__.items() if n != "return"}
-    return get_type_hints(alike, include_extras=True)

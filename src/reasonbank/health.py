@@ -120,6 +120,8 @@ def _disk(context: Context) -> Iterator[Check]:
 def _model(context: Context, *, deep: bool) -> Check:
     """Only ``deep`` asks the model's server, which may be far away."""
     llm = context.settings.llm
+    if context.store.thinker is not None:
+        return Check(name="model", status="ok", found=f"{context.store.thinker.name}, handed in")
     if llm.provider == "none":
         return Check(name="model", status="ok", found="none configured, and none is needed")
     name = f"{llm.model} of {llm.provider}"

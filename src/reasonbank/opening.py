@@ -34,6 +34,7 @@ def open_store(
     embedder: Embedder | None = None,
     index: Index | None = None,
     clock: Callable[[], int] | None = None,
+    model: Model | None = None,
 ) -> Store:
     settings = load() if settings is None else check(settings)
     export_to(settings)
@@ -50,6 +51,7 @@ def open_store(
         else (f"the {embedder.name} embedder knows nothing of meaning; set embed.model to minilm",)
     )
     store = Store(ledger, indexing, settings, clock, notes)
+    store.thinker = model
     if (path := ledger.path) is not None:
         store.tidy = lambda: _tidy(path, embedder.name)
     return store
@@ -221,9 +223,25 @@ def layered(model: Model, settings: Settings, meters: Meters, replies: Replies |
 def model_for(store: Store) -> Model | None:
     """The model that works for a bank, whose statistics tell what it did."""
     meters = _meters_of(store)
-    model = model_of(store.settings, url=store.ledger.url, meters=meters)
+    if store.thinker is None:
+        model = model_of(store.settings, url=store.ledger.url, meters=meters)
+    else:
+        from reasonbank.llm.layers import Borrowed
+
+        model = layered(Borrowed(store.thinker, meters=meters), store.settings, meters, None)
     if model is not None:
         store.model = meters
+    return model
+
+
+def needed_model(store: Store) -> Model:
+    """The same for who cannot do without."""
+    if (model := model_for(store)) is None:
+        raise InvalidSetting(
+            "llm.provider",
+            "is none, and solving needs a language model; set llm.provider and llm.model, e.g. "
+            "REASONBANK_LLM_PROVIDER=ollama REASONBANK_LLM_MODEL=qwen3",
+        )
     return model
 
 

@@ -428,14 +428,14 @@ def test_the_result_has_created_archived_skipped_processed_and_seconds(bank, tim
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        ({"threshold": 1.5}, "similarity_threshold"),
-        ({"threshold": float("nan")}, "similarity_threshold"),
+        ({"threshold": 1.5}, "threshold"),
+        ({"threshold": float("nan")}, "threshold"),
         ({"max_clusters": -1}, "max_clusters"),
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name(bank, timeouts, options, field):
     with pytest.raises(InvalidInput, match=field):
-        merged(bank, **options)
+        bank.consolidate(**options)
     assert states(bank, timeouts) == {State.ACTIVE}
 
 

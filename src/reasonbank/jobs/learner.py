@@ -19,12 +19,12 @@ from reasonbank.store import traces
 from reasonbank.store.context import Context
 
 
-def reasoner_of(settings: Settings) -> str:
-    """Who learns: model, agent or rules."""
+def reasoner_of(settings: Settings, *, model: bool = False) -> str:
+    """Who learns: model, agent or rules; ``model``: one was handed in."""
     chosen = settings.learn.reasoner
     if chosen != "auto":
         return chosen
-    return "rules" if settings.llm.provider == "none" else "model"
+    return "model" if model or settings.llm.provider != "none" else "rules"
 
 
 def tasks(model: Model | None) -> dict[str, Task]:

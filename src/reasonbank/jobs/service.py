@@ -27,7 +27,7 @@ class Staff:
 
     def __init__(self, context: Context, model: Model | None, *, turns: bool = True) -> None:
         """Without ``turns`` it only learns from sessions."""
-        reasoner = reasoner_of(context.settings)
+        reasoner = reasoner_of(context.settings, model=context.store.thinker is not None)
         thinker = model if reasoner == "model" else None
         self._model = model
         self._turns = turns

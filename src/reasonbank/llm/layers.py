@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from reasonbank.errors import InvalidReply, ModelUnavailable
+from reasonbank.errors import InvalidReply, ModelError, ModelUnavailable
 from reasonbank.llm.port import (
     Call,
     Completion,
@@ -30,6 +30,25 @@ from reasonbank.safety.scrub import clean
 MINUTE = 60.0
 QUOTED = 4000
 """Characters of the broken reply that the model is shown again."""
+
+
+class Borrowed(Layer):
+    """A model that stays its owner's to close; its calls are counted here."""
+
+    def __init__(self, inner: Model, *, meters: Meters) -> None:
+        super().__init__(inner)
+        self._meters = meters
+
+    async def answer(self, call: Call) -> Completion:
+        self._meters.calls += 1
+        try:
+            return await super().answer(call)
+        except ModelError:
+            self._meters.failures += 1
+            raise
+
+    async def close(self) -> None:
+        """Nothing here is ours."""
 
 
 class Preset(Layer):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reasonbank.embed.calibration import calibration_for
-from reasonbank.errors import EmbeddingError, NotFound, StorageError
+from reasonbank.errors import EmbeddingError, NotFound
 from reasonbank.ledger.events import What
 from reasonbank.ledger.port import Filter, Miss, Writing
 from reasonbank.model import Gap, from_micros
@@ -77,8 +77,7 @@ def _groups(context: Context) -> list[list[Miss]]:
 
 
 def _misses(context: Context) -> list[Miss]:
-    with contextlib.suppress(StorageError):  # A full disk: what it holds is shown all the same.
-        context.store.flush()
+    context.store.try_to_flush()
     return context.read().misses.of(context.view.workspace)
 
 

@@ -262,8 +262,7 @@ def rank(
     similarity = fusion.similarity
     age = np.asarray(columns.age_days, np.float64)
     recency = np.exp2(-np.where(np.isnan(age), np.inf, age).clip(0.0) / half_life_days)
-    error = _share(columns.error_match)
-    confidence = _share(columns.confidence)
+    error, confidence = _share(columns.error_match), _share(columns.confidence)
     scope = _share(columns.scope)
     # A negative similarity is how a caller rules a candidate out: no threshold lets it in.
     relevant = np.flatnonzero((fusion.relevance >= cut) & (similarity >= 0.0))

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from reasonbank.errors import Forbidden, Forgotten, NotFound, ReasonBankError
+from reasonbank.errors import Forbidden, Forgotten, NotFound, ReasonBankError, StorageError
 from reasonbank.fields import checked, text
 from reasonbank.ledger.events import Event, What, day_of
 from reasonbank.ledger.port import Ledger, Miss, Reading, Row, Writing
@@ -21,6 +21,9 @@ from reasonbank.store.spans import span
 from reasonbank.store.unanswered import fit_to_keep
 from reasonbank.store.vectors import Indexing
 from reasonbank.trust import belief
+
+if TYPE_CHECKING:
+    from reasonbank.llm.port import Model
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -59,6 +62,8 @@ class Store:
         """What this process counted; never less from one look to the next."""
         self.model: Counted | None = None
         """What the language models of this process did for this bank."""
+        self.thinker: Model | None = None
+        """The model that whoever opened the bank handed in; it stays theirs to close."""
         self._stored = Meters()
         self._flushing = threading.Lock()
         self.started = clock()
@@ -82,6 +87,11 @@ class Store:
             if self.used or self.missed or counted:
                 self.write(lambda txn: txn.add_meters(counted))
                 self._stored.add(counted)
+
+    def try_to_flush(self) -> None:
+        """The same for who only reads: on a full disk, what they are told is still right."""
+        with suppress(StorageError):
+            self.flush()
 
     def all_meters(self) -> Meters:
         """What all processes counted."""

@@ -14,8 +14,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from importlib import import_module
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -36,7 +35,8 @@ from pydantic_core import ErrorDetails
 # pydantic refuses `typing.TypedDict` before Python 3.12.
 from typing_extensions import TypedDict
 
-from reasonbank import model
+from reasonbank import answers, model
+from reasonbank.arguments import parameter_types
 from reasonbank.fields import (
     LIMITS,
     REFUSED,
@@ -47,7 +47,6 @@ from reasonbank.fields import (
     Whole,
     from_json,
     moment,
-    parameter_types,
     rule,
     ruled,
 )
@@ -294,13 +293,15 @@ def answered(operation: Operation) -> Any:
 
 def returned(function: Callable[..., Any]) -> Any:
     """What a function answers, even if its module names that for type checkers only."""
-    return get_type_hints(inspect.unwrap(function), localns=_answers())["return"]
+    found = inspect.unwrap(function)
+    alike = FunctionType(found.__code__, found.__globals__)
+    alike.__annotations__ = {"return": found.__annotations__["return"]}
+    return get_type_hints(alike, localns={"answers": answers} | vars(answers))["return"]
 
 
 @cache
 def _own_shapes() -> dict[type[Any], Any]:
     """Where an answer's JSON is not simply the fields of its type."""
-    kinds = _answers()
     told = tuple(f.name for f in fields(model.Job) if f.name not in ("claim", "checkpoint"))
     hints = get_type_hints(model.Job)
     job = {name: json_type(hints[name], answer=True) for name in told}
@@ -308,27 +309,9 @@ def _own_shapes() -> dict[type[Any], Any]:
         model.Reply: Answer,
         model.Step: StoredStep,
         model.Job: _typed_dict("Job", job),
-        kinds["Imported"]: Imported,
-        kinds["Result"]: Consolidated,
-        kinds["Report"]: LearningReport,
-    }
-
-
-_ROOMS = {
-    "Solution": "agent.solution", "OnProgress": "agent.thinking", "Verifier": "agent.verify",
-    "Health": "health", "Captured": "learn.passive", "Prepared": "learn.tickets",
-    "Submitted": "learn.tickets", "Effort": "llm.port", "Model": "llm.port",
-    "Report": "proof.report", "Injection": "search.inject", "Recommendation": "search.recommend",
-    "Statistics": "store.statistics", "Imported": "store.transfer", "Result": "tidy.consolidate",
-    "Promotion": "tidy.promote",
-}  # fmt: skip
-
-
-@cache
-def _answers() -> dict[str, Any]:
-    """What Bank and the operations name for type checkers only, so that they load quickly."""
-    return {
-        name: getattr(import_module(f"reasonbank.{room}"), name) for name, room in _ROOMS.items()
+        answers.Imported: Imported,
+        answers.Result: Consolidated,
+        answers.Report: LearningReport,
     }
 
 
@@ -540,7 +523,7 @@ if TYPE_CHECKING:
     Advice: TypeAlias = dict[str, Any]
 else:
     ShownMemory = shape_of(model.Memory, prompt=str)
-    Advice = shape_of(_answers()["Recommendation"], prompt=str)
+    Advice = shape_of(answers.Recommendation, prompt=str)
     RankedMemory = shape_of(
         model.Memory,
         relevance=float,

@@ -357,3 +357,28 @@ def _told(result: Result) -> str:
     verb = "would become" if result.dry_run else "became"
     told = f"{len(result.archived)} memories {verb} {len(result.created)}"
     return told if result.dry_run else f"{told}; `reasonbank undo {result.batch}` takes it back"
+
+
+def consolidate_now(
+    context: Context,
+    model: Model | None,
+    *,
+    threshold: float | None,
+    dry_run: bool,
+    max_clusters: int,
+    force: bool,
+    progress: Progress | None,
+) -> Result:
+    """The same for callers that have no event loop; closes ``model``."""
+
+    async def run() -> Result:
+        try:
+            return await consolidate(
+                context, model=model, threshold=threshold, dry_run=dry_run,
+                max_clusters=max_clusters, force=force, progress=progress,
+            )  # fmt: skip
+        finally:
+            if model is not None:
+                await model.close()
+
+    return anyio.run(run)

@@ -128,19 +128,9 @@ def plan(
 
     same = near.above(nearness.same)
     groups = clusters.grouped(same, most=MOST_MEMBERS, together=together)
-    found, skipped = [], []
-    for rows in groups:
-        cluster = _cluster(workspace, members, vectors, rows)
-        length = sum(len(m.memory.content) for m in cluster.members)
-        if length > MOST_TEXT:
-            skipped.append(skip(cluster, f"their {length:,} characters are too long for one"))
-        else:
-            found.append(cluster)
-    # The surest first: a limit leaves out those that are least alike.
-    found.sort(key=lambda c: (-c.least_similarity, c.id))
-    if max_clusters:
-        skipped += [skip(c, "beyond the limit of clusters") for c in found[max_clusters:]]
-        found = found[:max_clusters]
+    found, skipped = _fitting(
+        [_cluster(workspace, members, vectors, rows) for rows in groups], max_clusters
+    )
     skipped += [
         Skipped(ids=(members[a].memory.id, members[b].memory.id), reason=reason)
         for (a, b), reason in sorted(reasons.items())
@@ -161,6 +151,23 @@ def plan(
         links=links.found(memories, near, merged=merged, conflict=conflict),
         evaluated=len(members),
     )
+
+
+def _fitting(groups: Sequence[Cluster], most: int) -> tuple[list[Cluster], list[Skipped]]:
+    """Those that are not too long for one memory, the surest first, and what was left out."""
+    found, skipped = [], []
+    for cluster in groups:
+        length = sum(len(m.memory.content) for m in cluster.members)
+        if length > MOST_TEXT:
+            skipped.append(skip(cluster, f"their {length:,} characters are too long for one"))
+        else:
+            found.append(cluster)
+    # A limit leaves out those that are least alike.
+    found.sort(key=lambda c: (-c.least_similarity, c.id))
+    if most:
+        skipped += [skip(c, "beyond the limit of clusters") for c in found[most:]]
+        found = found[:most]
+    return found, skipped
 
 
 def _cluster(

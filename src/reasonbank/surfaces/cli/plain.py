@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import click
 
-from reasonbank.fields import parameter_types
+from reasonbank.arguments import parameter_types
 from reasonbank.surfaces.cli.shell import Shell, common, main
 from reasonbank.surfaces.operations import OPERATIONS, Operation
 

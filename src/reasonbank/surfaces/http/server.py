@@ -142,67 +142,71 @@ class _Server(uvicorn.Server):
         self._stop()
 
 
+class Patient(H11Protocol):
+    """Waits so long for the head of a request, and for a body that nobody wants."""
+
+    seconds: float
+    application: Application
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if self.application.stopping:
+            # Accepted, but not yet known when the others were told to end.
+            transport.close()
+        else:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        unwanted = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        if self.conn.their_state is h11.IDLE or unwanted:
+            self._wait()
+        else:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        self._stop_waiting()
+        super().on_response_complete()
+
+    def _wait(self) -> None:
+        # Not put off by more data: bytes that trickle in do not buy time.
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.seconds, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def send_400_response(self, msg: str) -> None:
+        error = InvalidInput(
+            "request",
+            f"is no HTTP/1.1, or its head is larger than {HEAD_BYTES:,} bytes; send fewer "
+            "or shorter headers",
+        )
+        self._answer(problem(error).body)
+
+    def _answer(self, body: bytes) -> None:
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        for event in (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ):
+            if (written := self.conn.send(event)) is not None:
+                self.transport.write(written)
+        self.transport.close()
+
+
 def _patient(seconds: float, application: Application) -> type[asyncio.Protocol]:
-    class Patient(H11Protocol):
-        """Waits so long for the head of a request, and for a body that nobody wants."""
-
-        _deadline: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            if application.stopping:
-                # Accepted, but not yet known when the others were told to end.
-                transport.close()
-            else:
-                self._wait()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            super().connection_lost(exc)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            unwanted = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
-            if self.conn.their_state is h11.IDLE or unwanted:
-                self._wait()
-            else:
-                self._stop_waiting()
-
-        def on_response_complete(self) -> None:
-            self._stop_waiting()
-            super().on_response_complete()
-
-        def _wait(self) -> None:
-            # Not put off by more data: bytes that trickle in do not buy time.
-            if self._deadline is None:
-                self._deadline = self.loop.call_later(seconds, self.transport.abort)
-
-        def _stop_waiting(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
-
-        def send_400_response(self, msg: str) -> None:
-            error = InvalidInput(
-                "request",
-                f"is no HTTP/1.1, or its head is larger than {HEAD_BYTES:,} bytes; send fewer "
-                "or shorter headers",
-            )
-            self._answer(problem(error).body)
-
-        def _answer(self, body: bytes) -> None:
-            headers = [
-                (b"content-type", b"application/json"),
-                (b"content-length", str(len(body)).encode()),
-                (b"connection", b"close"),
-            ]
-            for event in (
-                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
-                h11.Data(data=body),
-                h11.EndOfMessage(),
-            ):
-                if (written := self.conn.send(event)) is not None:
-                    self.transport.write(written)
-            self.transport.close()
-
-    return Patient
+    """uvicorn makes its protocols itself, so what they need is said by their class."""
+    return type("Patient", (Patient,), {"seconds": seconds, "application": application})

@@ -1,0 +1,38 @@
+"""Every type that a bank answers with, by name.
+
+Bank names them for type checkers only, so that it loads quickly; the surfaces make the schemas of
+their answers from them.
+"""
+
+from reasonbank.agent.solution import Solution
+from reasonbank.health import Health
+from reasonbank.learn.passive import Captured
+from reasonbank.learn.tickets import Prepared, Submitted
+from reasonbank.proof.report import Report
+from reasonbank.search.inject import Injection
+from reasonbank.search.recommend import Recommendation
+from reasonbank.store.batches import Batch, Undone
+from reasonbank.store.maintenance import Maintained, Reindexed
+from reasonbank.store.statistics import Statistics
+from reasonbank.store.transfer import Imported
+from reasonbank.tidy.consolidate import Result
+from reasonbank.tidy.promote import Promotion
+
+__all__ = [
+    "Batch",
+    "Captured",
+    "Health",
+    "Imported",
+    "Injection",
+    "Maintained",
+    "Prepared",
+    "Promotion",
+    "Recommendation",
+    "Reindexed",
+    "Report",
+    "Result",
+    "Solution",
+    "Statistics",
+    "Submitted",
+    "Undone",
+]
