@@ -38,7 +38,7 @@ check: install local-models
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto --durations=25
 
-# Apart from check, because it slows the suite. What tests start as processes counts too.
+# Apart from check, because it costs three quarters more. What tests start as processes counts too.
 coverage: install local-models
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 

@@ -115,6 +115,6 @@ def serving(folder: Path, *arguments, **settings):
         yield Server(folder, process, json.loads(line)["address"])
     finally:
         if process.poll() is None:
-            process.kill()
-        process.wait()
+            process.terminate()
+        process.wait(60)
         process.stdout.close()
