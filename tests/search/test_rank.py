@@ -297,6 +297,12 @@ class TestDiversity:
             assert result.order.tolist() == kept
             assert result.explain(list("abc"))[-1].dropped == "redundant with a"
 
+    def test_a_copy_of_the_second_comes_after_everything_else_and_none_copies_itself(self):
+        vectors = _units([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
+        result = ranked([0.9, 0.8, 0.7, 0.1], limit=3, vectors=vectors)
+        assert result.order.tolist() == [0, 1, 3]
+        assert [part.mmr_penalty for part in result.explain()[:3]] == [0.0, 0.0, 0.0]
+
     @pytest.mark.parametrize("limit", [0, -1])
     def test_a_limit_of_nothing_returns_nothing(self, limit):
         result = ranked([0.9, 0.8], limit=limit, vectors=_units([[1, 0], [1, 0]]))
