@@ -508,6 +508,17 @@ class TestWords:
         assert terms("How do I fix the flaky test?") == ("fix", "flaky", "test")
         assert terms("what is it") == ("what", "is", "it")
 
+    def test_an_identifier_counts_word_by_word_and_as_a_phrase(self):
+        assert terms("Call parse_config of libcrypto.1.dylib, parse_config!") == (
+            *("call", "parse", "config", "parse config"),
+            *("libcrypto", "1", "dylib", "libcrypto 1 dylib"),
+        )
+
+    def test_a_question_is_read_so_far_and_no_further(self):
+        assert len(terms(" ".join(f"word{n}" for n in range(100)))) == 48
+        assert terms("w" * 100) == ("w" * 64,)
+        assert (terms(" " * 19_999 + "x"), terms(" " * 20_000 + "x")) == (("x",), ())
+
     def test_punctuation_alone_asks_for_nothing(self):
         assert terms("?! ... --") == ()
 
