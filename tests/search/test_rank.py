@@ -284,6 +284,12 @@ class TestDiversity:
             assert result.order.tolist() == kept
             assert result.explain(list("abc"))[-1].dropped == "redundant with a"
 
+    def test_a_copy_of_the_second_comes_after_everything_else_and_none_copies_itself(self):
+        vectors = _units([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
+        result = ranked([0.9, 0.8, 0.7, 0.1], limit=3, vectors=vectors)
+        assert result.order.tolist() == [0, 1, 3]
+        assert [part.mmr_penalty for part in result.explain()[:3]] == [0.0, 0.0, 0.0]
+
     @pytest.mark.parametrize("limit", [0, -1])
     def test_a_limit_of_nothing_returns_nothing(self, limit):
         result = ranked([0.9, 0.8], limit=limit, vectors=_units([[1, 0], [1, 0]]))
@@ -488,6 +494,17 @@ class TestWords:
     def test_stop_words_are_left_out_unless_there_is_nothing_else(self):
         assert terms("How do I fix the flaky test?") == ("fix", "flaky", "test")
         assert terms("what is it") == ("what", "is", "it")
+
+    def test_an_identifier_counts_word_by_word_and_as_a_phrase(self):
+        assert terms("Call parse_config of libcrypto.1.dylib, parse_config!") == (
+            *("call", "parse", "config", "parse config"),
+            *("libcrypto", "1", "dylib", "libcrypto 1 dylib"),
+        )
+
+    def test_a_question_is_read_so_far_and_no_further(self):
+        assert len(terms(" ".join(f"word{n}" for n in range(100)))) == 48
+        assert terms("w" * 100) == ("w" * 64,)
+        assert (terms(" " * 19_999 + "x"), terms(" " * 20_000 + "x")) == (("x",), ())
 
     def test_punctuation_alone_asks_for_nothing(self):
         assert terms("?! ... --") == ()

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -408,6 +409,7 @@ def test_a_mass_is_what_the_evidence_weighs_on_the_first_day_of_2025() -> None:
         (Kind.OUTCOME, False, EPOCH_DAY + 180): 5,
         (Kind.STABILITY, True, EPOCH_DAY - 360): 7,
     }
+    assert date(1970, 1, 1) + timedelta(days=EPOCH_DAY) == date(2025, 1, 1)
     assert belief.masses(tally) == (3, 0, 0, 0, 0, 5 * 2, 7 / 4, 0)
     assert belief.masses(tally, 90.0) == (3, 0, 0, 0, 0, 5 * 4, 7 / 16, 0)
 
