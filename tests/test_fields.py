@@ -202,7 +202,7 @@ def test_a_rule_is_told_in_words_and_as_a_schema() -> None:
     assert [f.meaning for f in ruled(Wheel)] == ["In inches.", ""]
     assert str(Whole(1)) == str(Number(1)) == "from 1 on"
     assert str(Text("content")) == "at most 32,000 characters"
-    schema = TypeAdapter(shapes.Lesson).json_schema()["properties"]
+    schema = TypeAdapter(shapes.given(Memory)).json_schema()["properties"]
     assert schema["title"] == {
         "type": "string", "minLength": 1, "maxLength": 200, "title": "Title",
         "description": "A short, telling name.",
@@ -224,7 +224,7 @@ async def test_library_http_and_mcp_say_the_same_sentence(plain_bank, wrong: Any
     lesson = LESSON | wrong
     sentence = refusal(lambda: plain_bank.record(Memory.from_json(lesson)))
     with pytest.raises(ValidationError) as refused:
-        TypeAdapter(shapes.Lesson).validate_json(json.dumps(lesson), strict=True)
+        TypeAdapter(shapes.given(Memory)).validate_json(json.dumps(lesson), strict=True)
     (found,) = refused.value.errors()
     assert f"{'.'.join(map(str, found['loc']))}: {shapes.problem(found)}" == sentence
     async with connected(plain_bank) as agent:

@@ -157,11 +157,17 @@ class Memory:
     and ignores what it is told.
     """
 
-    title: Annotated[str, Text("title", strip=True)]
-    description: Annotated[str, Text("description", strip=True)]
-    content: Annotated[str, Text("content")]
+    title: Annotated[str, Text("title", strip=True), "A short, telling name."]
+    description: Annotated[
+        str,
+        Text("description", strip=True),
+        "When and why to apply this, or when not to: what a later task looks like.",
+    ]
+    content: Annotated[str, Text("content"), "The lesson itself: steps, commands, reasons, limits."]
     outcome: Outcome
-    id: Annotated[str, Id()] = field(default_factory=new_id)
+    id: Annotated[str, Id(), "A UUID, yours to choose, so that a retry cannot store twice."] = (
+        field(default_factory=new_id)
+    )
     error_context: ErrorContext | None = None
     parents: Annotated[tuple[str, ...], Many(Id(), LIMITS.parents, unique=True)] = ()
     tags: Annotated[tuple[str, ...], Many(Text("tag", strip=True), "tags", unique=True)] = ()

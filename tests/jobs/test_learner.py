@@ -10,6 +10,7 @@ from tests.learn.test_distil import a_lesson, a_warning
 from tests.requirement import requirement
 
 from reasonbank import InvalidReply, ModelUnavailable, Settings
+from reasonbank.fields import plain
 from reasonbank.jobs.learner import reasoner_of, tasks
 from reasonbank.jobs.service import Staff, beside
 from reasonbank.jobs.worker import Worker
@@ -183,7 +184,7 @@ def test_a_branch_is_given_memories_within_a_budget_and_hands_in_its_outcome(ban
 
 def test_nothing_relevant_injects_nothing(bank):
     bank.record(a_memory())
-    assert bank.inject("quarterly revenue of bakeries in Lyon").to_json() == {
+    assert plain(bank.inject("quarterly revenue of bakeries in Lyon")) == {
         "prompt": "", "memories": [], "tokens": 0, "withheld": [],
     }  # fmt: skip
 

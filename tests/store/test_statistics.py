@@ -23,6 +23,7 @@ from reasonbank.ledger.sqlite.ledger import APPLICATION_ID
 from reasonbank.llm.port import user
 from reasonbank.opening import model_for
 from reasonbank.settings import LLM
+from reasonbank.store.statistics import Process, Statistics
 from reasonbank.surfaces import shapes
 from reasonbank.surfaces.cli import main
 from reasonbank.surfaces.mcp.server import make_server
@@ -283,8 +284,8 @@ async def test_the_same_from_library_and_mcp(open_bank):
         told = (await client.call_tool("get_statistics", {})).structured_content
         health = (await client.call_tool("health_check", {})).structured_content
     assert steady(told) == steady(plain(bank.statistics()))
-    assert set(told) == set(shapes.Statistics.__annotations__)
-    assert set(told["process"]) == set(shapes.Process.__annotations__)
+    assert set(told) == set(shapes.shape_of(Statistics).__annotations__)
+    assert set(told["process"]) == set(shapes.shape_of(Process).__annotations__)
     assert health["cache_hit_rate"] == told["cache_hit_rate"] == 0.0
     assert health["memory_count"] == 1
 

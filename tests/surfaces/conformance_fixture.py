@@ -39,8 +39,9 @@ from typing_extensions import TypedDict
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput
 from reasonbank.model import Right
+from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.server import make_server
-from reasonbank.surfaces.mcp.tool import Errand, Offer
+from reasonbank.surfaces.mcp.tool import Offer
 
 WORDS = "For the conformance suite."
 PIXEL = (
@@ -56,10 +57,10 @@ class Said(TypedDict):
     text: str
 
 
-def test_tool_with_progress(errand: Errand) -> Said:
+def test_tool_with_progress(call: Call) -> Said:
     """Tells of its progress."""
     for done in (0, 50, 100):
-        errand.progress(done, 100)
+        call.progress(done, 100)
         time.sleep(0.05)
     return {"text": "done"}
 

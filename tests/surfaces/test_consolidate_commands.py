@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -12,12 +11,11 @@ from tests.requirement import requirement
 from tests.surfaces.mcp_agent import connected
 from tests.surfaces.test_cli import Shell
 
-from reasonbank.access import LOCAL
 from reasonbank.errors import Refused
 from reasonbank.ledger.port import Filter
 from reasonbank.model import Source
+from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.consolidate_tools import memory_consolidate
-from reasonbank.surfaces.mcp.tool import Errand
 from reasonbank.testing.builders import a_memory
 
 NOBODY = "01a1dd00-0000-7000-8000-000000000000"
@@ -66,7 +64,7 @@ def test_the_window_the_limit_and_the_threshold_can_be_chosen(shell, twins):
     again = shell.json("consolidate")
     assert again["created_memories"] == [] and "force" in again["message"]
     assert shell.json("consolidate", "--force", "--max-clusters", "1")["created_memories"]
-    assert "similarity_threshold" in shell("consolidate", "--threshold", "2", code=2).stderr
+    assert "threshold" in shell("consolidate", "--threshold", "2", code=2).stderr
 
 
 def test_undo_of_what_is_neither_memory_nor_batch_is_not_found(shell, twins):
@@ -129,9 +127,9 @@ async def test_the_tool_answers_with_the_names_of_the_seed_and_tells_of_progress
     assert told == [(1, 1)]
 
 
-def test_a_cancelled_call_ends_between_two_merges(open_bank):
-    settings = replace(HASHED, merge=replace(HASHED.merge, at_once=1))
-    bank = open_bank(settings=settings)
+def test_a_cancelled_call_ends_between_two_merges(open_bank, monkeypatch):
+    monkeypatch.setattr("reasonbank.tidy.consolidate.AT_ONCE", 1)
+    bank = open_bank(settings=HASHED)
     for name in ("one", "two", "three"):
         for extra in ("", " again"):
             words = " ".join(f"{name}{n}" for n in range(12))
@@ -141,7 +139,6 @@ def test_a_cancelled_call_ends_between_two_merges(open_bank):
         raise asyncio.CancelledError
 
     with pytest.raises(Refused, match="cancelled"):
-        memory_consolidate(Errand(bank=bank, caller=LOCAL, progress=cancelled))
+        memory_consolidate(Call(root=bank, surface="mcp", progress=cancelled))
     assert len(bank.memories(Filter(sources=(Source.CONSOLIDATED,)))) == 1
-    assert len(memory_consolidate(Errand(bank=bank, caller=LOCAL, progress=lambda d, t: None))[
-        "created_memories"]) == 2  # fmt: skip
+    assert len(memory_consolidate(Call(root=bank, surface="mcp")).created) == 2

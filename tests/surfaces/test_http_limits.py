@@ -59,7 +59,7 @@ def answered(raw):
     ({"query": "x", "limit": 1.5}, "limit"), ({"query": "x", "limit": True}, "limit"),
     ({"query": "x", "limit": 10**30}, "limit"), ({"query": "x", "nonsense": 1}, "nonsense"),
     ({"query": "x", "min_confidence": 2}, "min_confidence"),
-    ({"query": "x", "scopes": ["galaxy"]}, "scopes"), ({"query": "x", "tags": "a"}, "tags"),
+    ({"query": "x", "scopes": ["galaxy"]}, "scopes.0"), ({"query": "x", "tags": "a"}, "tags"),
     ({"query": "x", "tags": ["a"] * 33}, "tags"),
     ({"query": "x", "created_after": "yesterday"}, "created_after"),
     ({"query": "x", "created_after": "0001-01-01T00:00:00+14:00"}, "created_after"),

@@ -94,7 +94,7 @@ class Sender:
             del sent[self.chance.choice(list(sent))]
 
     def add(self, sent):
-        names = ["unknown", "", "__class__", "bank", "errand", "self", "\ud800", "x" * 5_000]
+        names = ["unknown", "", "__class__", "bank", "call", "self", "\ud800", "x" * 5_000]
         sent[self.chance.choice(names)] = self.chance.choice(HOSTILE)
 
     def nest(self, sent):

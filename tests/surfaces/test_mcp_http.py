@@ -15,9 +15,10 @@ from tests.surfaces.mcp_http import serving, stateless
 
 from reasonbank.access import LOCAL, Caller
 from reasonbank.model import Right
+from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.memory_tools import OFFERS
 from reasonbank.surfaces.mcp.server import BankTool, make_server
-from reasonbank.surfaces.mcp.tool import Errand, Offer
+from reasonbank.surfaces.mcp.tool import Offer
 from reasonbank.surfaces.shapes import Recorded
 from reasonbank.testing.builders import a_memory
 
@@ -229,13 +230,13 @@ class Endless:
             function=self.endless, title="Endless", right=Right.WRITE, hints=ToolAnnotations()
         )
 
-    def endless(self, errand: Errand) -> Recorded:
+    def endless(self, call: Call) -> Recorded:
         """Record memories for ever."""
         try:
             while True:
-                errand.bank.record(a_memory())
+                call.bank.record(a_memory())
                 self.recorded += 1
-                errand.progress(self.recorded, self.recorded + 1)
+                call.progress(self.recorded, self.recorded + 1)
         finally:
             self.ended.set()
 

@@ -86,21 +86,21 @@ def problem(found: ErrorDetails) -> str:
 
 # What tools take
 
+
+def meaning(name: str) -> str:
+    """What a field of a memory is, in the words that stand beside it."""
+    return next(f.meaning for f in ruled(model.Memory) if f.name == name)
+
+
 MemoryId = Annotated[
     str, Id(), Field(description="The id of a memory, as a search gave it (a UUID).")
 ]
 Tags = Annotated[list[str], rule(model.Memory, "tags"), BeforeValidator(unpacked)]
-Title = Annotated[str, rule(model.Memory, "title"), Field(description="A short, telling name.")]
+Title = Annotated[str, rule(model.Memory, "title"), Field(description=meaning("title"))]
 Description = Annotated[
-    str,
-    rule(model.Memory, "description"),
-    Field(description="When and why to apply this, or when not to: what a later task looks like."),
+    str, rule(model.Memory, "description"), Field(description=meaning("description"))
 ]
-Content = Annotated[
-    str,
-    rule(model.Memory, "content"),
-    Field(description="The lesson itself: steps, commands, reasons, limits."),
-]
+Content = Annotated[str, rule(model.Memory, "content"), Field(description=meaning("content"))]
 Verdict = Annotated[
     Literal["success", "failure"],
     Field(description="success: a pattern to follow. failure: a pattern to avoid."),
