@@ -5,11 +5,13 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "reasonbank"
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
@@ -68,12 +70,32 @@ def test_the_python_on_a_page_runs(page, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "docs").glob("*/*.md"))],
-                         ids=lambda p: p.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*/*.md"))],
+    ids=lambda p: p.name,
+)
 def test_the_links_on_a_page_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_code_that_a_page_names_is_there(page):
+    """`search/answer.py:recall` is a file under src/reasonbank and what it defines."""
+    for path, name in re.findall(r"`([a-z_/]+\.py)(?::([\w.]+))?`", (ROOT / page).read_text()):
+        found = [top / path for top in (PACKAGE, ROOT) if (top / path).is_file()]
+        assert found, path
+        for part in name.split("."):
+            defined = rf"^ *(?:async def |def |class )?{part}\b"
+            assert re.search(defined, found[0].read_text(), re.MULTILINE), f"{path}:{name}"
+
+
+def test_the_layers_of_the_page_are_those_that_are_checked():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contract = tomllib.load(file)["tool"]["importlinter"]["contracts"][0]
+    assert "\n".join(contract["layers"]) in (ROOT / "docs" / "architecture.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["cli.md", "http.md", "mcp.md", "settings.md"])

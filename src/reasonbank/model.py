@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Self
 
 from reasonbank.fields import (
@@ -24,6 +25,7 @@ from reasonbank.fields import (
     Whole,
     from_json,
     plain,
+    ruled,
     text,
     to_json,
 )
@@ -172,7 +174,7 @@ class Memory:
     parents: Annotated[tuple[str, ...], Many(Id(), LIMITS.parents, unique=True)] = ()
     tags: Annotated[tuple[str, ...], Many(Text("tag", strip=True), "tags", unique=True)] = ()
     difficulty: Label | None = None
-    domain: Label | None = None
+    domain: Annotated[Label | None, "The subject, e.g. databases."] = None
     task_type: Label | None = None
     agent: Label | None = None
     scope: Scope = Scope.PROJECT
@@ -238,6 +240,19 @@ REVISABLE = tuple(
     name for name in LESSON
     if name not in ("parents", "source", "source_session", "source_span", "scope")
 )  # fmt: skip
+
+
+@cache
+def texts() -> tuple[str, ...]:
+    """The fields of a lesson that are text: each may hold a secret."""
+    return tuple(f.name for f in ruled(Memory) if f.name in REVISABLE and type(f.rule) is Text)
+
+
+@cache
+def labels() -> tuple[str, ...]:
+    """The texts that a lesson can do without: what it may be filed under."""
+    return tuple(f.name for f in ruled(Memory) if f.name in texts() and f.optional)
+
 
 _FENCE = re.compile(r"<(?=\s*/?\s*memory)", re.IGNORECASE)
 
@@ -427,7 +442,7 @@ class Filter:
     @property
     def selective(self) -> bool:
         """True if an index of the ledger can find the rows at once."""
-        return bool(self.tags or self.domain or self.agent or self.task_type or self.error_type)
+        return bool(self.tags or self.error_type or any(getattr(self, n) for n in filtered()))
 
     @property
     def narrows(self) -> bool:
@@ -436,6 +451,12 @@ class Filter:
             or self.warnings_only
             or bool(self.outcomes or self.sources or self.created_after or self.created_before)
         )
+
+
+@cache
+def filtered() -> tuple[str, ...]:
+    """The labels that a filter asks for: each is a column of the ledger, with an index."""
+    return tuple(f.name for f in fields(Filter) if f.name in labels())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
-from reasonbank.model import ErrorContext, Memory, Trace
+from reasonbank.model import ErrorContext, Memory, Trace, texts
 from reasonbank.safety.secret_kinds import NAMED, TOKENS
 
 
@@ -63,17 +63,14 @@ def clean(text: str) -> str:
     return scrub(text).text
 
 
-_TEXTS = ("title", "description", "content", "difficulty", "domain", "task_type", "agent")
-
-
 def clean_memory(memory: Memory) -> Memory:
     """The memory without secrets; the very same object if it has none."""
     error = memory.error_context
-    told = [getattr(memory, name) for name in _TEXTS] + list(memory.tags)
+    told = [getattr(memory, name) for name in texts()] + list(memory.tags)
     told += [getattr(error, f.name) for f in fields(error)] if error else []
     if not scrub("\n".join(text for text in told if text)).found:
         return memory
-    changes: dict[str, Any] = {n: clean(text) for n in _TEXTS if (text := getattr(memory, n))}
+    changes: dict[str, Any] = {n: clean(text) for n in texts() if (text := getattr(memory, n))}
     changes["tags"] = tuple(dict.fromkeys(map(clean, memory.tags)))
     changes["error_context"] = _clean_error(error) if error else None
     return replace(memory, **changes)

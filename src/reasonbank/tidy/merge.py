@@ -12,7 +12,7 @@ from reasonbank.fields import LIMITS, Limits
 from reasonbank.llm.port import Message, system, user
 from reasonbank.llm.prompts import prompt
 from reasonbank.llm.reply import closed, one_of, string
-from reasonbank.model import JSON, ErrorContext, Memory, Source
+from reasonbank.model import JSON, ErrorContext, Memory, Source, labels
 from reasonbank.store.vectors import without_attribution
 from reasonbank.tidy.sentences import unsaid
 
@@ -69,7 +69,7 @@ def _frame(id: str, members: Sequence[Memory], base: Memory) -> Memory:
         parents=tuple(memory.id for memory in members),
         scope=base.scope,
         source=Source.CONSOLIDATED,
-        **{name: _common(members, name) for name in ("difficulty", "domain", "task_type", "agent")},
+        **{name: _common(members, name) for name in labels()},
     )
 
 

@@ -1,17 +1,39 @@
 """Readers of coding agents' transcripts: lines of JSON in, a session out.
 
-They never fail: a line that is cut off, foreign or of a newer format is passed over.
+They never fail: a line that is cut off, foreign or of a newer format is passed over. Each is a
+module with ``read`` and ``known_by``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from reasonbank.model import JSON
 
+if TYPE_CHECKING:
+    from reasonbank.learn.session import Session
+
+FORMATS = {"codex": "codex", "claude-code": "claude_code"}
+"""The module that reads each; the first that knows a text by its looks takes it."""
 LONGEST_LINE = 50_000_000
+
+
+def format_of(text: str) -> str | None:
+    """The format of a transcript, told from its text."""
+    first = text.lstrip().partition("\n")[0]
+    return next((name for name in FORMATS if _reader(name).known_by(first, text)), None)
+
+
+def read(format: str, text: str) -> Session:
+    found: Session = _reader(format).read(text.splitlines())
+    return found
+
+
+def _reader(format: str) -> Any:
+    return import_module(f"{__name__}.{FORMATS[format]}")
 
 
 def objects(lines: Iterable[str]) -> Iterator[JSON]:

@@ -17,6 +17,10 @@ _DECLINED = ("The user doesn't want to", "User rejected", "[Request interrupted"
 _NOT_SAID = ("<command-", "<local-command-", "<bash-", "Caveat: The messages below", _INTERRUPTED)
 
 
+def known_by(first: str, text: str) -> bool:
+    return '"sessionId"' in text or '"type"' in first
+
+
 def read(lines: Iterable[str], *, id: str = "") -> Session:
     """``id`` names the session where the transcript does not."""
     reader = _Reader()

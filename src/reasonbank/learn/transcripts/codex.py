@@ -23,6 +23,11 @@ _WAITING = 10
 """How far back a command may lie whose end is reported apart from it."""
 
 
+def known_by(first: str, text: str) -> bool:
+    """Every line says what it is in ``payload``."""
+    return '"payload"' in first
+
+
 def read(lines: Iterable[str], *, id: str = "") -> Session:
     """``id`` names the session where the rollout does not."""
     reader = _Reader()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from reasonbank.ledger.events import Event, What, encode, lesson, memory_of, revisions
 from reasonbank.ledger.projection.evidence import EvidenceProjection
-from reasonbank.model import Memory, Outcome, View, to_micros
+from reasonbank.model import Memory, Outcome, View, filtered, to_micros
 from reasonbank.trust import belief
 
 
@@ -29,10 +29,10 @@ class MemoryProjection(EvidenceProjection):
             num = old[0]
             self.db.execute(
                 "update memories set realm = ?, state = ?, outcome = ?, revision = ?,"
-                " merged_into = ?, domain = ?, agent = ?, task_type = ?, error_type = ?,"
+                f" merged_into = ?, {', '.join(f'{n} = ?' for n in filtered())}, error_type = ?,"
                 " failure_pattern = ?, lesson = ? where num = ?",
                 (realm, memory.state, memory.outcome, memory.revision, memory.merged_into,
-                 memory.domain, memory.agent, memory.task_type, *_error(memory), text, num),
+                 *_filed(memory), *_error(memory), text, num),
             )  # fmt: skip
             self._drop_tags(num, old[1])
         if memory.tags:
@@ -64,13 +64,12 @@ class MemoryProjection(EvidenceProjection):
             initial = belief.initial_confidence(memory.source, first)
         self.db.execute(
             "insert into memories (num, id, realm, workspace, scope, state, outcome, source,"
-            " created_at, initial, revision, stage, merged_into, domain, agent, task_type,"
+            f" created_at, initial, revision, stage, merged_into, {', '.join(filtered())},"
             " error_type, failure_pattern, author, lesson)"
-            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f" values ({', '.join('?' * (17 + len(filtered())))})",
             (num, memory.id, realm, memory.workspace, memory.scope, memory.state, memory.outcome,
-             memory.source, to_micros(memory.created_at), initial, memory.revision,
-             memory.stage, memory.merged_into, memory.domain, memory.agent, memory.task_type,
-             *_error(memory), memory.author, text),
+             memory.source, to_micros(memory.created_at), initial, memory.revision, memory.stage,
+             memory.merged_into, *_filed(memory), *_error(memory), memory.author, text),
         )  # fmt: skip
         self.db.execute(
             "insert into authors values (?, ?, 0, 0) on conflict do nothing",
@@ -161,6 +160,10 @@ def _words(memory: Memory) -> tuple[str, ...]:
         content = "\n".join((content, *(part for part in parts if part)))
     tags = " ".join((*memory.tags, memory.domain or ""))
     return (memory.title, memory.description, content, tags)
+
+
+def _filed(memory: Memory) -> list[str | None]:
+    return [getattr(memory, name) for name in filtered()]
 
 
 def _error(memory: Memory) -> tuple[str | None, str | None]:

@@ -11,7 +11,7 @@ from reasonbank.ledger.database import columns, inline, records
 from reasonbank.ledger.events import Event, What
 from reasonbank.ledger.port import STANDING, Candidates, Filter, Row
 from reasonbank.ledger.queries.base import Queries
-from reasonbank.model import Link, LinkType, Memory, Scope, State, View
+from reasonbank.model import Link, LinkType, Memory, Scope, State, View, filtered
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +78,7 @@ class Memories(Queries):
     def _where(self, view: View, filter: Filter) -> tuple[str, list[Any]]:
         parts = [f"realm in {inline(self.realms(view, filter.scopes, filter.states))}"]
         values: list[Any] = []
-        for column in ("domain", "agent", "task_type", "error_type"):
+        for column in (*filtered(), "error_type"):
             if (wanted := getattr(filter, column)) is not None:
                 parts.append(f"{column} = ?")
                 values.append(wanted)

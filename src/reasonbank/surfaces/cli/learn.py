@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reasonbank.errors import InvalidInput
+from reasonbank.learn.transcripts import FORMATS
 from reasonbank.surfaces.cli.plain import add_plain
 from reasonbank.surfaces.cli.shell import Shell, command, main, reading
 
@@ -18,15 +19,12 @@ if TYPE_CHECKING:
     from reasonbank.model import Trace
 
 
-FORMATS = ("trace", "claude-code", "codex")
-
-
 @command()
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=click.Choice(("trace", *sorted(FORMATS))),
     help="trace is one JSON object; the others are transcripts [default: by its text].",
 )
 @click.option("--outcome", help="success, failure or mixed, if you know.")
@@ -59,8 +57,7 @@ def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: 
 
 def session_in(text: str, form: str | None, outcome: str | None) -> Trace:
     from reasonbank.fields import choice
-    from reasonbank.learn import session
-    from reasonbank.learn.transcripts import claude_code, codex
+    from reasonbank.learn import session, transcripts
     from reasonbank.model import Outcome, Trace, derived_id
 
     told = None if outcome is None else choice(Outcome, outcome, "outcome")
@@ -68,7 +65,7 @@ def session_in(text: str, form: str | None, outcome: str | None) -> Trace:
     if form == "trace":
         trace = Trace.from_json(text)
         return trace if told is None else replace(trace, outcome=told)
-    read = (claude_code if form == "claude-code" else codex).read(text.splitlines())
+    read = transcripts.read(form, text)
     if not read.entries:
         raise InvalidInput("file", f"has no step of a {form} session; say which with --format")
     # By its name: read twice, it is the same session.
@@ -76,13 +73,13 @@ def session_in(text: str, form: str | None, outcome: str | None) -> Trace:
 
 
 def _form_of(text: str) -> str:
-    """A trace is one object; Codex says what a line is in `payload`."""
+    """A trace is one object, which may take several lines; a transcript has one a line."""
+    from reasonbank.learn.transcripts import format_of
+
     first = text.lstrip().partition("\n")[0]
     if '"task"' in text and not first.rstrip().endswith("}"):
         return "trace"
-    if '"payload"' in first:
-        return "codex"
-    return "claude-code" if '"sessionId"' in text or '"type"' in first else "trace"
+    return format_of(text) or "trace"
 
 
 @command()

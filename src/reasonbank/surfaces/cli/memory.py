@@ -9,10 +9,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reasonbank.errors import InvalidInput, NotFound
+from reasonbank.fields import ruled
+from reasonbank.model import Filter, Memory, filtered, labels
 from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
+
+
+def asked(names: tuple[str, ...], kind: Any) -> Callable[[Command], Command]:
+    """An option for each of these fields, with what the model says of it."""
+    told = {field.name: field.meaning or None for field in ruled(kind)}
+
+    def add(function: Command) -> Command:
+        for name in reversed(names):
+            function = click.option(f"--{name.replace('_', '-')}", help=told[name])(function)
+        return function
+
+    return add
 
 
 @command()
@@ -22,10 +36,7 @@ if TYPE_CHECKING:
 @click.option("--outcome", required=True, help="success, failure or mixed.")
 @click.option("--tag", "tags", multiple=True, help="May be given several times.")
 @click.option("--scope", default="project", show_default=True, help="project, team or org.")
-@click.option("--domain", help="The subject, e.g. databases.")
-@click.option("--task-type")
-@click.option("--agent")
-@click.option("--difficulty")
+@asked(labels(), Memory)
 @click.option("--parent", "parents", multiple=True, help="A memory that this one was made from.")
 @click.option("--session", "source_session", help="The session it was learned in.")
 @click.option("--error-type", help="For a warning: what kind of error.")
@@ -40,8 +51,6 @@ def record(
     **fields: Any,
 ) -> None:
     """Store a lesson."""
-    from reasonbank.model import Memory
-
     if content == "-":
         content = sys.stdin.read()
     error = {
@@ -64,9 +73,7 @@ def filters(function: Command) -> Command:
         click.option("--outcome", default="all", show_default=True,
                      help="all, success, failure, mixed."),
         click.option("--tag", "tags", multiple=True, help="All that are given must be there."),
-        click.option("--domain"),
-        click.option("--agent"),
-        click.option("--task-type"),
+        asked(filtered(), Filter),
         click.option("--error-type", help="Only warnings of this type."),
         click.option("--source", "sources", multiple=True, help="explicit, distilled, …"),
         click.option("--state", default="active", show_default=True,
@@ -79,12 +86,11 @@ def filters(function: Command) -> Command:
     return function
 
 
-def make_filter(options: dict[str, Any]) -> Any:
+def make_filter(options: dict[str, Any]) -> Filter:
     """Takes the filter options out of ``options``."""
     import time
 
     from reasonbank.fields import choice
-    from reasonbank.ledger.port import Filter
     from reasonbank.model import Outcome, Scope, Source, State
 
     def several(kind: Any, value: str, name: str) -> tuple[Any, ...]:
@@ -109,9 +115,7 @@ def make_filter(options: dict[str, Any]) -> Any:
         outcomes=() if outcome == "all" else several(Outcome, outcome, "outcome"),
         sources=tuple(choice(Source, s, "source") for s in options.pop("sources")),
         tags=options.pop("tags"),
-        domain=options.pop("domain"),
-        agent=options.pop("agent"),
-        task_type=options.pop("task_type"),
+        **{name: options.pop(name) for name in filtered()},
         error_type=options.pop("error_type"),
         created_after=ago(options.pop("newer_than"), "newer-than"),
         created_before=ago(options.pop("older_than"), "older-than"),
@@ -178,10 +182,7 @@ def show(shell: Shell, id: str) -> None:
 @click.option("--content")
 @click.option("--outcome")
 @click.option("--tag", "tags", multiple=True, help="Replaces all tags.")
-@click.option("--domain")
-@click.option("--task-type")
-@click.option("--agent")
-@click.option("--difficulty")
+@asked(labels(), Memory)
 def update(shell: Shell, id: str, tags: tuple[str, ...], **fields: str | None) -> None:
     """Change a memory; earlier revisions are kept."""
     changes: dict[str, Any] = {k: v for k, v in fields.items() if v is not None}

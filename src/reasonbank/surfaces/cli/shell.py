@@ -82,7 +82,6 @@ def common(command: Command, *, workspace: bool = True) -> Command:
 MODULES = {
     "memory": "record search list show update forget undo feedback outcome stability gaps link "
               "genealogy",
-    "plain": "archive restore history recommend batches",
     "bank": "stats audit workspace trace export import reindex maintain doctor demo",
     "learn": "distil worker ticket capture inject queue",
     "consolidate": "consolidate promote",
@@ -92,7 +91,9 @@ MODULES = {
     "solve": "solve",
     "token": "token",
 }  # fmt: skip
-"""Where each command is: a module is loaded when one of its commands is asked for."""
+"""Where each command is: a module is loaded when one of its commands is asked for. What is not
+here is in the table of operations, if anywhere."""
+PLAIN = "reasonbank.surfaces.cli.plain"
 _MODULE_OF = {name: module for module, names in MODULES.items() for name in names.split()}
 
 
@@ -100,15 +101,17 @@ class Friendly(click.Group):
     """Turns our errors into a line on stderr and an exit code."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return sorted(_MODULE_OF)
+        import_module(PLAIN)
+        return sorted({*_MODULE_OF, *self.commands})
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name in _MODULE_OF:
-            import_module(f"reasonbank.surfaces.cli.{_MODULE_OF[name]}")
+        module = _MODULE_OF.get(name)
+        import_module(f"reasonbank.surfaces.cli.{module}" if module else PLAIN)
         return super().get_command(context, name)
 
     def load(self) -> dict[str, click.Command]:
         """All commands, by name."""
+        import_module(PLAIN)
         for module in MODULES:
             import_module(f"reasonbank.surfaces.cli.{module}")
         return dict(self.commands)
