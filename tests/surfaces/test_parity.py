@@ -1,15 +1,16 @@
 """One bank, four doors: library, command, MCP and HTTP answer an operation with the same JSON.
 
-Each door has a bank, and each case is done through every door on equal projects of its own.
-Ids, times and the name of the door differ by nature and are blanked out. A tool whose fields
-the MCP tools fix gives a part of the same values, under their names.
+A case says what an operation is given; the table of operations says how that is sent. Each door
+has a bank, and each case is done through every door on equal projects of its own. Ids, times and
+the name of the door differ by nature and are blanked out. A tool whose fields the MCP tools fix
+gives a part of the same values, under their names.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,316 +26,214 @@ from reasonbank import Bank, Memory, Settings
 from reasonbank.fields import plain
 from reasonbank.model import Trace
 from reasonbank.settings import Embed
+from reasonbank.surfaces import shapes
+from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.cli import main
+from reasonbank.surfaces.mcp.memory_tools import OFFERS
+from reasonbank.surfaces.operations import OPERATIONS
 
 HASHED = Settings(embed=Embed(model="hashed"), author="tester")
 LESSON = {"title": "Retry uploads", "description": "When an upload breaks off half-way",
           "content": "Wait longer each time.", "outcome": "success"}  # fmt: skip
 TASK = {"task": "upload the file", "outcome": "success"}
+TOLD = TASK | {"steps": []}
 ASKED = "an upload breaks off"
 ANSWER = "1. Build the image, because staging only pulls tagged images.\n" * 4
 QUESTION = "How do we deploy to staging?"
 UNKNOWN = "Sourdough yeast"
 # No two processes see the same of these.
 PASSING = {
-    "cache_hit_rate", "embedding_ms", "events", "latency", "oldest_seconds", "origin",
-    "process", "retrieval_ms", "searches", "seq", "since", "store", "surface", "uptime",
+    "cache_hit_rate", "duration_seconds", "embedding_ms", "events", "latency", "oldest_seconds",
+    "origin", "process", "retrieval_ms", "searches", "seq", "since", "store", "surface", "uptime",
 }  # fmt: skip
+# A server that leaves what is queued to the cases.
+QUIET = {
+    f"REASONBANK_SCHEDULE_{kind}_HOURS": 0 for kind in ("CONSOLIDATE", "MAINTAIN", "PROMOTE")
+} | {"REASONBANK_LEARN_REASONER": "agent"}
+OPERATION = {operation.name: operation for operation in OPERATIONS}
 
 
-def options(**values: str) -> list[str]:
-    return [word for name, value in values.items() for word in (f"--{name}", value)]
+def merged(bank: Bank) -> dict[str, str]:
+    return {"batch": str(bank.consolidate(threshold=0.2).batch)}
+
+
+def contradicted(bank: Bank) -> dict[str, str]:
+    newer, older = bank.memories(limit=2)
+    bank.link(newer.id, older.id, type="contradicts")
+    return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """``{id}`` is a memory with a history; ``{other}`` a second one, ``{job}`` a dead job."""
 
-    library: Any
-    cli: list[str]
-    http: tuple[Any, ...]
-    mcp: tuple[str, dict[str, Any]] | str
-    """A tool and its arguments, or why agents are not offered this."""
+    given: dict[str, Any] = field(default_factory=dict)
+    command: str | None = None
+    """Unless it is a plain one. ``{name}`` is what is given; an object is in a file of its own,
+    and ``{body}`` is a file of all that is given."""
+    part: str | None = None
+    """The field of the command's answer that holds it."""
+    tool: str | None = None
+    """None where agents are not offered this."""
+    told: dict[str, Any] | None = None
+    """What the tool is given, unless it is the same."""
     renamed: dict[str, str] = field(default_factory=dict)
-    """What of the library's answer a tool gives, and under which name."""
+    """What of the answer a tool gives, and under which name."""
     inside: str | None = None
     """The field of the tool's answer that holds it."""
-    files: dict[str, Any] = field(default_factory=dict)
+    first: Callable[[Bank], dict[str, str]] = lambda bank: {}
+    """What must have been done."""
 
 
-# A server that leaves what is queued to the cases.
-QUIET = {
-    f"REASONBANK_SCHEDULE_{kind}_HOURS": 0 for kind in ("CONSOLIDATE", "MAINTAIN", "PROMOTE")
-} | {"REASONBANK_LEARN_REASONER": "agent"}
-BESIDE = ("evidence", "links", "contradicts")
-"""What `show` adds to a memory."""
-PEOPLE = "for people: agents rate, people tidy up"
-OPERATORS = "for operators"
+MEMORY = {"id": "{id}"}
+PLACE = {"id": "{place}"}
 CASES = {
     # Counts what the cases before it searched for, which differs by door: it comes first.
-    "statistics": Case(
-        library=lambda b, m: b.statistics(),
-        cli=["stats"],
-        http=("GET", "/statistics"),
-        mcp=("get_statistics", {}),
-    ),
+    "statistics": Case(command="stats", tool="get_statistics"),
+    "reset_statistics": Case(),
+    "health": Case(tool="health_check"),
     "record": Case(
-        library=lambda b, m: b.record(Memory.from_json(LESSON)),
-        cli=["record", *options(**LESSON)],
-        http=("POST", "/memories", LESSON),
-        mcp=("memory_record", LESSON),
+        given=LESSON,
+        command="record --title {title} --description {description} --content {content} "
+        "--outcome {outcome}",
+        tool="memory_record",
         renamed={"id": "id", "confidence": "initial_confidence"},
     ),
-    "get": Case(
-        library=lambda b, m: b.get(m["id"]),
-        cli=["show", "{id}"],
-        http=("GET", "/memories/{id}"),
-        mcp=("memory_get", {"memory_id": "{id}"}),
-    ),
+    "get": Case(given=MEMORY, command="show {id}", tool="memory_get"),
     "update": Case(
-        library=lambda b, m: b.update(m["id"], title="Another"),
-        cli=["update", "{id}", "--title", "Another"],
-        http=("PATCH", "/memories/{id}", {"title": "Another"}),
-        mcp=("memory_update", {"memory_id": "{id}", "title": "Another"}),
+        given=MEMORY | {"title": "Another"},
+        command="update {id} --title {title}",
+        tool="memory_update",
     ),
     "feedback": Case(
-        library=lambda b, m: b.feedback(m["id"], helpful=True),
-        cli=["feedback", "{id}", "--helpful"],
-        http=("POST", "/memories/{id}/feedback", {"helpful": True}),
-        mcp=("memory_feedback", {"memory_id": "{id}", "helpful": True}),
+        given=MEMORY | {"helpful": True},
+        command="feedback {id} --helpful",
+        tool="memory_feedback",
         renamed={"confidence": "new_confidence"},
     ),
     "outcome": Case(
-        library=lambda b, m: b.outcome(m["id"], succeeded=False),
-        cli=["outcome", "{id}", "--failed"],
-        http=("POST", "/memories/{id}/outcome", {"succeeded": False}),
-        mcp=("memory_outcome", {"memory_id": "{id}", "succeeded": False}),
+        given=MEMORY | {"succeeded": False},
+        command="outcome {id} --failed",
+        tool="memory_outcome",
         renamed={"confidence": "new_confidence"},
     ),
-    "stability": Case(
-        library=lambda b, m: b.stability(m["id"], kept=True),
-        cli=["stability", "{id}", "--kept"],
-        http=("POST", "/memories/{id}/stability", {"kept": True}),
-        mcp="reported by hooks, not by agents",
-    ),
+    "stability": Case(given=MEMORY | {"kept": True}, command="stability {id} --kept"),
     "credit": Case(
-        library=lambda b, m: {"credited": b.credit("task-1", succeeded=True)},
-        cli=["outcome", "--session", "task-1", "--succeeded"],
-        http=("POST", "/sessions/task-1/outcome", {"succeeded": True}),
-        mcp="agents name the memories that they used",
+        given={"session": "task-1", "succeeded": True},
+        command="outcome --session {session} --succeeded",
     ),
     "search": Case(
-        library=lambda b, m: b.search(ASKED, limit=2, min_confidence=0.5),
-        cli=["search", ASKED, "--limit", "2", "--min-confidence", "0.5"],
-        http=("POST", "/search", {"query": ASKED, "limit": 2, "min_confidence": 0.5}),
-        mcp=("memory_search", {"query": ASKED, "limit": 2}),
+        given={"query": ASKED, "limit": 2, "min_confidence": 0.5},
+        command="search {query} --limit {limit} --min-confidence {min_confidence}",
+        tool="memory_search",
+        told={"query": ASKED, "limit": 2},
     ),
-    "recommend": Case(
-        library=lambda b, m: b.recommend(ASKED),
-        cli=["recommend", ASKED],
-        http=("POST", "/recommend", {"task": ASKED}),
-        mcp=("memory_recommend", {"task": ASKED}),
+    "recommend": Case(given={"task": ASKED}, tool="memory_recommend"),
+    "inject": Case(given={"task": ASKED}, command="inject {task}"),
+    "memories": Case(given={"limit": 3}, command="list --limit {limit}"),
+    "history": Case(given=MEMORY, tool="memory_history", inside="revisions"),
+    "evidence": Case(given=MEMORY, command="show {id}", part="evidence"),
+    "links": Case(given=MEMORY, command="show {id}", part="links", first=contradicted),
+    "contradicting": Case(
+        given=MEMORY,
+        command="show {id}",
+        part="contradicts",
+        first=contradicted,
     ),
-    "inject": Case(
-        library=lambda b, m: b.inject(ASKED),
-        cli=["inject", ASKED],
-        http=("POST", "/inject", {"task": ASKED}),
-        mcp="agents search; this is for the programs around them",
-    ),
-    "memories": Case(
-        library=lambda b, m: b.memories(limit=3),
-        cli=["list", "--limit", "3"],
-        http=("GET", "/memories?limit=3"),
-        mcp="agents search; they need no list",
-    ),
-    "history": Case(
-        library=lambda b, m: b.history(m["id"]),
-        cli=["history", "{id}"],
-        http=("GET", "/memories/{id}/history"),
-        mcp=("memory_history", {"memory_id": "{id}"}),
-        inside="revisions",
-    ),
-    "genealogy": Case(
-        library=lambda b, m: b.genealogy(m["id"]),
-        cli=["genealogy", "{id}"],
-        http=("GET", "/memories/{id}/genealogy"),
-        mcp=("get_memory_genealogy", {"memory_id": "{id}"}),
-    ),
-    "undo": Case(
-        library=lambda b, m: b.undo(m["id"]),
-        cli=["undo", "{id}"],
-        http=("POST", "/memories/{id}/undo", {}),
-        mcp=PEOPLE,
-    ),
-    "archive": Case(
-        library=lambda b, m: b.archive(m["id"]),
-        cli=["archive", "{id}"],
-        http=("POST", "/memories/{id}/archive", {}),
-        mcp=PEOPLE,
-    ),
-    "restore": Case(
-        library=lambda b, m: b.restore(m["id"]),
-        cli=["restore", "{id}"],
-        http=("POST", "/memories/{id}/restore", {}),
-        mcp=PEOPLE,
-    ),
+    "genealogy": Case(given=MEMORY, command="genealogy {id}", tool="get_memory_genealogy"),
+    "undo": Case(given=MEMORY, command="undo {id}"),
+    "archive": Case(given=MEMORY),
+    "restore": Case(given=MEMORY),
     "link": Case(
-        library=lambda b, m: b.link(m["id"], m["other"], type="similar", strength=0.5),
-        cli=["link", "{id}", "{other}", "--strength", "0.5"],
-        http=("POST", "/links",
-              {"source": "{id}", "target": "{other}", "type": "similar", "strength": 0.5}),
-        mcp=PEOPLE,
+        given={"source": "{id}", "target": "{other}", "type": "similar", "strength": 0.5},
+        command="link {source} {target} --strength {strength}",
     ),
-    "store_trace": Case(
-        library=lambda b, m: b.store_trace(Trace.from_json(TASK)),
-        cli=["trace", "store", "{file}"],
-        http=("POST", "/traces", TASK),
-        mcp="stored with distil",
-        files=TASK,
+    "unlink": Case(
+        given={"source": "{other}", "target": "{id}", "type": "contradicts"},
+        command="link {source} {target} --type {type} --remove",
+        first=contradicted,
     ),
-    "traces": Case(
-        library=lambda b, m: b.traces(limit=5),
-        cli=["trace", "list", "--limit", "5"],
-        http=("GET", "/traces?limit=5"),
-        mcp="a resource: trace://{id}",
-    ),
-    "trace": Case(
-        library=lambda b, m: b.trace(m["trace"]),
-        cli=["trace", "show", "{trace}"],
-        http=("GET", "/traces/{trace}"),
-        mcp="a resource: trace://{id}",
-    ),
+    "store_trace": Case(given=TASK, command="trace store {body}"),
+    "traces": Case(given={"limit": 5}),
+    "trace": Case(given={"id": "{trace}"}),
     "purge_traces": Case(
-        library=lambda b, m: {"purged": b.purge_traces(older_than_days=9)},
-        cli=["trace", "purge", "--older-than", "9"],
-        http=("DELETE", "/traces?older_than_days=9"),
-        mcp=OPERATORS,
+        given={"older_than_days": 9}, command="trace purge --older-than {older_than_days}"
     ),
-    "distil": Case(
-        library=lambda b, m: b.distil(Trace.from_json(TASK)),
-        cli=["distil", "{file}"],
-        http=("POST", "/sessions", TASK),
-        mcp=("distil", {"task": TASK["task"], "steps": [], "outcome": "success"}),
-        files=TASK,
-    ),
+    "distil": Case(given=TASK, command="distil {body}", tool="distil", told=TOLD),
     "distil_prepare": Case(
-        library=lambda b, m: b.distil_prepare(Trace.from_json(TASK)),
-        cli=["ticket", "prepare", "{file}"],
-        http=("POST", "/sessions/prepare", {"session": TASK}),
-        mcp=("distil_prepare", {"task": TASK["task"], "steps": [], "outcome": "success"}),
-        files=TASK,
+        given={"session": TASK}, command="ticket prepare {session}", tool="distil_prepare",
+        told=TOLD,
     ),
     "distil_submit": Case(
-        library=lambda b, m: b.distil_submit(m["ticket"], {"memories": []}),
-        cli=["ticket", "submit", "{ticket}", "{file}"],
-        http=("POST", "/sessions/submit", {"ticket": "{ticket}", "answer": {"memories": []}}),
-        mcp=("distil_submit", {"ticket": "{ticket}", "answer": {"memories": []}}),
-        files={"memories": []},
+        given={"ticket": "{ticket}", "answer": {"memories": []}},
+        command="ticket submit {ticket} {answer}",
+        tool="distil_submit",
     ),
     "capture": Case(
-        library=lambda b, m: b.capture(QUESTION, ANSWER),
-        cli=["capture", QUESTION, ANSWER],
-        http=("POST", "/capture", {"question": QUESTION, "answer": ANSWER}),
-        mcp=("capture_knowledge", {"question": QUESTION, "answer": ANSWER}),
+        given={"question": QUESTION, "answer": ANSWER},
+        command="capture {question} {answer}",
+        tool="capture_knowledge",
     ),
     "gaps": Case(
-        library=lambda b, m: b.gaps(limit=5),
-        cli=["gaps", "--limit", "5"],
-        http=("GET", "/gaps?limit=5"),
-        mcp=("memory_gaps", {"limit": 5}),
-        inside="gaps",
+        given={"limit": 5}, command="gaps --limit {limit}", tool="memory_gaps", inside="gaps"
     ),
-    "forget_gaps": Case(
-        library=lambda b, m: {"forgotten": b.forget_gaps(UNKNOWN)},
-        cli=["gaps", "--forget", UNKNOWN],
-        http=("DELETE", "/gaps?question=" + UNKNOWN),
-        mcp=PEOPLE,
-    ),
-    "jobs": Case(
-        library=lambda b, m: b.jobs(state="dead"),
-        cli=["queue", "list", "--state", "dead"],
-        http=("GET", "/jobs?state=dead"),
-        mcp=OPERATORS,
-    ),
-    "retry_job": Case(
-        library=lambda b, m: b.retry_job(m["job"]),
-        cli=["queue", "retry", "{job}"],
-        http=("POST", "/jobs/{job}/retry", {}),
-        mcp=OPERATORS,
-    ),
-    "drop_job": Case(
-        library=lambda b, m: b.drop_job(m["job"]),
-        cli=["queue", "drop", "{job}"],
-        http=("DELETE", "/jobs/{job}"),
-        mcp=OPERATORS,
-    ),
+    "forget_gaps": Case(given={"question": UNKNOWN}, command="gaps --forget {question}"),
+    "jobs": Case(given={"state": "dead"}),
+    "retry_job": Case(given={"id": "{job}"}),
+    "drop_job": Case(given={"id": "{job}"}),
     "workspaces": Case(
-        library=lambda b, m: b.workspaces(),
-        cli=["workspace", "list"],
-        http=("GET", "/workspaces"),
-        mcp=("workspace", {"action": "list"}),
-        inside="workspaces",
+        command="workspace list", tool="workspace", told={"action": "list"}, inside="workspaces"
     ),
     "name_workspace": Case(
-        library=lambda b, m: b.name_workspace(m["place"], "mine"),
-        cli=["workspace", "name", "{place}", "mine"],
-        http=("POST", "/workspaces/{place}/name", {"name": "mine"}),
-        mcp=("workspace", {"action": "name", "target": "{place}", "name": "mine"}),
+        given=PLACE | {"name": "mine"},
+        command="workspace name {id} {name}",
+        tool="workspace",
+        told={"action": "name", "target": "{place}", "name": "mine"},
         inside="workspaces",
     ),
     "move_workspace": Case(
-        library=lambda b, m: b.move_workspace(m["place"], "/elsewhere"),
-        cli=["workspace", "move", "{place}", "/elsewhere"],
-        http=("POST", "/workspaces/{place}/move", {"path": "/elsewhere"}),
-        mcp=OPERATORS,
+        given=PLACE | {"path": "/elsewhere"}, command="workspace move {id} {path}"
     ),
-    "audit": Case(
-        library=lambda b, m: b.audit(limit=5),
-        cli=["audit", "--limit", "5"],
-        http=("GET", "/audit?limit=5"),
-        mcp=PEOPLE,
+    "report": Case(command="report"),
+    "audit": Case(given={"limit": 5}, command="audit --limit {limit}"),
+    "consolidate": Case(
+        given={"threshold": 0.2},
+        command="consolidate --threshold {threshold}",
+        tool="memory_consolidate",
+        told={"similarity_threshold": 0.2},
     ),
-    "maintain": Case(
-        library=lambda b, m: b.maintain(),
-        cli=["maintain"],
-        http=("POST", "/maintain", {}),
-        mcp=OPERATORS,
-    ),
-    "reindex": Case(
-        library=lambda b, m: b.reindex(),
-        cli=["reindex"],
-        http=("POST", "/reindex", {}),
-        mcp=OPERATORS,
-    ),
+    "batches": Case(given={"limit": 5}, first=merged),
+    "undo_batch": Case(given={"id": "{batch}"}, command="undo {id}", first=merged),
+    "promote": Case(given={"dry_run": True}, command="promote --dry-run"),
+    "maintain": Case(command="maintain"),
+    "embed_new": Case(),
+    "reindex": Case(command="reindex"),
+    "rebuild": Case(),
     # A bank that forgot something keeps no question for an hour: these come last.
     "forget": Case(
-        library=lambda b, m: b.forget(m["id"])
-        or {"id": m["id"], "message": "Memory forgotten"},
-        cli=["forget", "{id}", "--yes"],
-        http=("DELETE", "/memories/{id}?confirm=true"),
-        mcp=("memory_forget", {"memory_id": "{id}", "confirm": True}),
+        given=MEMORY | {"confirm": True}, command="forget {id} --yes", tool="memory_forget"
     ),
     "delete_workspace": Case(
-        library=lambda b, m: {"id": m["place"], "message": "Workspace deleted",
-                              "memories": b.delete_workspace(m["place"], confirm=True)},
-        cli=["workspace", "delete", "{place}", "--yes"],
-        http=("DELETE", "/workspaces/{place}?confirm=true"),
-        mcp=("workspace", {"action": "delete", "target": "{place}", "confirm": True}),
+        given=PLACE | {"confirm": True},
+        command="workspace delete {id} --yes",
+        tool="workspace",
+        told={"action": "delete", "target": "{place}", "confirm": True},
         renamed={"memories": "memories_removed"},
     ),
 }  # fmt: skip
-# Parts of other operations, or compared where they are tested.
 ELSEWHERE = {
-    "open": "how a door comes to its bank", "close": "likewise", "within": "likewise",
-    "seen_by": "likewise", "settings": "likewise", "author": "likewise",
-    "store": "likewise", "view": "likewise",
-    "consolidate": "test_consolidate_commands.py", "promote": "likewise", "batches": "likewise",
-    "solve": "test_solve_cli.py", "report": "test_report.py", "health": "test_health.py",
-    "evidence": "part of `show`, of its own in HTTP", "links": "part of `show`",
-    "unlink": "`link --remove`", "rebuild": "`maintain --rebuild`", "embed_new": "part of import",
-    "export": "test_transfer.py, test_http.py", "import_": "test_transfer.py, test_http.py",
-    "reset_statistics": "`stats --reset`",
-    "undo_batch": "`undo BATCH`: tests/learn", "contradicting": "part of `show`",
+    "export": "a file, in test_transfer.py and test_http.py", "import": "likewise",
+    "solve": "needs a model, in test_solve_cli.py and test_solve_http.py",
+    "create_token": "a secret, in test_tokens.py", "tokens": "likewise",
+    "revoke_token": "likewise",
+}  # fmt: skip
+NO_COMMAND = {
+    "reset_statistics": "stats --reset, which answers with the statistics",
+    "health": "doctor, which answers with more", "embed_new": "a part of import",
+    "rebuild": "maintain --rebuild, which answers with what was maintained",
+}  # fmt: skip
+OTHER_TOOLS = {
+    "retrieve_memories": "memory_search, by another name", "solve_coding_task": "needs a model",
 }  # fmt: skip
 
 
@@ -342,7 +241,7 @@ def url_of(folder: Path) -> str:
     return f"sqlite:///{folder}/bank.db"
 
 
-def furnished(url: str, project: Path) -> tuple[Bank, dict[str, str]]:
+def furnished(url: str, project: Path, case: Case) -> tuple[Bank, dict[str, str]]:
     """The same project in a bank every time, but for ids and times."""
     project.mkdir(parents=True, exist_ok=True)
     bank = Bank.open(url, workspace=project, settings=HASHED)
@@ -365,7 +264,7 @@ def furnished(url: str, project: Path) -> tuple[Bank, dict[str, str]]:
     return bank, {
         "id": first.id, "other": second.id, "trace": trace.id, "job": job.id, "ticket": ticket,
         "place": bank.view.workspace,
-    }  # fmt: skip
+    } | case.first(bank)  # fmt: skip
 
 
 def filled(value: Any, names: dict[str, str]) -> Any:
@@ -380,7 +279,7 @@ def filled(value: Any, names: dict[str, str]) -> Any:
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(\+00:00|Z)?")
-_PLACE = re.compile(r"\b[0-9a-f]{16}\b|/\S*/project\b|agent-[0-9a-f]{32}")
+_PLACE = re.compile(r"\b[0-9a-f]{16}\b|/\S*/(project|bank\.db)\b|agent-[0-9a-f]{32}|[\d.]+ GB")
 
 
 def blanked(value: Any) -> Any:
@@ -393,39 +292,68 @@ def blanked(value: Any) -> Any:
     return value
 
 
-def through_library(bank: Bank, case: Case, names: dict[str, str]) -> Any:
-    return plain(case.library(bank, names))
+def words(name: str, given: dict[str, Any], folder: Path) -> list[str]:
+    """The command for an operation: from the table, or as the case says."""
+    operation, command = OPERATION[name], CASES[name].command
+    if operation.command is not None:
+        command = operation.command
+        for parameter in list(operation.signature.parameters.values())[1:]:
+            if parameter.name in given:
+                option = parameter.default is not parameter.empty
+                command += f" --{parameter.name}" * option + f" {{{parameter.name}}}"
+    known = {}
+    for key, value in (given | {"body": given}).items():
+        known[key] = str(value)
+        if isinstance(value, dict):
+            file = folder / f"{key}.json"
+            file.write_text(json.dumps(value))
+            known[key] = str(file)
+    return [filled(word, known) for word in str(command).split()]
 
 
-def through_cli(bank: str, project: Path, case: Case, names: dict[str, str]) -> Any:
+def has_command(name: str) -> bool:
+    return OPERATION[name].command is not None or CASES[name].command is not None
+
+
+def through_library(bank: Bank, name: str, given: dict[str, Any]) -> Any:
+    call = Call(root=bank, surface="library")
+    answer = OPERATION[name].perform(call, shapes.arguments(OPERATION[name], given))
+    return json.loads(json.dumps(plain(answer)))
+
+
+def through_cli(url: str, project: Path, name: str, given: dict[str, Any]) -> Any:
     folder = str(project.parent)
     runner = CliRunner(
         env={"REASONBANK_EMBED_MODEL": "hashed", "REASONBANK_AUTHOR": "tester",
              "HOME": folder, "XDG_DATA_HOME": folder, "XDG_CONFIG_HOME": folder}
     )  # fmt: skip
-    place = ["--bank", bank, "--workspace", str(project)]
-    file = project.parent / "file.json"
-    file.write_text(json.dumps(case.files))
-    done = runner.invoke(main, ["--json", *place, *filled(case.cli, names | {"file": str(file)})])
+    place = ["--bank", url, "--workspace", str(project)]
+    done = runner.invoke(main, ["--json", *place, *words(name, given, project.parent)])
     assert done.exit_code == 0, (done.output, done.exception)
-    return json.loads(done.stdout)
+    told, part = json.loads(done.stdout), CASES[name].part
+    return told if part is None else told[part]
 
 
 def through_mcp(bank: Bank, case: Case, names: dict[str, str]) -> Any:
-    tool, arguments = case.mcp
+    told = case.given if case.told is None else case.told
+    # A tool works on many things, and says which id it wants.
+    told = {"memory_id" if key == "id" else key: value for key, value in told.items()}
 
     async def run() -> Any:
         async with connected(bank.seen_by(surface="mcp")) as agent:
-            return await agent(tool, **filled(arguments, names))
+            return await agent(str(case.tool), **filled(told, names))
 
     return anyio.run(run)
 
 
-def through_http(server: Server, project: Path, case: Case, names: dict[str, str]) -> Any:
-    method, path, *body = filled(list(case.http), names)
+def through_http(server: Server, project: Path, name: str, given: dict[str, Any]) -> Any:
+    operation = OPERATION[name]
+    path = filled(operation.path, {key: given[key] for key in operation.in_path})
+    rest = {key: value for key, value in given.items() if key not in operation.in_path}
+    sent = {"params": rest} if operation.in_query else {"json": rest}
     with server.client(workspace=project) as client:
-        answer = client.request(method, path.lstrip("/"), json=body[0] if body else None)
-    assert answer.status_code < 300, answer.text
+        answer = client.request(operation.method, path.lstrip("/"), **sent)
+    assert answer.status_code == operation.status, answer.text
     return answer.json()
 
 
@@ -436,23 +364,25 @@ class Doors:
     folder: Path
     server: Server
 
-    def answers(self, name: str, case: Case) -> dict[str, Any]:
-        told = {}
+    def answers(self, name: str) -> dict[str, Any]:
+        told, case = {}, CASES[name]
         project = self.folder / name / "project"
         for door in ("library", "cli", "http", "mcp"):
             url = url_of(self.folder / door)
-            bank, names = furnished(url, project)
-            if door in ("cli", "http"):
-                bank.close()  # What it counted is in the store then.
-            if door == "cli":
-                told[door] = through_cli(url, project, case, names)
-            elif door == "http":
-                told[door] = through_http(self.server, project, case, names)
-            elif door == "mcp" and not isinstance(case.mcp, str):
+            bank, names = furnished(url, project, case)
+            given = filled(case.given, names)
+            if door == "mcp" and case.tool is not None:
                 told[door] = through_mcp(bank, case, names)
+            elif door == "http" or (door == "cli" and has_command(name)):
+                bank.close()  # What it counted is in the store then.
+                told[door] = (
+                    through_cli(url, project, name, given)
+                    if door == "cli"
+                    else through_http(self.server, project, name, given)
+                )
             else:
-                # An agent's bank gets what agents are not offered this way, and stays equal.
-                told[door] = through_library(bank, case, names)
+                # A bank whose door has no word for this gets it this way, and stays equal.
+                told[door] = through_library(bank, name, given)
             bank.close()
         return {door: blanked(answer) for door, answer in told.items()}
 
@@ -468,9 +398,15 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 
 
 @requirement("OBS-2")
-def test_every_operation_of_a_bank_is_compared():
-    public = {name for name in vars(Bank) if not name.startswith("_")}
-    assert public == set(CASES) | set(ELSEWHERE)
+def test_every_operation_is_compared():
+    assert set(OPERATION) == set(CASES) | set(ELSEWHERE)
+    tools = {case.tool for case in CASES.values() if case.tool is not None}
+    assert set(OFFERS) == tools | set(OTHER_TOOLS)
+
+
+@requirement("CLI-1")
+def test_every_operation_has_a_command():
+    assert {name for name in CASES if not has_command(name)} == set(NO_COMMAND)
 
 
 @requirement("OBS-2")
@@ -478,13 +414,13 @@ def test_every_operation_of_a_bank_is_compared():
 @pytest.mark.parametrize("name", CASES)
 def test_every_door_answers_with_the_same_json(name, doors):
     case = CASES[name]
-    told = doors.answers(name, case)
+    told = doors.answers(name)
     expected = told["library"]
-    if name == "get":
-        told["cli"] = {key: value for key, value in told["cli"].items() if key not in BESIDE}
+    if name == "get":  # `show` adds what is known of it.
+        told["cli"] = {key: told["cli"][key] for key in expected}
     assert told["cli"] == expected
     assert told["http"] == expected
-    if not isinstance(case.mcp, str):
+    if case.tool is not None:
         compare_with_tool(case, told["mcp"], expected)
 
 

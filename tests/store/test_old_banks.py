@@ -1,0 +1,93 @@
+"""A bank that an earlier ReasonBank wrote opens, and says what it said then.
+
+`tests/data/bank-0.1.0.db` was written, and asked, by the code of commit c4140ff; what that
+answered is beside it. It has memories of all kinds (a warning, shared ones, archived, merged,
+promoted, changed, taken back, forgotten), evidence, tasks and one without memory, links, traces,
+jobs, two workspaces and tokens.
+"""
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from reasonbank import Bank, Filter, Forgotten, Scope, Settings, State
+from reasonbank.access import Tokens
+from reasonbank.fields import plain
+from reasonbank.settings import Embed
+
+DATA = Path(__file__).parents[1] / "data"
+WRITTEN = json.loads((DATA / "bank-0.1.0.json").read_text(encoding="utf-8"))
+OF_THE_PROCESS = ("store", "process")
+EACH = ("history", "evidence", "links", "contradicting", "genealogy")
+ALL = Filter(scopes=tuple(Scope), states=tuple(State))
+
+
+@pytest.fixture
+def old(tmp_path):
+    file = tmp_path / "bank.db"
+    shutil.copy(DATA / "bank-0.1.0.db", file)
+    settings = Settings(embed=Embed(model="hashed"), author="anna")
+    with Bank.open(f"sqlite:///{file}", workspace="/project", settings=settings,
+                   clock=lambda: WRITTEN["at"]) as bank:  # fmt: skip
+        yield bank
+
+
+def exported(bank):
+    lines = io.StringIO()
+    bank.export(lines)
+    return [json.loads(line) for line in lines.getvalue().splitlines()]
+
+
+def statistics(bank):
+    numbers = plain(bank.statistics(everywhere=True))
+    return {name: value for name, value in numbers.items() if name not in OF_THE_PROCESS}
+
+
+ASKED = {
+    "export": exported,
+    "memories": lambda bank: bank.memories(ALL, limit=1000),
+    "confidence": lambda bank: {m.id: bank.get(m.id).confidence for m in bank.memories(ALL)},
+    "traces": Bank.traces,
+    "jobs": Bank.jobs,
+    "gaps": Bank.gaps,
+    "workspaces": Bank.workspaces,
+    "tokens": lambda bank: Tokens(bank).list(),
+    "audit": lambda bank: bank.audit(limit=1000, uses=True, everywhere=True),
+    "report": Bank.report,
+    "statistics": statistics,
+    "batches": Bank.batches,
+    "search": lambda bank: {q: bank.search(q, explain=True) for q in WRITTEN["said"]["search"]},
+    "recommend": lambda bank: bank.recommend("an upload fails for a moment"),
+    "inject": lambda bank: bank.inject("workers update the same table"),
+} | {
+    name: lambda bank, name=name: {m.id: getattr(bank, name)(m.id) for m in bank.memories(ALL)}
+    for name in EACH
+}  # fmt: skip
+
+
+def test_all_that_was_asked_then_is_asked_now():
+    assert set(ASKED) == set(WRITTEN["said"])
+
+
+def as_json(value):
+    """To six digits: the last bits of a cosine are the processor's."""
+    return json.loads(json.dumps(plain(value)), parse_float=lambda digits: round(float(digits), 6))
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_a_bank_of_an_earlier_version_says_what_it_said(old, what):
+    assert as_json(ASKED[what](old)) == as_json(WRITTEN["said"][what])
+
+
+def test_what_was_forgotten_stays_forgotten(old):
+    with pytest.raises(Forgotten):
+        old.get(WRITTEN["forgotten"])
+
+
+def test_its_tables_can_be_made_anew_from_its_log(old):
+    before = plain(old.memories(ALL, limit=1000))
+    old.rebuild()
+    assert plain(old.memories(ALL, limit=1000)) == before
