@@ -12,7 +12,7 @@ from bench import tables
 from bench.learning_bounds import BOUNDS
 from bench.learning_loop import APPEND_ONLY, OURS, SYSTEMS
 from reasonbank.proof.calibration import calibrated
-from reasonbank.proof.report import figure
+from reasonbank.surfaces.show.report_page import figure
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 NAMES = {

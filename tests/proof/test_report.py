@@ -13,9 +13,10 @@ from tests.conftest import Clock, Opener
 from tests.requirement import requirement
 
 from reasonbank import Bank, Memory, Settings
-from reasonbank.proof.report import html, report, sentences
+from reasonbank.proof.report import report, sentences
 from reasonbank.search.answer import held_out
 from reasonbank.settings import Embed, ProofSettings
+from reasonbank.surfaces.show.report_page import html
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
 
 HALF = Settings(embed=Embed(model="hashed"), proof=ProofSettings(hold_out=0.5))

@@ -8,7 +8,8 @@ from typing import Any
 from reasonbank.proof.calibration import Bin, Calibration
 from reasonbank.proof.holdout import Difference
 from reasonbank.proof.mistakes import Repeated
-from reasonbank.proof.report import Report, html, sentences
+from reasonbank.proof.report import Report, sentences
+from reasonbank.surfaces.show.report_page import html
 
 WORTH = Difference(
     with_memory=40,

@@ -11,11 +11,13 @@ from reasonbank.surfaces.cli.shell import Shell, command
 @click.option("--html", "page", is_flag=True, help="Print a web page.")
 def report(shell: Shell, page: bool) -> None:
     """Show what memory is worth, whether confidence can be believed, and repeated mistakes."""
-    from reasonbank.proof import report as proof
+    from reasonbank.proof.report import sentences
 
     with shell.bank() as bank:
-        found = proof.report(bank.context)
+        found = bank.report()
     if page:
-        click.echo(proof.html(found), nl=False)
+        from reasonbank.surfaces.show.report_page import html
+
+        click.echo(html(found), nl=False)
         return
-    shell.show(found.to_json(), lambda: click.echo("\n".join(proof.sentences(found))))
+    shell.show(found, lambda: click.echo("\n".join(sentences(found))))

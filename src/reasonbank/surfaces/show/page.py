@@ -117,10 +117,10 @@ def _newest(bank: Bank) -> str:
 
 
 def report_page(bank: Bank) -> str:
-    from reasonbank.proof.report import body, report
+    from reasonbank.surfaces.show.report_page import body
 
     back = '<p><a href="/">ReasonBank</a></p>'
-    return document("Learning report", f"{back}\n{body(report(bank.context))}")
+    return document("Learning report", f"{back}\n{body(bank.report())}")
 
 
 def document(title: str, body: str) -> str:
