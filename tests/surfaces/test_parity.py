@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from tests.requirement import requirement
 from tests.surfaces.http_server import Server, serving
 from tests.surfaces.mcp_agent import connected
 
-from reasonbank import Bank, Memory, Settings
+from reasonbank import Bank, InvalidInput, Memory, Settings
 from reasonbank.fields import plain
 from reasonbank.model import Trace
 from reasonbank.settings import Embed
@@ -321,14 +322,18 @@ def through_library(bank: Bank, name: str, given: dict[str, Any]) -> Any:
     return json.loads(json.dumps(plain(answer)))
 
 
-def through_cli(url: str, project: Path, name: str, given: dict[str, Any]) -> Any:
+def typed(url: str, project: Path, name: str, given: dict[str, Any]) -> Result:
     folder = str(project.parent)
     runner = CliRunner(
         env={"REASONBANK_EMBED_MODEL": "hashed", "REASONBANK_AUTHOR": "tester",
              "HOME": folder, "XDG_DATA_HOME": folder, "XDG_CONFIG_HOME": folder}
     )  # fmt: skip
     place = ["--bank", url, "--workspace", str(project)]
-    done = runner.invoke(main, ["--json", *place, *words(name, given, project.parent)])
+    return runner.invoke(main, ["--json", *place, *words(name, given, project.parent)])
+
+
+def through_cli(url: str, project: Path, name: str, given: dict[str, Any]) -> Any:
+    done = typed(url, project, name, given)
     assert done.exit_code == 0, (done.output, done.exception)
     told, part = json.loads(done.stdout), CASES[name].part
     return told if part is None else told[part]
@@ -346,14 +351,17 @@ def through_mcp(bank: Bank, case: Case, names: dict[str, str]) -> Any:
     return anyio.run(run)
 
 
-def through_http(server: Server, project: Path, name: str, given: dict[str, Any]) -> Any:
+def sent(server: Server, project: Path, name: str, given: dict[str, Any]) -> httpx2.Response:
     operation = OPERATION[name]
     path = filled(operation.path, {key: given[key] for key in operation.in_path})
     rest = {key: value for key, value in given.items() if key not in operation.in_path}
-    sent = {"params": rest} if operation.in_query else {"json": rest}
-    with server.client(workspace=project) as client:
-        answer = client.request(operation.method, path.lstrip("/"), **sent)
-    assert answer.status_code == operation.status, answer.text
+    content = {"params": rest} if operation.in_query else {"json": rest}
+    return server.ask(operation.method, path.lstrip("/"), workspace=project, **content)
+
+
+def through_http(server: Server, project: Path, name: str, given: dict[str, Any]) -> Any:
+    answer = sent(server, project, name, given)
+    assert answer.status_code == OPERATION[name].status, answer.text
     return answer.json()
 
 
@@ -446,3 +454,24 @@ def assert_within(told: Any, expected: Any) -> None:
             assert_within(one, other)
     else:
         assert told == expected
+
+
+@requirement("MEM-2")
+def test_every_door_refuses_with_the_same_words(doors):
+    wrong = LESSON | {"title": "x" * 201}
+    project, url = doors.folder / "refused" / "project", url_of(doors.folder / "library")
+    project.mkdir(parents=True)
+
+    async def by_mcp() -> str:
+        async with connected(bank) as agent:
+            return await agent.refused("memory_record", **wrong)
+
+    with Bank.open(url, workspace=project, settings=HASHED) as bank:
+        with pytest.raises(InvalidInput) as refused:
+            through_library(bank, "record", wrong)
+        words = str(refused.value)
+        assert words == "title: has 201 characters; at most 200 are allowed"
+        # A model is told as well what the tool takes.
+        assert anyio.run(by_mcp).startswith(f"{words}. memory_record takes: title, ")
+    assert json.loads(typed(url, project, "record", wrong).stdout)["message"] == words
+    assert sent(doors.server, project, "record", wrong).json()["message"] == words
