@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any
 
@@ -17,7 +17,6 @@ from reasonbank.ledger.events import (
     Event,
     What,
     can_undo,
-    day_of,
     encode,
     evidence_key,
     lesson,
@@ -320,23 +319,7 @@ def test_where_a_lesson_comes_from_is_not_revised() -> None:
     assert lesson(a_full_warning()).keys() - set(REVISABLE) == unchanging
 
 
-# Days and keys
-
-
-@pytest.mark.parametrize(
-    ("at", "day"),
-    [
-        (0, 0),
-        (86_399_999_999, 0),
-        (86_400_000_000, 1),
-        (datetime(1970, 1, 3, 23, 59, 59, 999_999, tzinfo=UTC), 2),
-        (datetime(1970, 1, 4, tzinfo=UTC), 3),
-        (datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC), 20_818),
-        (datetime(1970, 1, 4, tzinfo=timezone(timedelta(hours=2))), 2),
-    ],
-)
-def test_a_day_begins_at_midnight_in_utc(at: int | datetime, day: int) -> None:
-    assert day_of(at) == day
+# Keys
 
 
 def test_the_key_of_an_observation_is_fixed_since_ledgers_store_it() -> None:

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from hypothesis import assume, example, given, strategies as st
 from tests.requirement import requirement
 
 from reasonbank.errors import InvalidInput
-from reasonbank.model import Kind
+from reasonbank.model import Kind, to_micros
 from reasonbank.trust import belief
 from reasonbank.trust.belief import EPOCH_DAY, MODELS, Belief, Standing, Tally, Weights
 
@@ -89,9 +89,23 @@ def standing(
         weights=weights,
         today=today,
         last_day=belief.last_day(tally, created),
-        project_uses=other_uses + seen[belief.SLOTS[Kind.USAGE, True]],
+        project_uses=other_uses + seen.used,
         context=context,
     )
+
+
+@pytest.mark.parametrize(
+    ("at", "day"),
+    [
+        (datetime(1970, 1, 1, tzinfo=UTC), 0),
+        (datetime(1970, 1, 3, 23, 59, 59, 999_999, tzinfo=UTC), 2),
+        (datetime(1970, 1, 4, tzinfo=UTC), 3),
+        (datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC), 20_818),
+        (datetime(1970, 1, 4, tzinfo=timezone(timedelta(hours=2))), 2),
+    ],
+)
+def test_a_day_begins_at_midnight_in_utc(at: datetime, day: int) -> None:
+    assert belief.day_of(to_micros(at)) == day
 
 
 # Where belief starts
@@ -711,50 +725,6 @@ def test_in_context_and_without_confidence_is_the_bayesian_mean(
     state = standing(tally, initial=initial, weights=learnt)
     mean = confidence(tally, initial=initial, weights=learnt).mean
     assert MODELS["bayesian"](state) == MODELS["contextual"](state) == mean
-
-
-@given(st.lists(st.tuples(initials, tallies(days))), weights, days, half_lives, signs)
-def test_many_memories_at_once_give_the_same_numbers(
-    memories: list[tuple[float, Tally]],
-    others: Weights,
-    today: int,
-    half_life: float,
-    leave_out: bool,
-) -> None:
-    rows = len(memories)
-    kept = [belief.masses(tally, half_life) for _, tally in memories]
-    lessons = [belief.rating_lessons(tally) for _, tally in memories]
-    project = Weights(lessons=tuple(map(sum, zip(others.lessons, *lessons, strict=True))))
-    together = belief.bayesian_means(
-        np.array([initial for initial, _ in memories], dtype=float),
-        np.array(kept, dtype=float).reshape(rows, 8),
-        project,
-        today,
-        half_life,
-        **{"own": np.array(lessons, dtype=np.int64).reshape(rows, 8)} if leave_out else {},
-    )
-    singly = [
-        belief.bayesian(
-            initial, masses, project.without(own) if leave_out else project, today, half_life
-        ).mean
-        for (initial, _), masses, own in zip(memories, kept, lessons, strict=True)
-    ]
-    assert together.shape == (rows,)
-    assert together.tolist() == pytest.approx(singly, abs=1e-12)
-
-
-def test_of_many_memories_each_is_read_without_its_own_lessons() -> None:
-    project = Weights(lessons=(0, 0, 9, 2, 14, 8, 3, 6))
-    own = ((0, 0, 5, 1, 2, 7, 1, 0), (0, 0, 0, 2, 6, 1, 2, 5))
-    masses = ((1.0, 2.0, 3.0, 0.0, 5.0, 1.0, 0.0, 4.0), (0.0, 1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 0.5))
-    together = belief.bayesian_means(
-        np.array([0.8, 0.6]), np.array(masses), project, TODAY, own=np.array(own)
-    )
-    singly = [
-        belief.bayesian(initial, kept, project.without(lessons), TODAY).mean
-        for initial, kept, lessons in zip((0.8, 0.6), masses, own, strict=True)
-    ]
-    assert together.tolist() == pytest.approx(singly)
 
 
 def test_belief_loads_without_numpy() -> None:

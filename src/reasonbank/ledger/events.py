@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
@@ -261,12 +260,6 @@ def memory_of(lesson: JSON, **known: Any) -> Memory:
 
 def encode(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def day_of(at: int | datetime) -> int:
-    """Whole days since 1970: the grain of belief."""
-    micros = at if isinstance(at, int) else int(at.timestamp()) * 1_000_000
-    return micros // 86_400_000_000
 
 
 def evidence_key(memory_id: str, kind: str, rater: str, session: str) -> bytes:

@@ -24,6 +24,7 @@ from reasonbank.model import (
     Workspace,
     from_micros,
 )
+from reasonbank.trust.belief import NOTHING, SLOTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +42,7 @@ T = TypeVar("T")
 SINCE = "since"
 """The meter whose total is the time of the last reset."""
 
-STANDING = struct.Struct("<16d")  # Masses, then lessons.
-NOTHING = (0.0,) * 16
+STANDING = struct.Struct(f"<{2 * len(SLOTS)}d")  # Masses, then lessons.
 STATES = {str(state): state for state in State}
 # What we wrote ourselves needs none of the checks of json.loads.
 _decoded = json.JSONDecoder().raw_decode
@@ -82,14 +82,11 @@ class Row(NamedTuple):
 
     @property
     def masses(self) -> tuple[float, ...]:
-        return self._standing()[:8]
+        return STANDING.unpack(self.packed)[: len(SLOTS)] if self.packed else NOTHING
 
     @property
     def lessons(self) -> tuple[int, ...]:
-        return tuple(map(int, self._standing()[8:]))
-
-    def _standing(self) -> tuple[float, ...]:
-        return STANDING.unpack(self.packed) if self.packed else NOTHING
+        return lessons_in(self.packed)
 
     def memory(self, confidence: float | None = None) -> Memory:
         return memory_of(
@@ -106,6 +103,10 @@ class Row(NamedTuple):
             author=self.author,
             created_at=from_micros(self.created_at),
         )
+
+
+def lessons_in(packed: bytes | None) -> tuple[int, ...]:
+    return tuple(map(int, STANDING.unpack(packed)[len(SLOTS) :])) if packed else NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,11 +156,19 @@ class Candidates:
     workspaces: Sequence[str]
     authors: Sequence[str]
     initial: NDArray[np.float64]
-    masses: NDArray[np.float64]
-    lessons: NDArray[np.int64]
+    standing: NDArray[np.float64]
+    """A row of masses, then lessons, of each; see ``belief.SLOTS``."""
     errors: Sequence[tuple[str, str] | None]
     allowed: NDArray[np.bool_]
     shelf: Shelf | None = None
+
+    @property
+    def masses(self) -> NDArray[np.float64]:
+        return self.standing[:, : len(SLOTS)]
+
+    @property
+    def lessons(self) -> NDArray[np.int64]:
+        return self.standing[:, len(SLOTS) :].astype("int64")
 
     def derived(self, key: Hashable, make: Callable[[Candidates], Floats]) -> Floats:
         """``make(self)``, a row for each row; remembered where it is still known.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import StorageError
-from reasonbank.ledger.events import day_of
 from reasonbank.ledger.port import Candidates, Occasions, Reading
 from reasonbank.store.context import Context
 from reasonbank.trust import belief, experience
@@ -70,42 +68,33 @@ def trust_in(
     """
     import numpy as np
 
-    settings = context.settings.belief
+    known = context.trust(reading)
     count = len(rows.nums)
-    if settings.model != "contextual" or not count:
+    if known.model != "contextual" or not count:
         nothing = np.zeros(count)
         return Trust(confidence, np.ones(count), nothing, nothing, nothing, None)
-    today = day_of(context.now())
     embedder = context.store.indexing.embedder
     found = None
     if vector is not None:
         found = reading.occasions(rows.nums, embedder.name, embedder.dimensions)
 
-    def fold(rows: Candidates, masses: Floats, initial: Floats) -> Floats:
-        return by_workspace(
-            rows,
-            lambda workspace, mine: belief.bayesian_means(
-                initial[mine], masses[mine], belief.Weights(lessons=reading.lessons(workspace)),
-                today, settings.half_life_days, own=rows.lessons[mine],
-            ),
-        )  # fmt: skip
-
     def anywhere(rows: Candidates) -> Floats:
         initial, heard = _by_author(reading, rows)
-        return np.column_stack([fold(rows, _rated(rows), initial), initial, heard])
+        trust = known.folded(rows, initial, belief.without_usage(rows.masses))
+        return np.column_stack([trust, initial, heard])
 
     # An author is compared with those of all workspaces that are in view here.
-    key = ("trust", today, frozenset(rows.workspaces))
+    key = ("trust", known.today, frozenset(rows.workspaces))
     trust, initial, heard = rows.derived(key, anywhere).T
     if vector is None or found is None or not len(found.nums):
         nothing = np.zeros(count)
         return Trust(trust * heard, heard, nothing, nothing, nothing, trust / initial * heard)
     place = places(found.nums, rows.nums)
-    weight = belief.strength_then(found.days, settings.half_life_days)
-    masses = _rated(rows)
+    weight = belief.strength_then(found.days, known.half_life)
+    masses = belief.without_usage(rows.masses)
     np.subtract.at(masses, (place, found.slots), weight)
-    trust = fold(rows, masses.clip(0.0), initial)
-    now = belief.strength_then(np.array([today]), settings.half_life_days)
+    trust = known.folded(rows, initial, masses.clip(0.0))
+    now = belief.strength_then(np.array([known.today]), known.half_life)
     strength = (weight / now) ** experience.AGEING * found.shares
     learnt = _learnt(context, found, rows, place, vector, strength)
     return Trust(trust * heard, heard, *learnt, trust / initial * heard)
@@ -141,19 +130,9 @@ def _learnt(
     resembled = resemblance(np.einsum("ij,ij->i", asked, memories[mine]))
     cosine = (asked @ (vector / (np.linalg.norm(vector) + 1e-9))).astype(np.float64)
     fit, foreseen = experience.lifts(
-        count, place, cosine, asked, found.slots % 2 == 0, resembled, strength
+        count, place, cosine, asked, belief.speaks_for(found.slots), resembled, strength
     )
     return fit, foreseen, experience.familiar(count, place, cosine, strength)
-
-
-def _rated(rows: Candidates) -> Floats:
-    """What is known of each, but for this: that a search returned it would only make the
-    served be served again."""
-    import numpy as np
-
-    masses = np.array(rows.masses)
-    masses[:, 2:4] = 0.0
-    return masses
 
 
 def places(nums: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -162,23 +141,6 @@ def places(nums: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.intp
 
     order = np.argsort(among)
     return order[np.searchsorted(among, nums, sorter=order)]
-
-
-def by_workspace(
-    rows: Candidates, make: Callable[[str, NDArray[np.intp] | slice], Floats]
-) -> Floats:
-    """What ``make`` says of the rows of each workspace, in the order of the rows."""
-    import numpy as np
-
-    workspaces = set(rows.workspaces)
-    if len(workspaces) == 1:
-        return make(workspaces.pop(), slice(None))
-    result = np.empty(len(rows.nums))
-    owners = np.array(rows.workspaces, dtype=object)
-    for workspace in workspaces:
-        mine = np.flatnonzero(owners == workspace)
-        result[mine] = make(workspace, mine)
-    return result
 
 
 def _by_author(reading: Reading, rows: Candidates) -> tuple[Floats, Floats]:

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import StorageError
-from reasonbank.ledger.events import day_of
 from reasonbank.ledger.port import Candidates, Filter, Reading
 from reasonbank.search import rank
-from reasonbank.search.estimate import Trust, by_workspace, crowded_out, places, trust_in
+from reasonbank.search.estimate import Trust, crowded_out, places, trust_in
 from reasonbank.search.text import terms
 from reasonbank.store.context import Context
-from reasonbank.trust import belief
+from reasonbank.trust.belief import FOLDED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -261,47 +260,7 @@ def _among(nums: Nums, others: Nums) -> NDArray[np.bool_]:
 def _confidence(
     context: Context, reading: Reading, rows: Candidates, cosine: Floats | None = None
 ) -> Floats:
-    settings = context.settings.belief
-    today = day_of(context.now())
-    if settings.model not in belief.FOLDED:
-        return _unfolded(context, reading, rows, today, cosine)
-
-    def fold(rows: Candidates) -> Floats:
-        return by_workspace(
-            rows,
-            lambda workspace, mine: belief.bayesian_means(
-                rows.initial[mine], rows.masses[mine],
-                belief.Weights(lessons=reading.lessons(workspace)), today,
-                settings.half_life_days, own=rows.lessons[mine],
-            ),
-        )  # fmt: skip
-
-    return rows.derived(("confidence", today), fold)
-
-
-def _unfolded(
-    context: Context, reading: Reading, rows: Candidates, today: int, cosine: Floats | None
-) -> Floats:
-    """By a model that needs more than what evidence amounts to."""
-    import numpy as np
-
-    settings = context.settings.belief
-    tallies = reading.tallies(rows.nums.tolist())
-    uses = {workspace: reading.uses(workspace) for workspace in set(rows.workspaces)}
-    weights = {w: belief.Weights(lessons=reading.lessons(w)) for w in uses}
-    result = np.empty(len(rows.nums))
-    for i, (num, workspace) in enumerate(zip(rows.nums.tolist(), rows.workspaces, strict=True)):
-        tally = tallies[num]
-        standing = belief.Standing(
-            initial=float(rows.initial[i]),
-            masses=tuple(rows.masses[i].tolist()),
-            counts=belief.counts(tally),
-            weights=weights[workspace].without(tuple(map(int, rows.lessons[i]))),
-            today=today,
-            last_day=belief.last_day(tally, day_of(int(rows.created_at[i]))),
-            half_life=settings.half_life_days,
-            project_uses=uses[workspace],
-            context=None if cosine is None or np.isnan(cosine[i]) else float(cosine[i]),
-        )
-        result[i] = belief.MODELS[settings.model](standing)
-    return result
+    known = context.trust(reading)
+    if known.model not in FOLDED:
+        return known.of_many(rows, cosine)
+    return rows.derived(("confidence", known.today), known.of_many)

@@ -8,7 +8,7 @@ from reasonbank.model import Hit, Memory, Outcome
 from reasonbank.search.answer import search
 from reasonbank.search.text import keywords
 from reasonbank.store.context import Context
-from reasonbank.trust import belief
+from reasonbank.trust.belief import EvidenceCounts, counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +35,14 @@ def recommend(context: Context, task: str) -> Recommendation:
     hits = [hit for hit in reply if not hit.suspicious]
     strategies = [hit for hit in hits if hit.memory.outcome is not Outcome.FAILURE]
     best = max(strategies, key=lambda hit: hit.score, default=None)
+    seen = _evidence(context, best)
     return Recommendation(
         keywords=tuple(words),
         domain=domain,
         strategy=best.memory if best else None,
         confidence=best.memory.confidence if best else None,
-        successful_uses=_successes(context, best.memory) if best else 0,
-        reasoning=_reasoning(context, best, domain),
+        successful_uses=seen.tasks_succeeded,
+        reasoning=_reasoning(best, seen, domain),
         warnings=tuple(hit.memory for hit in hits if hit.warning)[:3],
         embedder=reply.embedder,
         degraded=reply.degraded,
@@ -57,27 +58,22 @@ def _domain(hits: tuple[Hit, ...]) -> str | None:
     return max(votes, key=lambda name: votes[name], default=None)
 
 
-def _outcomes(context: Context, memory: Memory) -> tuple[int, ...]:
+def _evidence(context: Context, best: Hit | None) -> EvidenceCounts:
     reading = context.read()
-    row = reading.row(context.view, memory.id)
-    return belief.counts(reading.tallies([row.num])[row.num]) if row else (0,) * 8
+    row = reading.row(context.view, best.memory.id) if best else None
+    return counts(reading.tallies([row.num])[row.num] if row else {})
 
 
-def _successes(context: Context, memory: Memory) -> int:
-    return _outcomes(context, memory)[4]
-
-
-def _reasoning(context: Context, best: Hit | None, domain: str | None) -> str:
+def _reasoning(best: Hit | None, seen: EvidenceCounts, domain: str | None) -> str:
     if best is None:
         return "Nothing in this bank is relevant enough to recommend."
-    helped, hindered, _, _, succeeded, failed, kept, reverted = _outcomes(context, best.memory)
     said = []
-    if succeeded or failed:
-        said.append(f"{succeeded} of {succeeded + failed} tasks that used it succeeded")
-    if helped or hindered:
-        said.append(f"{helped} of {helped + hindered} ratings call it helpful")
-    if kept or reverted:
-        said.append(f"the code was kept {kept} of {kept + reverted} times")
+    if tasks := seen.tasks_succeeded + seen.tasks_failed:
+        said.append(f"{seen.tasks_succeeded} of {tasks} tasks that used it succeeded")
+    if ratings := seen.rated_helpful + seen.rated_unhelpful:
+        said.append(f"{seen.rated_helpful} of {ratings} ratings call it helpful")
+    if times := seen.code_kept + seen.code_reverted:
+        said.append(f"the code was kept {seen.code_kept} of {times} times")
     if not said:
         said.append("nobody has reported an outcome yet")
     about = f" in {domain}" if domain and best.memory.domain == domain else ""

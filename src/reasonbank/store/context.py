@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from reasonbank.errors import Forbidden, Forgotten, NotFound, ReasonBankError, StorageError
 from reasonbank.fields import checked, text
-from reasonbank.ledger.events import Event, What, day_of
+from reasonbank.ledger.events import Event, What
 from reasonbank.ledger.port import Ledger, Miss, Reading, Row, Writing
 from reasonbank.model import JSON, Memory, Right, View, new_id
 from reasonbank.safety.prompt_injection import Flags
@@ -20,7 +20,8 @@ from reasonbank.store.meters import Meters
 from reasonbank.store.spans import span
 from reasonbank.store.unanswered import fit_to_keep
 from reasonbank.store.vectors import Indexing
-from reasonbank.trust import belief
+from reasonbank.trust.belief import day_of
+from reasonbank.trust.confidence import Confidence
 
 if TYPE_CHECKING:
     from reasonbank.llm.port import Model
@@ -222,28 +223,16 @@ class Context:
         return row.memory(round(self.confidence(reading, row), 6))
 
     def confidence(self, reading: Reading, row: Row) -> float:
+        return self.trust(reading).of(row)
+
+    def trust(self, reading: Reading) -> Confidence:
+        """How far to trust memories today."""
         settings = self.settings.belief
-        if settings.model in belief.FOLDED and row.packed is None:
-            return row.initial
-        weights = belief.Weights(lessons=reading.lessons(row.workspace)).without(row.lessons)
-        today = day_of(self.now())
-        if settings.model in belief.FOLDED:
-            return belief.bayesian(
-                row.initial, row.masses, weights, today, settings.half_life_days
-            ).mean
-        tally = reading.tallies([row.num])[row.num]
-        return belief.MODELS[settings.model](
-            belief.Standing(
-                initial=row.initial,
-                masses=row.masses,
-                counts=belief.counts(tally),
-                weights=weights,
-                today=today,
-                last_day=belief.last_day(tally, day_of(row.created_at)),
-                half_life=settings.half_life_days,
-                project_uses=reading.uses(row.workspace),
-                context=None,
-            )
+        return Confidence(
+            source=reading,
+            model=settings.model,
+            half_life=settings.half_life_days,
+            today=day_of(self.now()),
         )
 
     # Writing

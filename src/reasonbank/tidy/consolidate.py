@@ -25,7 +25,6 @@ from reasonbank.errors import (
     NotFound,
     Refused,
 )
-from reasonbank.ledger.events import day_of
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.llm.port import Model, assistant, user
 from reasonbank.model import JSON, Job, Link, LinkType, Memory, State
@@ -35,7 +34,6 @@ from reasonbank.store.vectors import embedding_text
 from reasonbank.tidy import links, merge
 from reasonbank.tidy.merge import Member
 from reasonbank.tidy.plan import Cluster, Plan, Skipped, plan, skip
-from reasonbank.trust import belief
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,12 +128,8 @@ def look(
 
 
 def member(context: Context, reading: Reading, row: Row) -> Member:
-    settings = context.settings.belief
-    weights = belief.Weights(lessons=reading.lessons(row.workspace)).without(row.lessons)
-    trust = belief.bayesian(
-        row.initial, row.masses, weights, day_of(context.now()), settings.half_life_days
-    )
-    return Member(memory=context.memory(reading, row), lower_bound=trust.lower_bound)
+    lower_bound = context.trust(reading).belief(row).lower_bound
+    return Member(memory=context.memory(reading, row), lower_bound=lower_bound)
 
 
 # Carrying out

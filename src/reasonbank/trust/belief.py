@@ -5,16 +5,18 @@ which day. Days are whole days since 1970-01-01 UTC. Since nothing finer than a
 tally is ever looked at, neither the order of arrival nor rolling evidence up into
 daily counts can change a result, not even in its last bit.
 
-Eight numbers per memory come up again and again (masses, counts, lessons). Their
-order is fixed: for each `Kind` in order of definition, first for, then against.
+Some numbers come up again and again, one for each of `SLOTS` (masses, counts, lessons).
+Their order is fixed: for each `Kind` in order of definition, first for, then against.
+Where masses and lessons are arrays instead, each holds a column of many memories; the
+arithmetic is the same, so that one memory and many agree to the last bit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from reasonbank.errors import InvalidInput
 from reasonbank.model import Kind
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+N = TypeVar("N", float, "NDArray[np.float64]")
+"""Of one memory, or of many."""
 
 Tally = Mapping[tuple[Kind, bool, int], int]
 """(kind, positive, day) -> count. Rows of a database do as they are: "usage", 1, 20089."""
@@ -35,15 +39,36 @@ SLOTS = {
     for place, kind in enumerate(Kind)
     for positive in (True, False)
 }
+NOTHING = (0,) * len(SLOTS)
 PRIOR_STRENGTH = 2.0
 HALF_LIFE = 180.0
 SHORTEST_HALF_LIFE = 30.0
 USAGE_CAP = 3.0
 LESSON_WINDOW = 30
-FIRST_LESSONS = (7, 3, 5, 5, 5, 5, 5, 5)
+FIRST_LESSONS = {Kind.EXPLICIT: (7, 3)}
+"""Rightly and wrongly foretold, before anything was; `UNKNOWN` of any other kind."""
+UNKNOWN = (5, 5)
 EPOCH_DAY = 20_089  # 2025-01-01
 # Two factors of 2**480 and a count of 2**60 still multiply to a finite number.
 _FURTHEST = 480.0
+
+
+def day_of(at: int) -> int:
+    """Of microseconds since 1970."""
+    return at // 86_400_000_000
+
+
+class EvidenceCounts(NamedTuple):
+    """How often each was seen, in the order of `SLOTS`."""
+
+    rated_helpful: int
+    rated_unhelpful: int
+    used: int
+    used_in_vain: int
+    tasks_succeeded: int
+    tasks_failed: int
+    code_kept: int
+    code_reverted: int
 
 
 def initial_confidence(source: str, outcome: str) -> float:
@@ -57,7 +82,7 @@ def initial_confidence(source: str, outcome: str) -> float:
     return 0.5
 
 
-def prior(initial: float) -> tuple[float, float]:
+def prior(initial: N) -> tuple[N, N]:
     """Alpha and beta before any evidence: its mean is `initial`.
 
     A flat Beta(1, 1) would throw `initial` away, and the first praise of a memory
@@ -93,11 +118,11 @@ def masses(tally: Tally, half_life: float = HALF_LIFE) -> Masses:
     return tuple(sums)
 
 
-def counts(tally: Tally) -> Counts:
+def counts(tally: Tally) -> EvidenceCounts:
     totals = [0] * len(SLOTS)
     for (kind, positive, _), count in tally.items():
         totals[SLOTS[kind, positive]] += count
-    return tuple(totals)
+    return EvidenceCounts(*totals)
 
 
 def last_day(tally: Tally, created: int) -> int:
@@ -134,24 +159,25 @@ def rating_lessons(tally: Tally) -> Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Belief:
+class Belief(Generic[N]):
     """A Beta distribution over "this memory helps"."""
 
-    alpha: float
-    beta: float
+    alpha: N
+    beta: N
 
     @property
-    def mean(self) -> float:
+    def mean(self) -> N:
         # Each step of this form rounds in one direction only. In alpha / (alpha + beta)
-        # praise can lower the result by one bit.
-        return 1 / (1 + self.beta / self.alpha) if self.alpha else 0.0
+        # praise can lower the result by one bit. Where alpha is 0, so is the mean.
+        mean: N = (self.alpha > 0) / (1 + self.beta / (self.alpha + (self.alpha == 0)))
+        return mean
 
     @property
-    def strength(self) -> float:
+    def strength(self) -> N:
         return self.alpha + self.beta
 
     @property
-    def lower_bound(self) -> float:
+    def lower_bound(self: Belief[float]) -> float:
         """About 95 % of the belief lies above; a few lucky successes do not raise it far."""
         mean = self.mean
         return max(0.0, mean - 1.64 * math.sqrt(mean * (1 - mean) / (self.strength + 1)))
@@ -161,17 +187,17 @@ class Belief:
 class Weights:
     """How much each kind of evidence says in one project: `Weights()` is a new project's."""
 
-    lessons: Counts = (0,) * len(SLOTS)
+    lessons: Sequence[Any] = NOTHING
 
-    def of(self, kind: Kind) -> Belief:
+    def of(self, kind: Kind) -> Belief[Any]:
         """How far to believe that this kind foretells a rating."""
-        right, wrong = SLOTS[kind, True], SLOTS[kind, False]
+        right, wrong = FIRST_LESSONS.get(kind, UNKNOWN)
         return Belief(
-            alpha=FIRST_LESSONS[right] + self.lessons[right],
-            beta=FIRST_LESSONS[wrong] + self.lessons[wrong],
+            alpha=right + self.lessons[SLOTS[kind, True]],
+            beta=wrong + self.lessons[SLOTS[kind, False]],
         )
 
-    def without(self, own: Counts) -> Weights:
+    def without(self, own: Iterable[Any]) -> Weights:
         """The weights to read a memory with, given its own lessons.
 
         A rating must not weigh the evidence of the memory that it rates: "not helpful"
@@ -179,45 +205,36 @@ class Weights:
         """
         return Weights(lessons=tuple(a - b for a, b in zip(self.lessons, own, strict=True)))
 
-    def normalised(self) -> tuple[float, ...]:
+    def normalised(self) -> tuple[Any, ...]:
         """One weight per kind, in order of `Kind`; they sum to 1."""
-        means = [self.of(kind).mean for kind in Kind]
-        return tuple(mean / math.fsum(means) for mean in means)
+        means = [held.alpha / held.strength for held in map(self.of, Kind)]
+        total = sum(means)
+        return tuple(mean / total for mean in means)
 
 
 def bayesian(
-    initial: float, masses: Masses, weights: Weights, today: int, half_life: float = HALF_LIFE
-) -> Belief:
+    initial: N, masses: Sequence[N], weights: Weights, today: int, half_life: float = HALF_LIFE
+) -> Belief[N]:
     alpha, beta = prior(initial)
     fade = 2.0 ** -_half_lives(today, half_life)
     for weight, gained, lost in zip(weights.normalised(), masses[::2], masses[1::2], strict=True):
-        alpha += weight * (fade * gained)
-        beta += weight * (fade * lost)
+        alpha = alpha + weight * (fade * gained)
+        beta = beta + weight * (fade * lost)
     return Belief(alpha=alpha, beta=beta)
 
 
-def bayesian_means(
-    initial: NDArray[np.float64],
-    masses: NDArray[np.float64],
-    weights: Weights,
-    today: int,
-    half_life: float = HALF_LIFE,
-    *,
-    own: NDArray[np.int64] | int = 0,
-) -> NDArray[np.float64]:
-    """`bayesian(...).mean` of many memories at once.
+def without_usage(masses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A row for each memory, all but this: that a search returned it would only make the
+    served be served again."""
+    kept = masses.copy()
+    kept[:, [SLOTS[Kind.USAGE, positive] for positive in (True, False)]] = 0.0
+    return kept
 
-    `masses` has a row of eight for each, and so has `own`: the lessons to leave out.
-    """
-    import numpy as np
 
-    lessons = np.array(FIRST_LESSONS) + np.array(weights.lessons) - own
-    trust = lessons[..., ::2] / (lessons[..., ::2] + lessons[..., 1::2])
-    share = trust / trust.sum(-1, keepdims=True) * 2.0 ** -_half_lives(today, half_life)
-    alpha = PRIOR_STRENGTH * initial + (masses[:, ::2] * share).sum(-1)
-    beta = PRIOR_STRENGTH * (1 - initial) + (masses[:, 1::2] * share).sum(-1)
-    means: NDArray[np.float64] = alpha / (alpha + beta)
-    return means
+def speaks_for(slots: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which of these are slots of evidence for a memory."""
+    even: NDArray[np.bool_] = slots % 2 == 0
+    return even
 
 
 def strength_then(days: NDArray[np.int64], half_life: float = HALF_LIFE) -> NDArray[np.float64]:
@@ -287,7 +304,7 @@ class Standing:
 
     initial: float
     masses: Masses
-    counts: Counts
+    counts: EvidenceCounts
     weights: Weights
     """The project's, without the memory's own lessons."""
     today: int
@@ -327,21 +344,23 @@ def additive(standing: Standing) -> float:
     The steps for ratings, successes, kept code and idleness are those of the system it
     is taken from; failures and reverted code mirror them, which is our addition.
     """
-    helped, hindered, _, _, succeeded, failed, kept, reverted = standing.counts
-    total = standing.initial + 0.3 * helped - 0.2 * hindered
-    total += 0.1 * succeeded - 0.1 * failed + 0.2 * kept - 0.2 * reverted
+    seen = standing.counts
+    total = standing.initial + 0.3 * seen.rated_helpful - 0.2 * seen.rated_unhelpful
+    done = 0.1 * seen.tasks_succeeded - 0.1 * seen.tasks_failed
+    total += done + 0.2 * seen.code_kept - 0.2 * seen.code_reverted
     # Clipped once: clipping at each step would make the order of evidence matter.
     return _clip(total - 0.05 * standing.idle_days / 30)
 
 
 def safla(standing: Standing) -> float:
     """Success rate, usage frequency, recency and context match, mixed 4 : 3 : 2 : 1."""
-    helped, hindered, uses, _, succeeded, failed, kept, reverted = standing.counts
+    seen = standing.counts
     alpha, beta = prior(standing.initial)
     success = Belief(
-        alpha=alpha + helped + succeeded + kept, beta=beta + hindered + failed + reverted
+        alpha=alpha + seen.rated_helpful + seen.tasks_succeeded + seen.code_kept,
+        beta=beta + seen.rated_unhelpful + seen.tasks_failed + seen.code_reverted,
     )
-    frequency = uses / standing.project_uses if standing.project_uses else 0.0
+    frequency = seen.used / standing.project_uses if standing.project_uses else 0.0
     recency = 2.0 ** (-standing.idle_days / 30)
     total = 0.4 * success.mean + 0.3 * frequency + 0.2 * recency
     if standing.context is None:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Container
 
 from reasonbank.ledger.database import Database
-from reasonbank.ledger.events import Event, day_of, evidence_key
-from reasonbank.ledger.port import STANDING
+from reasonbank.ledger.events import Event, evidence_key
+from reasonbank.ledger.port import STANDING, lessons_in
 from reasonbank.ledger.queries import Reader
 from reasonbank.trust import belief, experience
 
@@ -69,7 +69,7 @@ class EvidenceProjection(Reader):
                 " last_used = case when last_used > ? then last_used else ? end where id = ?",
                 (times.get(id, 1), event.at, event.at, id),
             ):
-                key = evidence_key(id, "usage", "", session or f"day {day_of(event.at)}")
+                key = evidence_key(id, "usage", "", session or f"day {belief.day_of(event.at)}")
                 self._observe(
                     id, "usage", True, event.at, session, None, None, key, question,
                     expected.get(id), experience.share(place, len(ids)) if session else None,
@@ -111,7 +111,7 @@ class EvidenceProjection(Reader):
                 self.db.execute(
                     "update tally set count = count - 1"
                     " where num = ? and kind = ? and positive = ? and day = ?",
-                    (num, kind, old[0], day_of(old[1])),
+                    (num, kind, old[0], belief.day_of(old[1])),
                 )
         if session is not None:
             self._connect(num, session)
@@ -161,11 +161,11 @@ class EvidenceProjection(Reader):
         row = self.db.one("select standing, workspace from memories where num = ?", (num,))
         assert row is not None
         packed, workspace = row
-        before = STANDING.unpack(packed)[8:] if packed else (0.0,) * 8
+        before = lessons_in(packed)
         if lessons == before:
             return
         total = [
-            was - int(gone) + new
+            was - gone + new
             for was, gone, new in zip(self.lessons(workspace), before, lessons, strict=True)
         ]
         self.db.execute(
@@ -193,7 +193,7 @@ class EvidenceProjection(Reader):
             self.db.execute(
                 "insert into tally values (?, ?, ?, ?, 1)"
                 " on conflict (num, kind, positive, day) do update set count = tally.count + 1",
-                (num, kind, positive, day_of(at)),
+                (num, kind, positive, belief.day_of(at)),
             )
             self.db.execute(
                 "update evidence set rolled = 1, rater = null, comment = null where key = ?",

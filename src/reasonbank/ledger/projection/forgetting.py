@@ -12,6 +12,7 @@ from reasonbank.ledger.events import Event, What, encode, revisions
 from reasonbank.ledger.projection.memories import MemoryProjection
 from reasonbank.ledger.queries.base import EVENT, event_of, texts
 from reasonbank.model import ErrorContext, Memory
+from reasonbank.trust.belief import NOTHING
 
 # Whoever did it, it belongs to the memory that it was done to, and goes with it.
 OF_THE_MEMORY = frozenset({
@@ -30,7 +31,7 @@ class Forgetting(MemoryProjection):
             num, text, realm = found
             self._scrub_quotes(id, [r.memory for r in revisions(self._events_about(id))])
             self._follow_vectors(num, None)
-            self._learn(num, (0,) * 8)
+            self._learn(num, NOTHING)
             self._drop_words(num, text, realm)
             self._drop_tags(num, text)
             self._drop_evidence(num)

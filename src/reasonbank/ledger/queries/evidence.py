@@ -10,7 +10,7 @@ from reasonbank.ledger.database import inline, records
 from reasonbank.ledger.port import Occasions
 from reasonbank.ledger.queries.base import Queries
 from reasonbank.model import Evidence, Kind, Task, View, from_micros
-from reasonbank.trust.belief import SLOTS, Tally
+from reasonbank.trust.belief import NOTHING, SLOTS, Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ class EvidenceQueries(Queries):
 
     def lessons(self, workspace: str) -> tuple[int, ...]:
         row = self.db.one("select counts from weights where workspace = ?", (workspace,))
-        return tuple(json.loads(row[0])) if row else (0,) * 8
+        return tuple(json.loads(row[0])) if row else NOTHING
 
     def uses(self, workspace: str) -> int:
         row = self.db.one("select sum(usage_count) from memories where workspace = ?", (workspace,))

@@ -12,6 +12,7 @@ from reasonbank.ledger.events import Event, What
 from reasonbank.ledger.port import STANDING, Candidates, Filter, Row
 from reasonbank.ledger.queries.base import Queries
 from reasonbank.model import Link, LinkType, Memory, Scope, State, View, filtered
+from reasonbank.trust.belief import SLOTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,7 +146,6 @@ class Memories(Queries):
             (*values, *wanted.values),
         )
         columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 12
-        standing = standing_of(columns[7])
         return Candidates(
             nums=np.array(columns[0], np.int64),
             ids=columns[1],
@@ -155,8 +155,7 @@ class Memories(Queries):
             workspaces=columns[5],
             authors=columns[10],
             initial=np.array(columns[6], np.float64),
-            masses=standing[:, :8],
-            lessons=standing[:, 8:].astype(np.int64),
+            standing=standing_of(columns[7]),
             errors=[
                 None if kind is None else (kind, pattern)
                 for kind, pattern in zip(columns[8], columns[9], strict=True)
@@ -276,7 +275,7 @@ def standing_of(packed: Sequence[bytes | None]) -> NDArray[np.float64]:
 
     nothing = bytes(STANDING.size)
     standing = np.frombuffer(b"".join(each or nothing for each in packed), np.float64)
-    return standing.reshape(-1, 16)
+    return standing.reshape(-1, 2 * len(SLOTS))
 
 
 @lru_cache(maxsize=64)

@@ -177,7 +177,7 @@ class Columns:
         self._texts = np.empty((5, 0), object)  # id, scope, workspace, author, error
         self._whole = np.empty((3, 0), np.int64)  # realm, consolidated, created_at
         self._initial = np.empty(0, np.float64)
-        self._standing = np.empty((0, 16), np.float64)
+        self._standing = standing_of(())
         self._derived: dict[Hashable, Scores] = {}
 
     def __len__(self) -> int:
@@ -231,7 +231,6 @@ class Columns:
             nums, places, realms = nums[seen], places[seen], realms[seen]
         ids, scopes, workspaces, authors, errors = self._texts[:, places]
         _, consolidated, created_at = self._whole[:, places]
-        standing = self._standing[places]
         return Candidates(
             nums=nums,
             ids=ids,
@@ -241,8 +240,7 @@ class Columns:
             workspaces=workspaces,
             authors=authors,
             initial=self._initial[places],
-            masses=standing[:, :8],
-            lessons=standing[:, 8:].astype(np.int64),
+            standing=self._standing[places],
             errors=errors,
             allowed=member(realms, allowed),
             shelf=self,

@@ -1,0 +1,167 @@
+"""How far to trust memories: the one place where their evidence becomes confidence.
+
+One memory and many give the same numbers, to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from reasonbank.trust.belief import (
+    FOLDED,
+    MODELS,
+    Belief,
+    Counts,
+    Masses,
+    N,
+    Standing,
+    Tally,
+    Weights,
+    bayesian,
+    counts,
+    day_of,
+    last_day,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+class Known(Protocol):
+    """A memory, and what its evidence amounts to; ``created_at`` in microseconds since 1970."""
+
+    @property
+    def num(self) -> int: ...
+    @property
+    def workspace(self) -> str: ...
+    @property
+    def initial(self) -> float: ...
+    @property
+    def masses(self) -> Masses: ...
+    @property
+    def lessons(self) -> Counts: ...
+    @property
+    def created_at(self) -> int: ...
+
+
+class ManyKnown(Protocol):
+    """The same of many, as columns; ``masses`` and ``lessons`` have a row for each."""
+
+    @property
+    def nums(self) -> NDArray[np.int64]: ...
+    @property
+    def workspaces(self) -> Sequence[str]: ...
+    @property
+    def initial(self) -> Floats: ...
+    @property
+    def masses(self) -> Floats: ...
+    @property
+    def lessons(self) -> NDArray[np.int64]: ...
+    @property
+    def created_at(self) -> NDArray[np.int64]: ...
+
+
+class Source(Protocol):
+    """What else a ledger knows of evidence."""
+
+    def lessons(self, workspace: str) -> Counts: ...
+    def uses(self, workspace: str) -> int: ...
+    def tallies(self, nums: Sequence[int]) -> Mapping[int, Tally]: ...
+
+
+class _One(NamedTuple):
+    num: int
+    workspace: str
+    initial: float
+    masses: Masses
+    lessons: Counts
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confidence:
+    """By one model, on one day."""
+
+    source: Source
+    model: str
+    half_life: float
+    today: int
+
+    def of(self, memory: Known) -> float:
+        if self.model not in FOLDED:
+            return self._by_tally([memory], [None])[0]
+        return self.belief(memory).mean if any(memory.masses) else memory.initial
+
+    def of_many(self, rows: ManyKnown, cosine: Floats | None = None) -> Floats:
+        """``cosine``: how near each is to the question at hand, NaN where that is unknown."""
+        import numpy as np
+
+        if self.model in FOLDED:
+            return self.folded(rows, rows.initial, rows.masses)
+        near = [math.nan] * len(rows.nums) if cosine is None else cosine.tolist()
+        memories = map(
+            _One, rows.nums.tolist(), rows.workspaces, rows.initial.tolist(),
+            rows.masses.tolist(), rows.lessons.tolist(), rows.created_at.tolist(),
+        )  # fmt: skip
+        contexts = [None if math.isnan(value) else value for value in near]
+        return np.array(self._by_tally([*memories], contexts), np.float64)
+
+    def folded(self, rows: ManyKnown, initial: Floats, masses: Floats) -> Floats:
+        """From other numbers than the rows' own, by a model that needs no more than these.
+
+        Without evidence it is the initial one itself, not that but for its last bit.
+        """
+        import numpy as np
+
+        means = initial.copy()
+        told = np.flatnonzero(masses.any(1))
+        owners = np.array(rows.workspaces, dtype=object)[told]
+        for workspace in set(owners):
+            mine = told[owners == workspace]
+            own = rows.lessons[mine]
+            held = self._belief(workspace, initial[mine], [*masses[mine].T], own.T)
+            with np.errstate(over="ignore"):  # Next to nothing for it: the mean is 0.
+                means[mine] = held.mean
+        return means
+
+    def belief(self, memory: Known) -> Belief[float]:
+        return self._belief(memory.workspace, memory.initial, memory.masses, memory.lessons)
+
+    def _belief(
+        self,
+        workspace: str,
+        initial: N,
+        masses: Sequence[N],
+        own: Sequence[int] | NDArray[np.int64],
+    ) -> Belief[N]:
+        weights = Weights(lessons=self.source.lessons(workspace)).without(own)
+        return bayesian(initial, masses, weights, self.today, self.half_life)
+
+    def _by_tally(self, memories: Sequence[Known], contexts: Sequence[float | None]) -> list[float]:
+        """By a model that needs more than what evidence amounts to."""
+        tallies = self.source.tallies([memory.num for memory in memories])
+        workspaces = {memory.workspace for memory in memories}
+        weights = {name: Weights(lessons=self.source.lessons(name)) for name in workspaces}
+        uses = {name: self.source.uses(name) for name in workspaces}
+        return [
+            MODELS[self.model](
+                Standing(
+                    initial=memory.initial,
+                    masses=memory.masses,
+                    counts=counts(tallies[memory.num]),
+                    weights=weights[memory.workspace].without(memory.lessons),
+                    today=self.today,
+                    last_day=last_day(tallies[memory.num], day_of(memory.created_at)),
+                    half_life=self.half_life,
+                    project_uses=uses[memory.workspace],
+                    context=context,
+                )
+            )
+            for memory, context in zip(memories, contexts, strict=True)
+        ]

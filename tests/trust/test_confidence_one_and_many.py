@@ -1,0 +1,198 @@
+"""Confidence is computed in one place: one memory and many agree to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import example, given, strategies as st
+from numpy.typing import NDArray
+from tests.trust.test_belief import (
+    TODAY,
+    days,
+    half_lives,
+    initials,
+    one,
+    past_days,
+    tallies,
+    weights,
+)
+
+from reasonbank.model import Kind
+from reasonbank.trust import belief
+from reasonbank.trust.belief import FOLDED, MODELS, SLOTS, EvidenceCounts, Tally, Weights
+from reasonbank.trust.confidence import Confidence
+
+DAY = 86_400_000_000
+PLACES = ("here", "there")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """A memory of a bank that is just these numbers."""
+
+    num: int
+    workspace: str
+    initial: float
+    tally: Tally
+    half_life: float = belief.HALF_LIFE
+    created_at: int = (TODAY - 400) * DAY
+
+    @property
+    def masses(self) -> tuple[float, ...]:
+        return belief.masses(self.tally, self.half_life)
+
+    @property
+    def lessons(self) -> tuple[int, ...]:
+        return belief.rating_lessons(self.tally)
+
+
+@dataclass(frozen=True)
+class Bank:
+    """What a ledger says of them all."""
+
+    memories: Sequence[Told]
+    others: Weights
+
+    def lessons(self, workspace: str) -> tuple[int, ...]:
+        own = [m.lessons for m in self.memories if m.workspace == workspace]
+        return tuple(map(sum, zip(self.others.lessons, *own, strict=True)))
+
+    def uses(self, workspace: str) -> int:
+        return 1_000 + 7 * len(workspace)
+
+    def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
+        return {num: self.memories[num].tally for num in nums}
+
+
+@dataclass(frozen=True)
+class Columns:
+    nums: NDArray[np.int64]
+    workspaces: Sequence[str]
+    initial: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    lessons: NDArray[np.int64]
+    created_at: NDArray[np.int64]
+
+
+def columns(bank: Bank) -> Columns:
+    each = bank.memories
+    return Columns(
+        np.arange(len(each)),
+        [m.workspace for m in each],
+        np.array([m.initial for m in each], np.float64),
+        np.array([m.masses for m in each], np.float64).reshape(-1, len(SLOTS)),
+        np.array([m.lessons for m in each], np.int64).reshape(-1, len(SLOTS)),
+        np.array([m.created_at for m in each], np.int64),
+    )
+
+
+def confidence(
+    bank: Bank, model: str, *, half_life: float = 180.0, today: int = TODAY
+) -> Confidence:
+    return Confidence(source=bank, model=model, half_life=half_life, today=today)
+
+
+memories = st.lists(st.tuples(st.sampled_from(PLACES), initials, tallies(past_days)), max_size=8)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@given(told=memories, others=weights, half_life=half_lives, today=days)
+@example(
+    told=[("here", least, one(Kind.OUTCOME, False, TODAY)) for least in (0.0, 5e-324)],
+    others=Weights(),
+    half_life=180.0,
+    today=TODAY,
+)
+def test_one_memory_and_many_have_the_same_confidence_to_the_last_bit(
+    model: str,
+    told: list[tuple[str, float, Tally]],
+    others: Weights,
+    half_life: float,
+    today: int,
+) -> None:
+    bank = Bank(
+        [
+            Told(num=num, workspace=place, initial=initial, tally=tally, half_life=half_life)
+            for num, (place, initial, tally) in enumerate(told)
+        ],
+        others,
+    )
+    known = confidence(bank, model, half_life=half_life, today=today)
+    assert known.of_many(columns(bank)).tolist() == [known.of(m) for m in bank.memories]
+
+
+RATED = {
+    (Kind.EXPLICIT, True, TODAY): 2,
+    (Kind.OUTCOME, True, TODAY - 10): 3,
+    (Kind.OUTCOME, False, TODAY - 200): 1,
+    (Kind.STABILITY, False, TODAY - 5): 4,
+}
+
+
+@pytest.mark.parametrize("model", sorted(FOLDED))
+def test_confidence_is_the_bayesian_mean_without_what_the_memory_taught(model: str) -> None:
+    memory = Told(num=0, workspace="here", initial=0.7, tally=RATED)
+    others = Weights(lessons=(0, 0, 9, 2, 14, 8, 3, 6))
+    known = confidence(Bank([memory], others), model)
+    held = belief.bayesian(0.7, memory.masses, others, TODAY)
+    assert (known.of(memory), known.belief(memory)) == (held.mean, held)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_memory_is_read_with_the_weights_and_uses_of_its_own_workspace(model: str) -> None:
+    told = Told(num=0, workspace="here", initial=0.7, tally=RATED | one(Kind.USAGE, True, TODAY, 9))
+    twin = Told(num=1, workspace="there", initial=0.7, tally=told.tally)
+    rival = Told(num=2, workspace="there", initial=0.7, tally=RATED)
+    here, there, _ = confidence(Bank([told, twin, rival], Weights()), model).of_many(
+        columns(Bank([told, twin, rival], Weights()))
+    )
+    assert (here == there) == (model == "additive")
+
+
+@pytest.mark.parametrize("initial", [0.0, 0.1, 0.3, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0])
+def test_without_evidence_it_is_the_initial_confidence_itself(initial: float) -> None:
+    bank = Bank([Told(num=0, workspace="here", initial=initial, tally={})], Weights())
+    known = confidence(bank, "bayesian")
+    assert known.of(bank.memories[0]) == initial
+    assert known.of_many(columns(bank)).tolist() == [initial]
+
+
+def test_only_safla_looks_at_the_question_and_only_where_it_is_known_how_near_it_is() -> None:
+    bank = Bank(
+        [Told(num=n, workspace="here", initial=0.7, tally=RATED) for n in (0, 1)], Weights()
+    )
+    cosine = np.array([0.9, np.nan])
+    for model in MODELS:
+        known = confidence(bank, model)
+        near, unknown = known.of_many(columns(bank), cosine).tolist()
+        assert unknown == known.of(bank.memories[1])
+        assert (near == known.of(bank.memories[0])) == (model != "safla")
+
+
+def test_every_kind_of_evidence_has_a_name_for_and_one_against_it_in_order() -> None:
+    names = {
+        Kind.EXPLICIT: ("rated_helpful", "rated_unhelpful"),
+        Kind.USAGE: ("used", "used_in_vain"),
+        Kind.OUTCOME: ("tasks_succeeded", "tasks_failed"),
+        Kind.STABILITY: ("code_kept", "code_reverted"),
+    }
+    assert EvidenceCounts._fields == tuple(name for kind in Kind for name in names[kind])
+    for (kind, positive), slot in SLOTS.items():
+        seen = belief.counts(one(kind, positive, TODAY, 5))
+        assert getattr(seen, names[kind][not positive]) == seen[slot] == sum(seen) == 5
+
+
+def test_what_was_only_returned_by_searches_can_be_left_out() -> None:
+    masses = np.arange(1.0, 1.0 + 2 * len(SLOTS)).reshape(2, -1)
+    kept = belief.without_usage(masses)
+    usage = [slot for (kind, _), slot in SLOTS.items() if kind is Kind.USAGE]
+    assert not kept[:, usage].any()
+    assert (np.delete(kept, usage, 1) == np.delete(masses, usage, 1)).all() and masses.all()
+
+
+def test_a_slot_says_whether_it_speaks_for_a_memory() -> None:
+    spoken = belief.speaks_for(np.array([*SLOTS.values()]))
+    assert spoken.tolist() == [positive for _, positive in SLOTS]
