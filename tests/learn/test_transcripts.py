@@ -21,7 +21,7 @@ from reasonbank.learn.session import (
     to_trace,
     without_echo,
 )
-from reasonbank.learn.transcripts import claude_code, codex
+from reasonbank.learn.transcripts import FORMATS, claude_code, codex, format_of, read as read_as
 from reasonbank.model import Outcome, Step, Trace
 from reasonbank.testing import a_memory, a_warning
 
@@ -38,6 +38,14 @@ STEPS = [
     C("pytest -q", 0, "1 passed in 0.1s"),
     A("Fixed."),
 ]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_transcript_is_known_by_its_text(name):
+    text = "\n".join(getattr(writers, FORMATS[name])("a", STEPS))
+    assert format_of(text) == name
+    assert read_as(name, text).task == "Fix the total"
+    assert format_of('{"task": "Fix the total", "trajectory": []}') is None
 
 
 @requirement("DIS-8", left="four of the six agents, hooks, bulk, progress, resuming, growth")

@@ -14,6 +14,7 @@ from tests.requirement import requirement
 from tests.safety.secrets_made_up import FORMATS, SECRET, made_up, samples
 
 from reasonbank import Bank, InvalidInput, Settings, Step
+from reasonbank.model import texts
 from reasonbank.safety.scrub import KINDS, clean, clean_json, clean_memory, clean_trace, scrub
 from reasonbank.settings import Embed
 from reasonbank.testing import a_memory, a_trace, a_warning
@@ -130,10 +131,9 @@ def test_scrubbing_twice_changes_nothing_more(text):
 
 
 def test_every_text_of_a_memory_is_scrubbed():
-    dirty = a_warning(
-        title=f"a {SECRET}", description=f"b {SECRET}", content=f"c {SECRET}", tags=(SECRET, "ok"),
-        domain=SECRET, corrective_guidance=f"unset {SECRET}",
-    )  # fmt: skip
+    words = {name: f"{name} {SECRET}" for name in texts()}
+    assert words.keys() >= {"title", "description", "content", "domain", "agent"}
+    dirty = a_warning(**words, tags=(SECRET, "ok"), corrective_guidance=f"unset {SECRET}")
     assert SECRET not in str(clean_memory(dirty).to_json())
     assert clean_memory(dirty).tags == ("[secret:github-token]", "ok")
     pure = a_warning()

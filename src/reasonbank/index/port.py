@@ -29,7 +29,8 @@ class Changes:
 class Index(Protocol):
     """Nearest unit vectors by cosine, disposable: the ledger can always refill it.
 
-    Requirements: what ``follow`` took is seen by the very next call; ``nearest``
+    Requirements: what ``follow`` took is seen by the very next call, and changes up to
+    ``position`` that come again are passed over; ``nearest``
     returns live rows of the given realms only, best first, ties by lower num; with
     ``among`` the answer is exact, without it recall@10 is at least 0.98; an empty
     ``realms`` gives nothing; several threads may search while one follows; several
