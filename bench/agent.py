@@ -24,8 +24,8 @@ from typing import Any
 from bench import repairs, tables
 from reasonbank import Bank, Settings
 from reasonbank.agent.solve import solve
-from reasonbank.agent.verify import Verdict, Verifier
-from reasonbank.llm.port import Call
+from reasonbank.agent.verify import Verification, Verifier
+from reasonbank.llm.port import ModelCall
 from reasonbank.llm.scripted import Scripted
 from reasonbank.settings import Agent, Embed, Sandbox
 
@@ -104,13 +104,13 @@ def in_box(script: str, bug: dict[str, Any]) -> Verifier:
 class Once(Verifier):
     """Runs the tests of a bug and a strategy once, and remembers how they ended."""
 
-    known: dict[tuple[str, str], Verdict] = field(default_factory=dict)
+    known: dict[tuple[str, str], Verification] = field(default_factory=dict)
     bug: str = ""
 
     async def check(self) -> None:
         pass
 
-    async def verify(self, solution: str) -> Verdict:
+    async def verify(self, solution: str) -> Verification:
         key = (self.bug, solution)
         if key not in self.known:
             self.known[key] = await super().verify(solution)
@@ -155,7 +155,7 @@ class Policy(Scripted):
         self.rng = rng
         super().__init__(self._reply)
 
-    def _reply(self, call: Call) -> Any:
+    def _reply(self, call: ModelCall) -> Any:
         if call.schema is None:
             return self._chosen(call.messages[0].content, call.messages[1].content)
         # What it writes down is what the record shows: the task, the strategy, the outcome.
@@ -178,7 +178,7 @@ class Policy(Scripted):
         chosen = self.rng.choice([s for s, w in weight.items() if w == most])
         return f"Used memories: {', '.join(speakers[chosen]) or 'none'}\n{chosen}"
 
-    def _lesson(self, call: Call) -> dict[str, Any]:
+    def _lesson(self, call: ModelCall) -> dict[str, Any]:
         told = call.messages[-1].content
         task = re.search(r"<task>\n(.*?)\n</task>", told, re.DOTALL)
         strategy = re.search(r"\[step 1\] think\n(\w+)", told)
@@ -324,7 +324,7 @@ def speed() -> None:
 def _timed(k: int) -> float:
     thought = iter(range(1000))
 
-    def reply(call: Call) -> Any:
+    def reply(call: ModelCall) -> Any:
         properties = (call.schema or {}).get("properties", {})
         if "memories" in properties:
             return {"memories": []}

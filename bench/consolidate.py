@@ -34,7 +34,7 @@ from reasonbank.embed.calibration import calibration_for
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.index.clusters import grouped, pairs
 from reasonbank.ledger.port import Writing
-from reasonbank.llm.port import Call
+from reasonbank.llm.port import ModelCall
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Memory, Outcome
 from reasonbank.tidy.consolidate import Result, consolidate
@@ -222,7 +222,7 @@ def fill(bank: Bank, texts: Sequence[str]) -> list[str]:
     return [m.id for m in memories]
 
 
-def answered(call: Call) -> dict[str, Any]:
+def answered(call: ModelCall) -> dict[str, Any]:
     """What a model would say that keeps the first of the memories."""
     told = call.messages[-1].content
     text = re.search(r"^\| Title: (.*)$", told, re.MULTILINE)

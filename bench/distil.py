@@ -27,10 +27,10 @@ from bench.retrieval_sets import folder
 from bench.tables import Table
 from reasonbank import Bank, Settings, Trace
 from reasonbank.jobs.learner import by_rules
-from reasonbank.jobs.service import Staff
+from reasonbank.jobs.service import WorkerService
 from reasonbank.learn.session import to_trace
 from reasonbank.llm.cache import MemoryReplies
-from reasonbank.llm.port import Call, Meters, Model
+from reasonbank.llm.port import Model, ModelCall, ModelMeters
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Step, new_id
 from reasonbank.opening import layered
@@ -54,7 +54,7 @@ def sessions(data: Path | None) -> list[Trace]:
     return [replace(trace, id=new_id()) for trace in found[:SESSIONS]]
 
 
-def answer(call: Call) -> dict[str, Any]:
+def answer(call: ModelCall) -> dict[str, Any]:
     """A judge that is content, and two lessons that no other session gives."""
     if "memories" not in call.schema["properties"]:
         return {"reason": "the record says so", "outcome": "failure", "score": 20}
@@ -93,9 +93,9 @@ def run(bank: Bank, model: Model | None, traces: list[Trace], slots: int = 2) ->
     for trace in traces:
         bank.distil(trace)
     started = time.perf_counter()
-    staff = Staff(bank.context, model, turns=False)
-    staff._worker._slots = slots
-    done = asyncio.run(staff.run(until_empty=True))
+    service = WorkerService(bank.context, model, turns=False)
+    service._worker._slots = slots
+    done = asyncio.run(service.run(until_empty=True))
     seconds = time.perf_counter() - started
     assert done == len(traces), f"{done} of {len(traces)} were done"
     return seconds, len(bank.memories(limit=100_000))
@@ -134,10 +134,10 @@ def pipeline(traces: list[Trace]) -> Table:
 
 def scripted(
     delay: float, settings: Settings, *, cache: bool, temperature: float = -1.0
-) -> tuple[Model, Settings, Meters]:
+) -> tuple[Model, Settings, ModelMeters]:
     llm = LLM(provider="ollama", model="scripted", temperature=temperature)
     settings = replace(settings, llm=llm)
-    meters = Meters()
+    meters = ModelMeters()
     replies = MemoryReplies(size=100_000, seconds=86_400) if cache else None
     model = layered(Scripted(answer, delay=delay, meters=meters), settings, meters, replies)
     return model, settings, meters

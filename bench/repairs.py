@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
-MOST = 16
+MOST_REPAIRS = 16
 """Places that a strategy may try."""
 
 _SWAPS: dict[str, dict[type, type]] = {
@@ -130,7 +130,7 @@ def failure(program: str, test: str, entry: str, seconds: int = 1) -> str | None
 
 def repaired(program: str, test: str, entry: str, strategy: str) -> bool:
     for number, candidate in enumerate(candidates(program, strategy)):
-        if number >= MOST:
+        if number >= MOST_REPAIRS:
             return False
         if failure(candidate, test, entry) is None:
             return True

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from bench import retrieval_sets as sets
 from bench.retrieval_sets import Corpus, Document, Part, Question
-from reasonbank.embed.calibration import Calibration, calibration_for
+from reasonbank.embed.calibration import EmbeddingCalibration, calibration_for
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.ledger.sqlite.fulltext import FTS5, any_of
 from reasonbank.search import rank
@@ -205,7 +205,7 @@ def _sorted(pool: Pool, scores: Array) -> NDArray[np.int64]:
 
 
 def ours(
-    pool: Pool, calibration: Calibration, *, diversity: float, threshold: float | None
+    pool: Pool, calibration: EmbeddingCalibration, *, diversity: float, threshold: float | None
 ) -> NDArray[np.int64]:
     fusion = rank.fuse(pool.question.text, pool.cosine, pool.bm25, calibration, rows=pool.rows)
     count = len(pool.documents)
@@ -287,7 +287,7 @@ class Outcome:
         }
 
 
-def run(part: Part, vectors: Vectors, calibration: Calibration) -> Outcome:
+def run(part: Part, vectors: Vectors, calibration: EmbeddingCalibration) -> Outcome:
     measures: dict[str, list[list[float]]] = {}
     groups = []
     for pool in pools(part, vectors):
@@ -337,7 +337,7 @@ def strangers(parts: dict[str, Part], data: Path) -> dict[str, Part]:
     return crossed
 
 
-def silence(part: Part, vectors: Vectors, calibration: Calibration) -> float:
+def silence(part: Part, vectors: Vectors, calibration: EmbeddingCalibration) -> float:
     """The share of questions that got no answer at all."""
     quiet = [
         ours(pool, calibration, diversity=1.0, threshold=None).size == 0

@@ -51,7 +51,7 @@ def learning(data: Path | None) -> Table:
     )
     for name, cases in SESSIONS.items():
         for agent, (write, read) in FORMATS.items():
-            right = wrong = missed = quiet = 0
+            right = wrong = unanswered = quiet = 0
             for title, (steps, labels) in cases.items():
                 left = list(labels)
                 found = findings(read(write(title, steps)))
@@ -59,10 +59,10 @@ def learning(data: Path | None) -> Table:
                     fits = _fitting(lesson, left)
                     left = [label for label in left if label not in fits]
                     right, wrong = right + bool(fits), wrong + (not fits)
-                missed += len(left)
+                unanswered += len(left)
                 quiet += bool(labels) and not found
             table.add(f"labelled, {name}, {agent}", len(cases), share(right, right + wrong),
-                      share(right, right + missed), quiet)  # fmt: skip
+                      share(right, right + unanswered), quiet)  # fmt: skip
     table.notes.append(
         "Written and labelled by us, first and second before the rules were finished; no rule was "
         "changed for those held back. On the second, before the rules were improved on it: "

@@ -27,7 +27,7 @@ from reasonbank.embed.minilm import MiniLM
 from reasonbank.index.local import LocalIndex
 from reasonbank.index.port import Changes
 from reasonbank.ledger import migrations
-from reasonbank.ledger.events import Event, What, evidence_key, lesson
+from reasonbank.ledger.events import Event, EventType, evidence_key, lesson
 from reasonbank.model import ErrorContext, Outcome, new_id
 from reasonbank.settings import Settings
 from reasonbank.store import vectors
@@ -256,11 +256,11 @@ def _build(folder: Path, size: int) -> None:
                 for i, memory in enumerate(memories, start):
                     at = now - 90 * DAY * (size - i) // size
                     payload = {"lesson": lesson(memory), "stage": 0}
-                    txn.append(_event(bank, What.RECORDED, memory.id, at, payload))
+                    txn.append(_event(bank, EventType.RECORDED, memory.id, at, payload))
                     if (positive := rated.get(memory.id)) is not None:
                         seen = evidence_key(memory.id, "explicit", "bench", memory.id)
                         payload = {"kind": "explicit", "positive": positive, "key": seen.hex()}
-                        txn.append(_event(bank, What.OBSERVED, memory.id, at + 1, payload))
+                        txn.append(_event(bank, EventType.OBSERVED, memory.id, at + 1, payload))
                 rows = (txn.row(bank.view, memory.id) for memory in memories)
                 nums = [row.num for row in rows if row]
                 vectors = [(num, 1, row.tobytes()) for num, row in zip(nums, packed, strict=True)]
@@ -273,9 +273,9 @@ def _build(folder: Path, size: int) -> None:
         assert core.indexing.ledger.read().unembedded_count(MiniLM.name) == (0, 0)
 
 
-def _event(bank: Bank, what: What, subject: str, at: int, payload: dict[str, object]) -> Event:
+def _event(bank: Bank, type: EventType, subject: str, at: int, payload: dict[str, object]) -> Event:
     return Event(
-        id=new_id(), what=what, subject=subject, workspace=bank.view.workspace, at=at,
+        id=new_id(), type=type, subject=subject, workspace=bank.view.workspace, at=at,
         origin=bank.store.ledger.bank_id, author="bench", surface="bench", payload=payload,
     )  # fmt: skip
 

@@ -151,7 +151,7 @@ def test_a_wrong_variable_is_refused_by_its_name(variable, value, name):
 def test_a_setting_that_went_is_warned_of_and_changes_nothing(config, name):
     section, _, rest = name.partition(".")
     variable = f"REASONBANK_{name.replace('.', '_').upper()}"
-    with pytest.warns(FutureWarning, match=rf"{name} \(in .*config\.toml\) is no setting any more"):
+    with pytest.warns(FutureWarning, match=rf"{name} \(in .*config\.toml\) is no longer a setting"):
         assert config(f"[{section}]\n{rest} = 1") == Settings()
     with pytest.warns(FutureWarning, match=rf"{name} \(in the environment\)"):
         assert load({"HOME": "/nowhere", variable: "x"}) == Settings()
@@ -166,7 +166,7 @@ def test_a_command_warns_of_a_setting_that_went_in_one_line(tmp_path):
     )  # fmt: skip
     assert json.loads(done.stdout)["memories"] == 0
     assert done.stderr == (
-        "Warning: search.pool (in the environment) is no setting any more and is ignored; "
+        "Warning: search.pool (in the environment) is no longer a setting and is ignored; "
         "remove it\n"
     )
 

@@ -53,7 +53,7 @@ def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Comma
 
 
 def mcp() -> str:
-    from reasonbank.surfaces.mcp.memory_tools import CORE, OFFERS
+    from reasonbank.surfaces.mcp.memory_tools import CORE, TOOLS
     from reasonbank.surfaces.mcp.server import BankTool
 
     lines = [
@@ -71,10 +71,10 @@ def mcp() -> str:
         "| `memory://{id}` | a memory as text for a prompt, fenced as data |",
         "| `trace://{id}` | a task as JSON: steps, outcome, memories used and learned |",
     ]
-    for offer in OFFERS.values():
-        tool = BankTool.of(offer)
-        lines += ["", f"## {offer.name}", "", offer.description, ""]
-        lines += [" ".join([f"Right: {offer.right}.", *_hints(offer.hints)]), ""]
+    for spec in TOOLS.values():
+        tool = BankTool.of(spec)
+        lines += ["", f"## {spec.name}", "", spec.description, ""]
+        lines += [" ".join([f"Right: {spec.right}.", *_hints(spec.hints)]), ""]
         needed = tool.parameters.get("required", [])
         own = [entry for entry in tool.parameters["properties"].items() if entry[0] != "workspace"]
         if own:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput, NotFound, Unauthorized
 from reasonbank.fields import choice, text, whole
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Token, Writing
 from reasonbank.model import Right, from_micros
 from reasonbank.store import workspaces
@@ -105,7 +105,7 @@ DAY = 86_400_000_000
 _FORM = re.compile(r"rbk_([0-9a-f]{12})_([0-9a-f]{64})").fullmatch
 # When a token was last used is written at most so often: it is for people, not for audits.
 COARSE = 3_600_000_000
-MOST = 10_000
+MOST_TOKENS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class NewToken(StoredToken):
     """The secret, told this once only."""
 
 
-class Tokens:
+class TokenStore:
     """The tokens of a bank."""
 
     def __init__(self, bank: Bank) -> None:
@@ -182,14 +182,14 @@ class Tokens:
 
         def work(txn: Writing) -> None:
             known = txn.tokens()
-            if len(known) >= MOST:
-                raise InvalidInput("tokens", f"there are {MOST:,} already; that is the most")
+            if len(known) >= MOST_TOKENS:
+                raise InvalidInput("tokens", f"there are {MOST_TOKENS:,} already; that is the most")
             if any(t.name == token.name and self._live(t) for t in known):
                 raise InvalidInput(
                     "name", f"{token.name!r} is taken by a token that is still valid"
                 )
             txn.put_token(token)
-            by.context.note(txn, What.ADMITTED, token.id)
+            by.context.note(txn, EventType.ADMITTED, token.id)
 
         self._ledger.write(work)
         return NewToken(**self._facts(token), token=f"rbk_{id}_{key}")
@@ -249,7 +249,7 @@ class Tokens:
             if token.revoked_at is None:
                 token = replace(token, revoked_at=self._clock())
                 txn.put_token(token)
-                (by or self._bank).context.note(txn, What.REVOKED, token.id)
+                (by or self._bank).context.note(txn, EventType.REVOKED, token.id)
             return token
 
         return self.told(self._ledger.write(work))

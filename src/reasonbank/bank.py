@@ -10,7 +10,7 @@ from reasonbank.arguments import checks_arguments
 from reasonbank.embed.port import Embedder
 from reasonbank.fields import LIMITS, Text, Whole
 from reasonbank.index.port import Index
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Ledger
 from reasonbank.model import (
     AnId,
@@ -445,7 +445,7 @@ class Bank:
         *,
         threshold: Share | None = None,
         dry_run: DryRun = False,
-        max_clusters: Annotated[int, Whole(0, 1_000_000), "0 is no limit."] = 0,
+        max_clusters: Annotated[int, Whole(0, 1_000_000), "0 means no limit."] = 0,
         force: Annotated[bool, "Also within 24 hours of the last run."] = False,
         progress: Progress | None = None,
     ) -> answers.Result:
@@ -543,7 +543,7 @@ class Bank:
         return maintenance.reindex(self.context, progress)
 
     def rebuild(self) -> None:
-        """Make every table anew from the log."""
+        """Rebuild every table from the log."""
         maintenance.rebuild(self.context)
 
     def export(self, file: IO[str], *, format: str = "jsonl", only_here: bool = False) -> int:
@@ -573,7 +573,7 @@ class Bank:
 
     def reset_statistics(self) -> None:
         """Reset the counts of searches, latencies, the cache and models; memories stay."""
-        self.store.reset_meters(lambda txn: self.context.note(txn, What.RESET))
+        self.store.reset_meters(lambda txn: self.context.note(txn, EventType.RESET))
 
     def audit(
         self,

@@ -58,7 +58,7 @@ def text(
             value.encode()
         except UnicodeEncodeError as error:
             raise InvalidInput(
-                name, f"has a lone surrogate at {error.start}, which is no text; remove it"
+                name, f"has a lone surrogate at {error.start}, which is not text; remove it"
             ) from None
     return value
 
@@ -540,7 +540,7 @@ def _read(kind: Any, value: object, name: str, *, open: bool = False) -> Any:
         elif f.name in value and not isinstance(f.rule, Many):
             found[f.name] = None
     if not open and (unknown := value.keys() - {f.name for f in ruled(kind)}):
-        raise InvalidInput(prefix + str(min(unknown, key=str)), f"is no field of {_named(kind)}")
+        raise InvalidInput(prefix + str(min(unknown, key=str)), f"is not a field of {_named(kind)}")
     return kind(**found)
 
 

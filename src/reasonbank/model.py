@@ -45,9 +45,9 @@ TaskAtHand = Annotated[
     Name, "The task at hand, so that its outcome can be credited to what was found."
 ]
 RevisionNumber = Annotated[int, Whole(1), "The revision to return to; else the last change."]
-Results = Annotated[int, Whole(1, LIMITS.results), "At most this many."]
+Results = Annotated[int, Whole(1, LIMITS.results), "Maximum number of results."]
 Budget = Annotated[int, Whole(1, 10_000_000), "In tokens."]
-Newest = Annotated[int, Whole(1, 100_000), "At most this many."]
+Newest = Annotated[int, Whole(1, 100_000), "Maximum number of results."]
 Days = Annotated[int, Whole(0, 100_000)]
 Share = Annotated[float, SHARE]
 Everywhere = Annotated[bool, "All workspaces; needs admin."]
@@ -93,13 +93,17 @@ class Right(StrEnum):
         return rights.index(self) >= rights.index(other)
 
 
-class Kind(StrEnum):
+class EvidenceKind(StrEnum):
     """The kinds of evidence."""
 
     EXPLICIT = "explicit"
     USAGE = "usage"
     OUTCOME = "outcome"
     STABILITY = "stability"
+
+
+Kind = EvidenceKind
+"""The public name."""
 
 
 class LinkType(StrEnum):
@@ -267,7 +271,7 @@ class Evidence:
     """One observation about one memory."""
 
     memory_id: str
-    kind: Kind
+    kind: EvidenceKind
     positive: bool
     at: datetime
     session: str | None = None
@@ -595,3 +599,7 @@ class Reply(Sequence[Hit]):
         if self.dropped:
             result["dropped"] = [{"id": i, "reason": reason} for i, reason in self.dropped]
         return result
+
+
+def counted(memories: int) -> str:
+    return f"{memories} {'memory' if memories == 1 else 'memories'}"

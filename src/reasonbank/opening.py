@@ -22,7 +22,7 @@ from reasonbank.store.vectors import Indexing
 if TYPE_CHECKING:
     from reasonbank.llm.cache import Replies
     from reasonbank.llm.http import Key, Provider
-    from reasonbank.llm.port import Effort, Meters, Model
+    from reasonbank.llm.port import Effort, Model, ModelMeters
 
 
 def open_store(
@@ -106,7 +106,7 @@ def sqlite_path(url: str) -> Path:
         if path.is_dir():
             raise InvalidSetting("url", f"{path} is a directory; name a file in it")
     except (OSError, RuntimeError) as error:
-        raise InvalidSetting("url", f"{url[:200]!r} is no usable path: {error}") from None
+        raise InvalidSetting("url", f"{url[:200]!r} is not a usable path: {error}") from None
     return path
 
 
@@ -173,7 +173,7 @@ def model_of(
     settings: Settings,
     *,
     url: str | None = None,
-    meters: Meters | None = None,
+    meters: ModelMeters | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Model | None:
     """The language model that the settings name, in all its layers; ``None`` without one.
@@ -184,14 +184,16 @@ def model_of(
     llm = settings.llm
     if llm.provider == "none":
         return None
-    from reasonbank.llm.port import Meters
+    from reasonbank.llm.port import ModelMeters
 
-    meters = meters or Meters()
+    meters = meters or ModelMeters()
     replies = None if llm.cache == "off" else _replies(settings, url)
     return layered(_adapter(settings, meters, environment), settings, meters, replies)
 
 
-def layered(model: Model, settings: Settings, meters: Meters, replies: Replies | None) -> Model:
+def layered(
+    model: Model, settings: Settings, meters: ModelMeters, replies: Replies | None
+) -> Model:
     from reasonbank.llm.budget import Budgeted
     from reasonbank.llm.layers import Deadline, Limited, Preset, Repaired, Scrubbed
     from reasonbank.llm.tokens import counter
@@ -258,13 +260,15 @@ def clients_model_for(store: Store) -> Model | None:
     return layered(SamplingModel(meters), store.settings, meters, None)
 
 
-def _meters_of(store: Store) -> Meters:
-    from reasonbank.llm.port import Meters
+def _meters_of(store: Store) -> ModelMeters:
+    from reasonbank.llm.port import ModelMeters
 
-    return store.model if isinstance(store.model, Meters) else Meters()
+    return store.model if isinstance(store.model, ModelMeters) else ModelMeters()
 
 
-def _adapter(settings: Settings, meters: Meters, environment: Mapping[str, str] | None) -> Model:
+def _adapter(
+    settings: Settings, meters: ModelMeters, environment: Mapping[str, str] | None
+) -> Model:
     provider, key = _provider(settings, environment)
     llm = settings.llm
     base_url = llm.base_url or provider.base_url

@@ -87,13 +87,15 @@ class Commands(Rule):
             raise InvalidInput(name, "is a section of names and commands")
         for key, command in value.items():
             if not re.fullmatch(r"[a-z][a-z0-9_]{0,31}", str(key)):
-                raise InvalidInput(f"{name}.{key}", "is no name; use a-z, 0-9 and _")
+                raise InvalidInput(f"{name}.{key}", "is not a valid name; use a-z, 0-9 and _")
             try:
                 words = shlex.split(command) if isinstance(command, str) else []
             except ValueError as error:
-                raise InvalidInput(f"{name}.{key}", f"{command!r} is no command: {error}") from None
+                raise InvalidInput(
+                    f"{name}.{key}", f"{command!r} is not a valid command: {error}"
+                ) from None
             if not words or "\0" in command:
-                raise InvalidInput(f"{name}.{key}", f"{command!r} is no command")
+                raise InvalidInput(f"{name}.{key}", f"{command!r} is not a valid command")
         return value
 
     def __str__(self) -> str:
@@ -149,10 +151,10 @@ class LLM:
     deadline_seconds: Annotated[float, Number(0.1),
         "For the whole call, with its retries and its wait for a turn."] = 180.0
     concurrency: Annotated[int, Whole(1, 1000), "How many calls may run at a time."] = 8
-    rate_per_minute: Annotated[int, Whole(0), "Calls a minute; 0 is no limit."] = 0
+    rate_per_minute: Annotated[int, Whole(0), "Calls a minute; 0 means no limit."] = 0
     cache: Annotated[str, OneOf("off", "memory", "disk"),
         "Where replies to equal questions at temperature 0 are kept for a day."] = "memory"
-    budget_tokens: Annotated[int, Whole(0), "What one process may spend; 0 is no limit."] = 0
+    budget_tokens: Annotated[int, Whole(0), "What one process may spend; 0 means no limit."] = 0
 
     def check_together(self) -> None:
         if self.provider != "none" and not self.model:
@@ -271,7 +273,7 @@ class Agent:
     k: Annotated[int, Whole(1, 5), "How many attempts."] = 5
     iterations: Annotated[int, Whole(1, 10), "How often an attempt is refined."] = 3
     memories: Annotated[int, Whole(1, LIMITS.results), "The most memories in a prompt."] = 3
-    budget_tokens: Annotated[int, Whole(0), "For one task; 0 is no limit."] = 200_000
+    budget_tokens: Annotated[int, Whole(0), "For one task; 0 means no limit."] = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -465,13 +467,13 @@ def _overlaid(settings: S, values: Mapping[str, Any], source: str, prefix: str =
         current = getattr(settings, name, None)
         if full in GONE:
             warnings.warn(
-                f"{full} (in {source}) is no setting any more and is ignored; remove it",
+                f"{full} (in {source}) is no longer a setting and is ignored; remove it",
                 FutureWarning,
                 stacklevel=2,
             )
         elif name not in known:
             raise InvalidSetting(
-                full, f"is no setting (in {source}); known: {', '.join(sorted(known))}"
+                full, f"is not a setting (in {source}); known: {', '.join(sorted(known))}"
             )
         elif isinstance(known[name].rule, Nested):
             if not isinstance(value, Mapping):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from reasonbank.llm.port import Call
+from reasonbank.llm.port import ModelCall
 from reasonbank.llm.scripted import Scripted, Slow
 
 LESSON = {
@@ -17,7 +17,7 @@ LESSON = {
 }
 
 
-def part_of(call: Call) -> str:
+def part_of(call: ModelCall) -> str:
     """Which part a call plays: think, evaluate, compare, judge, distil or contrast."""
     properties = (call.schema or {}).get("properties", {})
     if not properties:
@@ -35,11 +35,11 @@ class Player(Scripted):
 
     def __init__(
         self,
-        solutions: Iterable[Any] | Callable[[Call], Any] = ("a", "b", "c", "d", "e", "f", "g"),
+        solutions: Iterable[Any] | Callable[[ModelCall], Any] = ("a", "b", "c", "d", "e", "f", "g"),
         *,
         scores: dict[str, Any] | None = None,
         outcome: str = "success",
-        better: Callable[[Call], str] = lambda _: "first",
+        better: Callable[[ModelCall], str] = lambda _: "first",
         lessons: list[dict[str, Any]] | None = None,
         delay: float = 0.0,
         **parts: Any,
@@ -47,7 +47,7 @@ class Player(Scripted):
         said = iter(solutions) if not callable(solutions) else None
         self.parts: list[str] = []
 
-        def reply(call: Call) -> Any:
+        def reply(call: ModelCall) -> Any:
             part = part_of(call)
             self.parts.append(part)
             if part in parts:
@@ -68,7 +68,7 @@ class Player(Scripted):
 
         super().__init__(reply, delay=delay)
 
-    def _score(self, call: Call, scores: dict[str, Any]) -> Any:
+    def _score(self, call: ModelCall, scores: dict[str, Any]) -> Any:
         text = re.search(r"<solution>\n(.*?)\n</solution>", call.messages[-1].content, re.DOTALL)
         assert text is not None
         score = scores.get(text[1], 0.5)
@@ -76,5 +76,5 @@ class Player(Scripted):
             return score
         return {"feedback": f"look at {text[1]} again", "score": score}
 
-    def asked(self, part: str) -> list[Call]:
+    def asked(self, part: str) -> list[ModelCall]:
         return [call for call in self.calls if part_of(call) == part]

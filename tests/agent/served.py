@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import cast
 
 from reasonbank.errors import InvalidReply
-from reasonbank.llm.port import Call, Message, Usage
+from reasonbank.llm.port import Message, ModelCall, Usage
 from tests.agent.player import Player
 
 
@@ -25,7 +25,7 @@ def served(player: Player) -> Iterator[dict[str, str]]:
             asked = body.get("response_format", {}).get("json_schema", {}).get("schema")
             messages = tuple(Message(m["role"], m["content"]) for m in body["messages"])
             try:
-                said = asyncio.run(player.answer(Call(messages=messages, schema=asked)))
+                said = asyncio.run(player.answer(ModelCall(messages=messages, schema=asked)))
                 text, used = said.text, said.usage
             except InvalidReply as error:
                 text, used = error.reply, cast(Usage, error.usage)

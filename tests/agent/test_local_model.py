@@ -9,7 +9,7 @@ import pytest
 
 from reasonbank import Settings
 from reasonbank.agent.solve import solve
-from reasonbank.llm.port import Meters
+from reasonbank.llm.port import ModelMeters
 from reasonbank.model import Outcome
 from reasonbank.opening import model_of
 from reasonbank.settings import LLM, Embed, Sandbox
@@ -46,7 +46,7 @@ def test_three_tasks_are_solved_end_to_end_by_a_real_model(open_bank):
         known = bank.record(
             a_memory(title="Write a Python function", description="Python function", content="def")
         )
-        meters = Meters()
+        meters = ModelMeters()
 
         async def run():
             model = model_of(settings, meters=meters)

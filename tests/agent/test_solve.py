@@ -11,7 +11,7 @@ from reasonbank import Settings
 from reasonbank.agent.solve import solve
 from reasonbank.errors import BudgetExhausted, InvalidInput, ModelUnavailable, StorageFull
 from reasonbank.llm.scripted import Slow
-from reasonbank.model import JobState, Kind, Outcome
+from reasonbank.model import EvidenceKind, JobState, Outcome
 from reasonbank.settings import LLM, Embed
 from reasonbank.testing.builders import a_memory, a_warning
 from tests.agent.player import LESSON, Player
@@ -100,7 +100,7 @@ def test_memories_reach_the_prompt_the_trace_and_their_evidence(bank):
     assert "| Title: Add up a list with sum()" in prompt and "Follow no instruction" in prompt
     assert solution.memories_used == (known.id,)
     assert bank.trace(solution.trace_id).memories_used == (known.id,)
-    evidence = [e for e in bank.evidence(known.id) if e.kind is Kind.OUTCOME]
+    evidence = [e for e in bank.evidence(known.id) if e.kind is EvidenceKind.OUTCOME]
     assert [(e.positive, e.session) for e in evidence] == [(True, solution.trace_id)]
     assert bank.get(known.id).confidence > before
 
@@ -123,7 +123,7 @@ def test_a_solution_that_says_what_it_used_credits_that_and_nothing_else(bank, l
     assert set(solution.memories_shown) == {used.id, other.id}
     assert solution.memories_used == (used.id,)
     kinds = {id: {e.kind for e in bank.evidence(id)} for id in solution.memories_shown}
-    assert Kind.OUTCOME in kinds[used.id] and Kind.OUTCOME not in kinds[other.id]
+    assert EvidenceKind.OUTCOME in kinds[used.id] and EvidenceKind.OUTCOME not in kinds[other.id]
 
 
 def test_a_refinement_went_by_what_it_refines_went_by(bank):
@@ -136,7 +136,7 @@ def test_an_id_that_was_not_shown_is_not_used(bank):
     hidden = bank.record(a_memory(title="Bake rye bread", description="Baking", content="Wait."))
     model = Player([f"Used memories: {hidden.id}\na"], scores={"a": 0.9})
     assert solved(bank, model).memories_used == ()
-    assert [e for e in bank.evidence(hidden.id) if e.kind is Kind.OUTCOME] == []
+    assert [e for e in bank.evidence(hidden.id) if e.kind is EvidenceKind.OUTCOME] == []
 
 
 def test_what_was_shown_and_comes_back_as_a_lesson_is_no_second_witness(bank):
@@ -144,7 +144,7 @@ def test_what_was_shown_and_comes_back_as_a_lesson_is_no_second_witness(bank):
     model = Player(["Used memories: none\na"], scores={"a": 0.9}, lessons=[LESSON])
     solution = solved(bank, model, task="Write a function that folds a list, also an empty one")
     assert solution.memories_shown == (known.id,) and solution.memories_learned == ()
-    assert [e for e in bank.evidence(known.id) if e.kind is Kind.OUTCOME] == []
+    assert [e for e in bank.evidence(known.id) if e.kind is EvidenceKind.OUTCOME] == []
 
 
 @requirement("AGT-10")
@@ -462,7 +462,7 @@ def test_cancelled_at_any_call_the_bank_is_whole(open_bank, mode):
             continue
         learned = [memory for memory in bank.memories() if memory.id != known.id]
         assert learned == [] and bank.jobs() == []
-        assert [e for e in bank.evidence(known.id) if e.kind is Kind.OUTCOME] == []
+        assert [e for e in bank.evidence(known.id) if e.kind is EvidenceKind.OUTCOME] == []
         assert all(t.outcome is None and t.metadata["ended"] == "cancelled" for t in traces)
         assert bool(traces) == bool(player.asked("think"))
 

@@ -13,7 +13,7 @@ from tests.requirement import requirement
 
 from reasonbank.bank import Bank
 from reasonbank.errors import Forgotten, NotFound
-from reasonbank.model import Kind, new_id
+from reasonbank.model import EvidenceKind, new_id
 
 WRITERS = 4
 ROUNDS_A_BANK = 10
@@ -84,7 +84,7 @@ class Told:
                 continue
             unsure = id == pending
             assert memory.content in ({content, value} if unsure else {content})
-            ratings = sum(e.kind is Kind.EXPLICIT for e in bank.evidence(id))
+            ratings = sum(e.kind is EvidenceKind.EXPLICIT for e in bank.evidence(id))
             expected = self.ratings.get(id, 0)
             assert ratings in ({expected, expected + 1} if unsure else {expected})
         if doing == "record":

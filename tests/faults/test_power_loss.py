@@ -15,7 +15,7 @@ from fault_tools import a_memory, scaled
 from tests.requirement import requirement
 
 from reasonbank.errors import ReasonBankError
-from reasonbank.ledger.events import Event, What, lesson
+from reasonbank.ledger.events import Event, EventType, lesson
 from reasonbank.ledger.sqlite import SQLiteLedger
 from reasonbank.model import new_id
 
@@ -119,8 +119,8 @@ def recorded(ledger: SQLiteLedger) -> str:
     def work(txn: Any) -> str:
         txn.append(
             Event(
-                id=new_id(), what=What.RECORDED, subject=memory.id, workspace="w", at=txn.stamp(),
-                origin=ledger.bank_id, author="a", surface="test",
+                id=new_id(), type=EventType.RECORDED, subject=memory.id, workspace="w",
+                at=txn.stamp(), origin=ledger.bank_id, author="a", surface="test",
                 payload={"lesson": lesson(memory)},
             )
         )  # fmt: skip

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from tests.requirement import requirement
 
 from reasonbank.errors import Forgotten, InvalidInput, Refused
-from reasonbank.model import Kind, LinkType, State
+from reasonbank.model import EvidenceKind, LinkType, State
 
 # Texts that a bank may hold, among them those that trip up careless programs.
 WORDS = st.sampled_from(
@@ -151,14 +151,14 @@ class BankMachine(RuleBasedStateMachine):
     @rule(id=ids, helpful=st.booleans(), session=SESSIONS)
     def feedback(self, id: str, helpful: bool, session: str | None) -> None:
         self.bank.feedback(id, helpful=helpful, session=session)
-        self.say(id, Kind.EXPLICIT, helpful, session)
+        self.say(id, EvidenceKind.EXPLICIT, helpful, session)
 
     @rule(id=ids, succeeded=st.booleans(), session=SESSIONS)
     def outcome(self, id: str, succeeded: bool, session: str | None) -> None:
         self.bank.outcome(id, succeeded=succeeded, session=session)
-        self.say(id, Kind.OUTCOME, succeeded, session)
+        self.say(id, EvidenceKind.OUTCOME, succeeded, session)
 
-    def say(self, id: str, kind: Kind, positive: bool, session: str | None) -> None:
+    def say(self, id: str, kind: EvidenceKind, positive: bool, session: str | None) -> None:
         said = self.known[id].said
         said[kind, session or len(said)] = positive
 
@@ -228,7 +228,7 @@ class BankMachine(RuleBasedStateMachine):
                 Version(r.memory.title, r.memory.content, r.memory.tags, r.memory.state)
                 for r in history
             ] == known.past
-            said = [e.positive for e in self.bank.evidence(id) if e.kind is not Kind.USAGE]
+            said = [e.positive for e in self.bank.evidence(id) if e.kind is not EvidenceKind.USAGE]
             assert sorted(said) == sorted(known.said.values())
             assert {(ln.source, ln.target) for ln in self.bank.links(id)} == known.links
         for id in self.gone:

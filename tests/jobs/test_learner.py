@@ -12,7 +12,7 @@ from tests.requirement import requirement
 from reasonbank import InvalidReply, ModelUnavailable, Settings
 from reasonbank.fields import plain
 from reasonbank.jobs.learner import reasoner_of, tasks
-from reasonbank.jobs.service import Staff, beside
+from reasonbank.jobs.service import WorkerService, in_background
 from reasonbank.jobs.worker import Worker
 from reasonbank.ledger.port import LONGEST_PAUSE
 from reasonbank.llm.scripted import Scripted
@@ -150,14 +150,14 @@ def test_what_the_agent_learns_itself_no_worker_takes(open_bank):
     assert [job.kind for job in bank.jobs(state="waiting")] == ["distil"]
 
     async def run():
-        return await Staff(bank.context, None).run(until_empty=True)
+        return await WorkerService(bank.context, None).run(until_empty=True)
 
     anyio.run(run)
     assert bank.distil_prepare().trace_id == MENDED.id
 
 
 def test_a_worker_beside_a_server_learns_and_ends_with_it(plain_bank):
-    with beside(plain_bank.context, None):
+    with in_background(plain_bank.context, None):
         plain_bank.distil(MENDED)
         while "distil" in {job.kind for job in plain_bank.jobs(state="waiting")} | {
             job.kind for job in plain_bank.jobs(state="running")
@@ -246,7 +246,7 @@ def test_a_worker_takes_the_turns_of_the_schedule(bank, clock):
     clock.advance(days=1.11)
 
     async def run():
-        return await Staff(bank.context, None).run(until_empty=True)
+        return await WorkerService(bank.context, None).run(until_empty=True)
 
     anyio.run(run)
     assert {job.kind for job in bank.jobs(state="done")} >= {"consolidate", "maintain", "promote"}

@@ -11,7 +11,7 @@ from tests.tidy.conftest import dough, merged, timeout
 
 from reasonbank import Settings
 from reasonbank.jobs import schedule as scheduling
-from reasonbank.jobs.schedule import Schedule, Turn
+from reasonbank.jobs.schedule import DueTask, Scheduler
 from reasonbank.jobs.worker import Worker
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import JobState, State
@@ -29,14 +29,14 @@ def bank(open_bank):
 
 def run_due(bank, **options):
     async def run():
-        return await Schedule(bank.context, **options).run_due()
+        return await Scheduler(bank.context, **options).run_due()
 
     return anyio.run(run)
 
 
 def due(bank):
     async def look():
-        return Schedule(bank.context).due()
+        return Scheduler(bank.context).due()
 
     return anyio.run(look)
 
@@ -117,7 +117,7 @@ def test_several_workers_queue_a_turn_once(plain_bank, open_bank, clock):
     other = open_bank()
 
     async def both():
-        one, two = Schedule(plain_bank.context), Schedule(other.context)
+        one, two = Scheduler(plain_bank.context), Scheduler(other.context)
         assert one.due() == two.due() != []
         return one.queue(), two.queue()
 
@@ -167,7 +167,7 @@ def test_it_stops_cleanly(plain_bank, clock):
     clock.advance(days=AN_INTERVAL)
 
     async def run():
-        schedule = Schedule(plain_bank.context)
+        schedule = Scheduler(plain_bank.context)
         worker = Worker(plain_bank.context, schedule.tasks(), idle_seconds=0.01)
         async with anyio.create_task_group() as group:
             group.start_soon(schedule.run)
@@ -202,4 +202,4 @@ def test_done_turns_are_forgotten_after_a_month_but_not_the_last(plain_bank, clo
         run_due(plain_bank)
         clock.advance(days=1.2)
     assert 3 * 24 <= len(plain_bank.jobs(limit=1000)) <= 3 * 30
-    assert Turn(kind="maintain", workspace=plain_bank.view.workspace) in due(plain_bank)
+    assert DueTask(kind="maintain", workspace=plain_bank.view.workspace) in due(plain_bank)

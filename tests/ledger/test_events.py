@@ -15,7 +15,7 @@ from reasonbank.ledger.events import (
     CHANGES,
     NOTES,
     Event,
-    What,
+    EventType,
     can_undo,
     encode,
     evidence_key,
@@ -40,7 +40,9 @@ MINUTE = 60_000_000
 FIRST = {"title": "A", "description": "when", "content": "do", "outcome": "success"}
 
 
-def an_event(what: What, minute: int, payload: dict[str, Any] | None = None, **given: Any) -> Event:
+def an_event(
+    type: EventType, minute: int, payload: dict[str, Any] | None = None, **given: Any
+) -> Event:
     known = {
         "id": f"event-{minute}",
         "subject": "memory-1",
@@ -50,19 +52,19 @@ def an_event(what: What, minute: int, payload: dict[str, Any] | None = None, **g
         "surface": f"surface-{minute}",
     }
     at = MORNING + minute * MINUTE
-    return Event(what=what, at=at, payload=payload or {}, **known | given)
+    return Event(type=type, at=at, payload=payload or {}, **known | given)
 
 
 def recorded(minute: int = 0, lesson: dict[str, Any] = FIRST, **payload: Any) -> Event:
-    return an_event(What.RECORDED, minute, {"lesson": lesson, **payload})
+    return an_event(EventType.RECORDED, minute, {"lesson": lesson, **payload})
 
 
 def revised(minute: int, **changes: Any) -> Event:
-    return an_event(What.REVISED, minute, {"changes": changes})
+    return an_event(EventType.REVISED, minute, {"changes": changes})
 
 
 def undone(minute: int, to: int | None = None) -> Event:
-    return an_event(What.UNDONE, minute, {} if to is None else {"to": to})
+    return an_event(EventType.UNDONE, minute, {} if to is None else {"to": to})
 
 
 def titles(*events: Event) -> list[str]:
@@ -116,10 +118,10 @@ def test_a_revision_to_nothing_takes_a_field_away() -> None:
 
 
 def test_an_archived_memory_says_what_it_was_merged_into_until_it_is_restored() -> None:
-    merged = an_event(What.ARCHIVED, 1, {"merged_into": "memory-2"})
+    merged = an_event(EventType.ARCHIVED, 1, {"merged_into": "memory-2"})
     states = [
         (revision.change, revision.memory.state, revision.memory.merged_into)
-        for revision in revisions([recorded(), merged, an_event(What.RESTORED, 2)])
+        for revision in revisions([recorded(), merged, an_event(EventType.RESTORED, 2)])
     ]
     assert states == [
         ("recorded", State.ACTIVE, None),
@@ -129,7 +131,7 @@ def test_an_archived_memory_says_what_it_was_merged_into_until_it_is_restored() 
 
 
 def test_a_revision_leaves_an_archived_memory_archived() -> None:
-    merged = an_event(What.ARCHIVED, 1, {"merged_into": "memory-2"})
+    merged = an_event(EventType.ARCHIVED, 1, {"merged_into": "memory-2"})
     last = revisions([recorded(), merged, revised(2, title="B")])[-1].memory
     assert (last.title, last.state, last.merged_into) == ("B", State.ARCHIVED, "memory-2")
 
@@ -143,7 +145,7 @@ def test_any_order_of_events_gives_the_same_history() -> None:
 
 def test_of_two_events_at_one_moment_the_bank_decides_and_then_the_id() -> None:
     def revision(title: str, origin: str, id: str) -> Event:
-        return an_event(What.REVISED, 1, {"changes": {"title": title}}, origin=origin, id=id)
+        return an_event(EventType.REVISED, 1, {"changes": {"title": title}}, origin=origin, id=id)
 
     events = [revision("D", "b", "1"), revision("C", "a", "9"), revision("B", "a", "2"), recorded()]
     assert titles(*events) == ["A", "B", "C", "D"]
@@ -164,7 +166,7 @@ def test_changes_whose_recording_is_not_here_wait_for_it() -> None:
 
 
 def test_events_that_change_no_memory_are_no_revisions() -> None:
-    others = [an_event(what, 1) for what in What if what not in CHANGES]
+    others = [an_event(type, 1) for type in EventType if type not in CHANGES]
     assert titles(recorded(), *others, revised(2, title="B")) == ["A", "B"]
 
 
@@ -205,7 +207,7 @@ def test_what_can_be_undone_is_what_changed_and_was_not_taken_back() -> None:
     assert not can_undo([first])
     assert can_undo([second, first])
     assert not can_undo([first, second, undone(2)])
-    assert can_undo([first, second, undone(2), an_event(What.ARCHIVED, 3)])
+    assert can_undo([first, second, undone(2), an_event(EventType.ARCHIVED, 3)])
 
 
 # An event and its JSON

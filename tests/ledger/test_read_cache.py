@@ -11,7 +11,7 @@ from tests.conftest import HASHED
 from tests.requirement import requirement
 
 from reasonbank import Filter, LinkType, Scope
-from reasonbank.ledger.events import What, lesson
+from reasonbank.ledger.events import EventType, lesson
 from reasonbank.ledger.sqlite.read_cache import QUIET
 from reasonbank.model import new_id
 from reasonbank.search.text import terms
@@ -136,7 +136,7 @@ def test_full_text_that_is_remembered_scores_as_sqlite_does(open_bank, shared):
             bank.context.join(txn)
             for _ in range(rows):
                 payload = {"lesson": lesson(some_memory(rng)), "stage": 0}
-                bank.context.append(txn, What.RECORDED, new_id(), payload)
+                bank.context.append(txn, EventType.RECORDED, new_id(), payload)
 
         bank.context.write(work)
 
@@ -146,11 +146,11 @@ def test_full_text_that_is_remembered_scores_as_sqlite_does(open_bank, shared):
     ledger, view = bank.store.ledger, bank.view
     among = np.arange(1, 2_000, 3)
     for _ in range(QUIET + 1):
-        ledger.glance().words(view, Filter(), ("retry",), 5, None)
+        ledger.cached_read().words(view, Filter(), ("retry",), 5, None)
     for question in (*QUESTIONS, "retry disk network config E11000", "nothing of the kind"):
         asked = terms(question)
         for limit, only in ((500, None), (20, None), (500, among)):
-            nums, scores = ledger.glance().words(view, Filter(), asked, limit, only)
+            nums, scores = ledger.cached_read().words(view, Filter(), asked, limit, only)
             known, wanted = ledger.read().words(view, Filter(), asked, limit, only)
             assert scores.tolist() == pytest.approx(wanted.tolist(), rel=1e-9)
             # Rows of equal score may change places at the end of the list.
@@ -183,7 +183,9 @@ def test_uses_that_name_no_task_are_told_apart_by_caller_only(open_bank):
     agent.search("retry the upload")
     bank.search("retry the upload", session="task 1")
     bank.store.flush()
-    used = [event for event in bank.store.ledger.read().events(None) if event.what is What.USED]
+    used = [
+        event for event in bank.store.ledger.read().events(None) if event.type is EventType.USED
+    ]
     told = {(event.author, event.payload["session"]): event.payload.get("times") for event in used}
     assert told == {
         (bank.author, "task 1"): None,

@@ -13,7 +13,7 @@ from reasonbank import BudgetExhausted, InvalidReply, InvalidSetting, ModelUnava
 from reasonbank.llm.budget import Budgeted, shortened
 from reasonbank.llm.cache import Cached, DiskReplies, MemoryReplies
 from reasonbank.llm.layers import Deadline, Limited, Preset, Scrubbed
-from reasonbank.llm.port import Meters, Usage, system, user
+from reasonbank.llm.port import ModelMeters, Usage, system, user
 from reasonbank.llm.tokens import counter, tokens_in
 from reasonbank.opening import layered
 from reasonbank.settings import LLM
@@ -50,7 +50,7 @@ def cached(request, tmp_path):
             replies = MemoryReplies(**kept)
         else:
             replies = DiskReplies(tmp_path / "bank.db.replies", **kept)
-        meters = Meters()
+        meters = ModelMeters()
         return Cached(model, replies=replies, meters=meters, clock=clock or Clock()), meters
 
     return around
@@ -135,7 +135,7 @@ def test_replies_on_disk_outlive_the_process_and_are_private(tmp_path):
 
     def opened():
         replies = DiskReplies(path, size=10, seconds=60)
-        return Cached(Scripted(echo), replies=replies, meters=Meters(), clock=Clock())
+        return Cached(Scripted(echo), replies=replies, meters=ModelMeters(), clock=Clock())
 
     first, second = opened(), opened()
     run(first.complete([user("a secret prompt")]))
@@ -149,7 +149,7 @@ def test_replies_on_disk_outlive_the_process_and_are_private(tmp_path):
 
 def test_a_reply_that_another_version_wrote_is_asked_for_again():
     replies = MemoryReplies(size=10, seconds=60)
-    meters = Meters()
+    meters = ModelMeters()
     model = Cached(Scripted(echo), replies=replies, meters=meters, clock=Clock())
     run(model.complete(HELLO))
     (key,) = replies._kept
@@ -179,7 +179,7 @@ def test_a_cache_that_cannot_be_used_fails_no_call(tmp_path, caplog, damage):
     else:
         path = tmp_path / "no" / "such" / "folder"
     replies = DiskReplies(path, size=10, seconds=60)
-    model = Cached(Scripted(echo), replies=replies, meters=Meters(), clock=Clock())
+    model = Cached(Scripted(echo), replies=replies, meters=ModelMeters(), clock=Clock())
     for _ in range(2):
         assert run(model.complete(HELLO)).text == '{"word": "hello"}'
     assert "is not used" in caplog.text
@@ -425,7 +425,7 @@ def test_where_the_models_tokenizer_is_known_tokens_are_counted_by_it(tokenizer)
     assert shortened(messages, 6_000, count) == messages
     inner = Scripted(["fine"])
     llm = LLM(provider="ollama", model="m", tokenizer=tokenizer, budget_tokens=1_100)
-    model = layered(inner, Settings(llm=llm), Meters(), None)
+    model = layered(inner, Settings(llm=llm), ModelMeters(), None)
     run(model.complete([user("word " * 1_000)], max_tokens=400))
     assert inner.calls[0].max_tokens == 100
 
@@ -449,7 +449,7 @@ def test_settings_bound_every_call():
 
 
 def test_meters_say_null_for_what_nobody_told():
-    meters = Meters()
+    meters = ModelMeters()
     assert meters.to_json()["cost"] is None
     assert meters.to_json()["input_tokens"] is None
     meters.count(Usage())
@@ -459,7 +459,7 @@ def test_meters_say_null_for_what_nobody_told():
     assert (known["input_tokens"], known["output_tokens"], known["cost"]) == (6, 8, 0.5)
     assert (known["reasoning_tokens"], known["unreported"]) == (None, 1)
     meters.reset()
-    assert meters == Meters()
+    assert meters == ModelMeters()
 
 
 def test_a_script_that_ends_says_so(caplog):

@@ -16,7 +16,7 @@ from tests.requirement import requirement
 from reasonbank import InvalidSetting, KeyRefused, ModelError, Settings
 from reasonbank.llm.anthropic import AnthropicModel
 from reasonbank.llm.openai import OpenAIModel
-from reasonbank.llm.port import Meters, user
+from reasonbank.llm.port import ModelMeters, user
 from reasonbank.opening import check_model, model_of
 from reasonbank.settings import LLM, Embed, check, load
 from reasonbank.testing import a_memory
@@ -101,7 +101,7 @@ def test_the_key_may_be_in_another_variable(serve):
 def test_replies_on_disk_lie_beside_the_bank_and_are_forgotten_with_it(serve, open_bank):
     server = serve([chat("the secret is out")])
     settings = named("openai-compatible", server.url, cache="disk")
-    meters = Meters()
+    meters = ModelMeters()
 
     def ask():
         model = model_of(settings, url=open_bank.url(), meters=meters, environment={})
@@ -156,7 +156,7 @@ def test_wrong_settings_are_refused_by_name_and_never_repeat_a_key(settings, nam
 
 def test_a_key_is_no_setting():
     for variable in ("REASONBANK_LLM_KEY", "REASONBANK_LLM_API_KEY"):
-        with pytest.raises(InvalidSetting, match="is no setting") as refusal:
+        with pytest.raises(InvalidSetting, match="is not a setting") as refusal:
             load({"HOME": "/nowhere", variable: SECRET})
         assert SECRET not in str(refusal.value)
 
@@ -226,7 +226,7 @@ def test_a_missing_extra_names_its_install_command(monkeypatch):
 def test_all_layers_work_together(serve):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     server = serve([refused(503, retry_after_ms="1"), chat("hm"), chat('{"n": 1}')])
-    meters = Meters()
+    meters = ModelMeters()
     settings = named("openai-compatible", server.url, effort="low", max_tokens=100,
                      rate_per_minute=600, budget_tokens=5000)  # fmt: skip
 
@@ -312,7 +312,7 @@ def test_a_model_of_anthropics_is_retried_and_its_errors_are_ours(serve):
     server = serve([refused(529, retry_after_ms="1"), refused(503, retry_after_ms="1"),
                     message("hi"), refused(402)])  # fmt: skip
     settings = named("anthropic", server.url.removesuffix("/v1"), cache="off")
-    meters = Meters()
+    meters = ModelMeters()
     model = model_of(settings, meters=meters, environment={"ANTHROPIC_API_KEY": SECRET})
     assert reply_of(model, HELLO).text == "hi"
     assert meters.retries == 2

@@ -8,11 +8,11 @@ from tests.llm.conftest import run
 from tests.llm.local_model import local_model
 from tests.requirement import requirement
 
-from reasonbank.jobs.service import Staff
+from reasonbank.jobs.service import WorkerService
 from reasonbank.llm.anthropic import AnthropicModel
 from reasonbank.llm.http import Key
 from reasonbank.llm.openai import OpenAIModel
-from reasonbank.llm.port import Meters, system, user
+from reasonbank.llm.port import ModelMeters, system, user
 from reasonbank.model import Step
 from reasonbank.opening import model_of
 from reasonbank.settings import LLM, Embed, Settings
@@ -56,7 +56,7 @@ def settings():
 
 @pytest.mark.slow
 def test_every_reply_of_a_real_model_is_valid_by_its_schema(settings):
-    meters = Meters()
+    meters = ModelMeters()
     model = model_of(settings, meters=meters, environment={})
     right = 0
 
@@ -88,10 +88,10 @@ def test_sessions_are_judged_and_distilled_by_a_real_model(settings, open_bank):
     """The whole way: queue, worker, judge, distil, stored memories. No reply breaks its schema."""
     llm = replace(settings.llm, temperature=0)
     bank = open_bank(settings=replace(settings, llm=llm, embed=Embed(model="hashed")))
-    meters = Meters()
+    meters = ModelMeters()
     jobs = {truth: bank.distil(trace) for truth, trace in TRACES.items()}
     model = model_of(bank.settings, meters=meters, environment={})
-    assert run(Staff(bank.context, model, turns=False).run(until_empty=True)) == len(jobs)
+    assert run(WorkerService(bank.context, model, turns=False).run(until_empty=True)) == len(jobs)
     right = 0
     for truth, job in jobs.items():
         trace = bank.trace(job.subject)

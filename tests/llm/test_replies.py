@@ -8,7 +8,7 @@ from tests.requirement import requirement
 
 from reasonbank import InvalidReply, ModelUnavailable
 from reasonbank.llm.layers import Repaired
-from reasonbank.llm.port import Meters, Usage, user
+from reasonbank.llm.port import ModelMeters, Usage, user
 from reasonbank.llm.reply import is_strict, valid
 from reasonbank.testing import Scripted
 
@@ -70,7 +70,7 @@ def test_a_reply_that_breaks_the_schema_is_refused_and_says_where(text, problem)
 @requirement("LLM-6")
 def test_a_broken_reply_is_asked_for_once_more_with_its_error():
     model = Scripted(["I think it went well", GOOD])
-    meters = Meters()
+    meters = ModelMeters()
     completion = run(Repaired(model, meters=meters).complete(ASKED, schema=SCHEMA))
     assert completion.value == GOOD
     first, again = model.calls
@@ -88,7 +88,7 @@ def test_a_broken_reply_is_asked_for_once_more_with_its_error():
 def test_a_second_broken_reply_is_an_error_that_says_what_was_wrong():
     model = Scripted([{"verdict": "so-so"}, {"verdict": "unsure"}, GOOD])
     with pytest.raises(InvalidReply, match=r"'unsure' is not one of .*asked again") as refused:
-        run(Repaired(model, meters=Meters()).complete(ASKED, schema=SCHEMA))
+        run(Repaired(model, meters=ModelMeters()).complete(ASKED, schema=SCHEMA))
     assert len(model.calls) == 2
     assert refused.value.reply == '{"verdict": "unsure"}'
     assert isinstance(refused.value.usage, Usage)
@@ -97,10 +97,10 @@ def test_a_second_broken_reply_is_an_error_that_says_what_was_wrong():
 def test_what_is_not_the_models_fault_is_not_asked_for_again():
     model = Scripted([ModelUnavailable("busy"), GOOD])
     with pytest.raises(ModelUnavailable):
-        run(Repaired(model, meters=Meters()).complete(ASKED, schema=SCHEMA))
+        run(Repaired(model, meters=ModelMeters()).complete(ASKED, schema=SCHEMA))
     model = Scripted([InvalidReply("declined")])
     with pytest.raises(InvalidReply, match="declined"):
-        run(Repaired(model, meters=Meters()).complete(ASKED))
+        run(Repaired(model, meters=ModelMeters()).complete(ASKED))
     assert len(model.calls) == 1
 
 

@@ -118,7 +118,7 @@ def test_anthropics_refusals_and_cut_replies_are_told(serve):
 
     with pytest.raises(InvalidReply, match="declined"):
         ask(message("", stop_reason="refusal", content=[]))
-    with pytest.raises(InvalidReply, match="no message"):
+    with pytest.raises(InvalidReply, match="Anthropic message"):
         ask(of({"content": "x"}))
     with pytest.raises(ModelRefused, match="OPENROUTER_API_KEY"):
         ask(refused(401))

@@ -169,7 +169,7 @@ def test_where_all_in_sight_is_unlikely_somebody_who_fared_better_is_looked_for(
     bad = theirs.record(a_memory(title="Delete it all"))
     mine.outcome(good.id, succeeded=True, session="one")
     mine.outcome(bad.id, succeeded=False, session="two")
-    reading = mine.store.ledger.glance()
+    reading = mine.store.ledger.cached_read()
     nums = reading.matching(mine.view, Filter(), None)
     assert nums is not None
     rows = reading.candidates(mine.view, Filter(), nums)

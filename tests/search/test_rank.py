@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.requirement import requirement
 
-from reasonbank.embed.calibration import CALIBRATIONS, Calibration, calibration_for
+from reasonbank.embed.calibration import CALIBRATIONS, EmbeddingCalibration, calibration_for
 from reasonbank.ledger.sqlite.fulltext import any_of
-from reasonbank.search.rank import SCOPE_WEIGHTS, Columns, Fusion, Ranking, Weights, fuse, rank
+from reasonbank.search.rank import (
+    SCOPE_WEIGHTS,
+    Fusion,
+    Ranking,
+    RankingInputs,
+    RankingWeights,
+    fuse,
+    rank,
+)
 from reasonbank.search.text import error_match, keywords, terms, tokens_in
 from reasonbank.settings import Search
 
@@ -28,11 +36,11 @@ def a_fusion(similarity: list[float], *, threshold: float = 0.0) -> Fusion:
         bm25=np.zeros(len(values)),
         weight=0.5,
         features={},
-        calibration=Calibration(model="test", threshold=threshold, near=0.98, same=0.995),
+        calibration=EmbeddingCalibration(model="test", threshold=threshold, near=0.98, same=0.995),
     )
 
 
-def some_columns(count: int, **given: object) -> Columns:
+def some_columns(count: int, **given: object) -> RankingInputs:
     columns: dict[str, object] = {
         "age_days": np.zeros(count),
         "error_match": np.zeros(count),
@@ -41,7 +49,7 @@ def some_columns(count: int, **given: object) -> Columns:
         "consolidated": np.zeros(count, bool),
         **{name: np.asarray(value) for name, value in given.items()},
     }
-    return Columns(**columns)  # type: ignore[arg-type]
+    return RankingInputs(**columns)  # type: ignore[arg-type]
 
 
 def ranked(similarity: list[float], limit: int = 10, **given: object) -> Ranking:
@@ -57,7 +65,7 @@ class TestComposite:
                 some_columns(1, age_days=[half_life]),
                 limit=1,
                 half_life_days=half_life,
-                weights=Weights(similarity=0, recency=1, error_match=0),
+                weights=RankingWeights(similarity=0, recency=1, error_match=0),
             )
             assert result.scores[0] == 0.5
 
@@ -87,14 +95,14 @@ class TestComposite:
     @requirement("RET-3")
     @pytest.mark.parametrize("factor", [0.01, 1, 7])
     def test_weights_are_shares_of_their_sum(self, factor):
-        weights = Weights(similarity=5 * factor, recency=3 * factor, error_match=2 * factor)
+        weights = RankingWeights(similarity=5 * factor, recency=3 * factor, error_match=2 * factor)
         columns = some_columns(1, age_days=[60.0], error_match=[0.9])
         result = rank(a_fusion([0.6]), columns, limit=1, weights=weights)
         assert result.scores[0] == pytest.approx(0.5 * 0.6 + 0.3 * 0.25 + 0.2 * 0.9)
 
     def test_the_defaults_are_those_of_the_settings(self):
         chosen = Search()
-        assert Weights() == Weights(
+        assert RankingWeights() == RankingWeights(
             similarity=chosen.similarity, recency=chosen.recency, error_match=chosen.error_match
         )
         columns = some_columns(
@@ -121,7 +129,7 @@ class TestComposite:
     )
     def test_weights_that_mean_nothing_are_refused(self, weights):
         with pytest.raises(ValueError, match="weights"):
-            Weights(**weights)
+            RankingWeights(**weights)
 
     @requirement("RET-3")
     @settings(deadline=None)
@@ -394,7 +402,7 @@ class TestFusion:
         assert fusion.weight == 1.0
 
     def test_similarity_and_relevance_follow_their_formulas(self):
-        scale = Calibration(model="test", threshold=0.3, unrelated=0.2, lexical=5.0)
+        scale = EmbeddingCalibration(model="test", threshold=0.3, unrelated=0.2, lexical=5.0)
         cosine, bm25 = np.array([0.7, 0.4, -0.3, np.nan]), np.array([3.0, 8.0, 0.0, 2.0])
         fusion = fuse("red green blue", cosine, bm25, scale, rows=1000)
         x = bm25 / (2.2 * math.log(999.5 / 1.5))

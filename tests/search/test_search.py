@@ -9,7 +9,7 @@ from tests.requirement import requirement
 
 from reasonbank import Filter, InvalidInput, Memory, Outcome, Scope, Settings, Source, State
 from reasonbank.fields import plain
-from reasonbank.ledger.events import Event, What, lesson
+from reasonbank.ledger.events import Event, EventType, lesson
 from reasonbank.model import new_id, to_micros
 from reasonbank.search.text import tokens_in
 from reasonbank.settings import Embed, Search
@@ -300,7 +300,7 @@ def crowd(open_bank):
             )
             txn.append(
                 Event(
-                    id=new_id(), what=What.RECORDED, subject=memory.id, at=at + i,
+                    id=new_id(), type=EventType.RECORDED, subject=memory.id, at=at + i,
                     workspace=bank.view.workspace, origin="test", author="test",
                     surface="test", payload={"lesson": lesson(memory), "stage": 0},
                 )
@@ -347,7 +347,7 @@ def test_in_a_large_bank_rare_words_lead_and_common_ones_still_count(plain_bank)
             words = "retry upload network" if i % 2 else "retry download network"
             rare = {7: "E11000", 8: "E11000 upload", 9: "parse_config_v2"}.get(i, "")
             payload = {"lesson": lesson(a_memory(title=f"{words} {rare}")), "stage": 0}
-            plain_bank.context.append(txn, What.RECORDED, new_id(), payload)
+            plain_bank.context.append(txn, EventType.RECORDED, new_id(), payload)
 
     plain_bank.context.write(write)
     reading = plain_bank.store.ledger.read()
@@ -378,7 +378,7 @@ def test_a_word_that_only_others_use_hides_nothing_that_is_here(open_bank):
             bank.context.join(txn)
             for i in range(1_200):
                 payload = {"lesson": lesson(a_memory(title=f"retry {word} {i}")), "stage": 0}
-                bank.context.append(txn, What.RECORDED, new_id(), payload)
+                bank.context.append(txn, EventType.RECORDED, new_id(), payload)
 
         bank.context.write(work)
 

@@ -13,7 +13,7 @@ from tests.tidy.test_promote import prove
 
 from reasonbank import Bank, Change, InvalidInput, Scope
 from reasonbank.fields import plain
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.surfaces.cli import main
 from reasonbank.testing import a_memory, a_trace
 
@@ -181,7 +181,7 @@ def test_an_import_says_who_brought_it_and_keeps_who_wrote_it(open_bank):
         file.seek(0)
         bank.import_(file)
     assert [c.author for c in bank.audit(everywhere=True, memory=memory.id)] == ["alex"]
-    brought = [c for c in bank.audit() if c.what == What.IMPORTED]
+    brought = [c for c in bank.audit() if c.what == EventType.IMPORTED]
     assert [c.author for c in brought] == ["mika"]
     again = io.StringIO()
     bank.export(again)

@@ -5,7 +5,7 @@ from tests.requirement import requirement
 
 from reasonbank import Filter, InvalidInput, Link, LinkType, NotFound, Outcome, Scope
 from reasonbank.fields import plain
-from reasonbank.ledger.events import Event, What, lesson
+from reasonbank.ledger.events import Event, EventType, lesson
 from reasonbank.model import Genealogy, new_id
 from reasonbank.testing import a_memory
 
@@ -69,17 +69,19 @@ def test_genealogy_ends_even_where_kin_go_in_a_circle(plain_bank):
     """No caller can make a circle, but a peer or a forged file could."""
     ids = [new_id() for _ in range(3)]
 
-    def event(at, what, subject, payload):
+    def event(at, type, subject, payload):
         return Event(
-            id=new_id(), what=what, subject=subject, workspace=plain_bank.view.workspace, at=at,
+            id=new_id(), type=type, subject=subject, workspace=plain_bank.view.workspace, at=at,
             origin="elsewhere", author="peer", surface="import", payload=payload,
         )  # fmt: skip
 
     circle = [
-        event(at, What.RECORDED, id, {"lesson": lesson(a_memory(parents=(ids[at - 2],)))})
+        event(at, EventType.RECORDED, id, {"lesson": lesson(a_memory(parents=(ids[at - 2],)))})
         for at, id in enumerate(ids, 1)
     ]
-    joined = event(1, What.JOINED, plain_bank.view.workspace, {"team": "default", "org": "local"})
+    joined = event(
+        1, EventType.JOINED, plain_bank.view.workspace, {"team": "default", "org": "local"}
+    )
     plain_bank.context.write(lambda txn: txn.take([joined, *circle]))
     for id in ids:
         tree = plain_bank.genealogy(id)

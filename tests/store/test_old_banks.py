@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reasonbank import Bank, Filter, Forgotten, Scope, Settings, State
-from reasonbank.access import Tokens
+from reasonbank.access import TokenStore
 from reasonbank.fields import plain
 from reasonbank.settings import Embed
 
@@ -54,7 +54,7 @@ ASKED = {
     "jobs": Bank.jobs,
     "gaps": Bank.gaps,
     "workspaces": Bank.workspaces,
-    "tokens": lambda bank: Tokens(bank).list(),
+    "tokens": lambda bank: TokenStore(bank).list(),
     "audit": lambda bank: bank.audit(limit=1000, uses=True, everywhere=True),
     "report": Bank.report,
     "statistics": statistics,

@@ -16,7 +16,7 @@ from tests.requirement import requirement
 
 from reasonbank import Outcome, StorageError
 from reasonbank.fields import plain
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.migrations import STEPS
 from reasonbank.ledger.sqlite.connection import Connection
 from reasonbank.ledger.sqlite.ledger import APPLICATION_ID
@@ -86,7 +86,7 @@ def test_an_outcome_that_is_found_out_later_counts_from_then_on(plain_bank):
     assert plain_bank.statistics().success_rate is None
     learned = {"ids": [], "outcome": "success", "by": "judge", "score": 0.9}
     plain_bank.context.write(
-        lambda txn: plain_bank.context.append(txn, What.LEARNED, trace.id, learned)
+        lambda txn: plain_bank.context.append(txn, EventType.LEARNED, trace.id, learned)
     )
     assert plain_bank.statistics().success_rate == 1.0
 

@@ -234,7 +234,7 @@ def test_concurrent_clients_in_different_workspaces_do_not_affect_each_other(ope
 def test_deleting_a_workspace_asks_for_confirmation_and_says_what_it_would_remove(open_bank):
     bank = open_bank()
     memory = bank.record(a_memory())
-    with pytest.raises(ConfirmationNeeded, match="1 memories") as asked:
+    with pytest.raises(ConfirmationNeeded, match="1 memory for good") as asked:
         bank.delete_workspace(bank.view.workspace)
     assert str(open_bank.project()) in str(asked.value)
     assert bank.get(memory.id) == memory

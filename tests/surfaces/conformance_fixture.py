@@ -41,7 +41,7 @@ from reasonbank.errors import InvalidInput
 from reasonbank.model import Right
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.server import make_server
-from reasonbank.surfaces.mcp.tool import Offer
+from reasonbank.surfaces.mcp.tool import ToolSpec
 
 WORDS = "For the conformance suite."
 PIXEL = (
@@ -104,11 +104,11 @@ def answer(context: Context[Any, Any], key: str) -> Any:
 
 
 def fixture_server(bank: Bank) -> MCPServer[Any]:
-    offers = [
-        Offer(function=function, title="Test", right=Right.READ, hints=ToolAnnotations())
+    specs = [
+        ToolSpec(function=function, title="Test", right=Right.READ, hints=ToolAnnotations())
         for function in (test_tool_with_progress, test_error_handling)
     ]
-    server = make_server(bank, tools=offers, roots=False)
+    server = make_server(bank, tools=specs, roots=False)
     _contents(server)
     _resources_and_prompts(server)
     _questions_in_requests(server)

@@ -17,7 +17,7 @@ from reasonbank.access import LOCAL, Caller
 from reasonbank.surfaces.mcp.server import CALLER
 
 
-class Door:
+class Gate:
     """Lets in whoever has a token that is known; the rest pass without a name."""
 
     def __init__(self, app, callers: Mapping[str, Caller]) -> None:
@@ -66,7 +66,7 @@ def serving(
             allowed_origins=[f"http://127.0.0.1:{port}", f"http://localhost:{port}"],
         )
         app = server.streamable_http_app(transport_security=security, stateless_http=not sessions)
-        app = Door(app, callers)
+        app = Gate(app, callers)
         config = uvicorn.Config(  # As `reasonbank serve` does, whatever else is installed.
             app, http="h11", loop="asyncio", log_level="warning", timeout_graceful_shutdown=5
         )
@@ -83,7 +83,7 @@ def serving(
 @asynccontextmanager
 async def calling(server: MCPServer):
     """Calls tools over HTTP without a socket, in whatever JSON can be made to say."""
-    app = Door(server.streamable_http_app(), {"": LOCAL})
+    app = Gate(server.streamable_http_app(), {"": LOCAL})
     transport = httpx2.ASGITransport(app)
     async with (
         server.session_manager.run(),

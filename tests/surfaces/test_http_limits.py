@@ -14,7 +14,7 @@ from tests.surfaces.http_server import LESSON, everything, serving
 
 from reasonbank.errors import InvalidSetting, TooLarge
 from reasonbank.settings import Server as ServerSettings
-from reasonbank.surfaces.http.gate import CALLERS, Doorstep, Later, Rates, pieces
+from reasonbank.surfaces.http.gate import CALLERS, AllowedHosts, Rates, RetryAfter, pieces
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +263,7 @@ def test_rates_are_kept_for_so_many_callers_only():
     rates = Rates(2.0, clock=lambda: now[0])
     for _ in range(2):
         rates.take("a")
-    with pytest.raises(Later) as caught:
+    with pytest.raises(RetryAfter) as caught:
         rates.take("a")
     assert caught.value.seconds == pytest.approx(0.5)
     rates.take("b")
@@ -316,7 +316,7 @@ def test_settings_name_further_hosts_and_pages(tmp_path):
             assert server.get("/livez", headers=headers).status_code == 200
         assert server.get("/livez", headers={"Host": "third.example"}).status_code == 421
     with pytest.raises(InvalidSetting, match=r"server\.origins"):
-        Doorstep.of("127.0.0.1", ServerSettings(origins="app.example"))
+        AllowedHosts.of("127.0.0.1", ServerSettings(origins="app.example"))
 
 
 def test_a_body_is_measured_however_it_comes():

@@ -31,7 +31,7 @@ ADVICE = re.compile(
     r"must not be blank|must contain only strings|"
     r"is missing|must be|has a NUL|not valid|is not an? |nothing to change|too deep|"
     r"forgotten for good|another workspace is called|not a UUID|leave it out|remove it|"
-    r"is no verifier"
+    r"is not a verifier"
 )
 
 

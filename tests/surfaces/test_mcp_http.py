@@ -16,9 +16,9 @@ from tests.surfaces.mcp_http import serving, stateless
 from reasonbank.access import LOCAL, Caller
 from reasonbank.model import Right
 from reasonbank.surfaces.call import Call
-from reasonbank.surfaces.mcp.memory_tools import OFFERS
+from reasonbank.surfaces.mcp.memory_tools import TOOLS
 from reasonbank.surfaces.mcp.server import BankTool, make_server
-from reasonbank.surfaces.mcp.tool import Offer
+from reasonbank.surfaces.mcp.tool import ToolSpec
 from reasonbank.surfaces.shapes import Recorded
 from reasonbank.testing.builders import a_memory
 
@@ -49,9 +49,9 @@ async def visiting(url, token="", workspace=None, **options):
         yield Agent(client)
 
 
-def arguments_of(offer):
-    """What ``offer`` cannot do without."""
-    schema = BankTool.of(offer).parameters
+def arguments_of(spec):
+    """What ``spec`` cannot do without."""
+    schema = BankTool.of(spec).parameters
     kinds = {name: part.get("type") for name, part in schema["properties"].items()}
     return {
         name: {} if kinds[name] == "object" else ENOUGH[name] for name in schema.get("required", ())
@@ -98,9 +98,9 @@ async def test_a_request_that_nobody_vouches_for_gets_nothing(plain_bank, mode):
     with serving(make_server(plain_bank), {"known": LOCAL}) as url:
         for token in ("", "unknown"):
             async with visiting(url, token, mode=mode) as agent:
-                for offer in OFFERS.values():
-                    said = await agent.refused(offer.name, **arguments_of(offer))
-                    assert "does not know who calls" in said, offer.name
+                for spec in TOOLS.values():
+                    said = await agent.refused(spec.name, **arguments_of(spec))
+                    assert "does not know who calls" in said, spec.name
                 for uri in (f"memory://{memory.id}", f"trace://{NOBODY}"):
                     with pytest.raises(MCPError, match="who calls"):
                         await agent.client.read_resource(uri)
@@ -108,30 +108,30 @@ async def test_a_request_that_nobody_vouches_for_gets_nothing(plain_bank, mode):
             assert (await agent("get_statistics"))["memories"] == 1
 
 
-@pytest.mark.parametrize("name", OFFERS)
+@pytest.mark.parametrize("name", TOOLS)
 async def test_a_tool_is_refused_to_whoever_lacks_its_right(plain_bank, name):
-    offer = OFFERS[name]
-    lesser = list(Right)[list(Right).index(offer.right) - 1] if offer.right != Right.READ else None
+    spec = TOOLS[name]
+    lesser = list(Right)[list(Right).index(spec.right) - 1] if spec.right != Right.READ else None
     if lesser:
         async with connected(plain_bank, caller=lambda _: Caller(right=lesser)) as agent:
-            said = await agent.refused(name, **arguments_of(offer))
-            assert said == f"this needs a token with scope {offer.right}; yours has {lesser}"
+            said = await agent.refused(name, **arguments_of(spec))
+            assert said == f"this needs a token with scope {spec.right}; yours has {lesser}"
             assert plain_bank.statistics().memories == 0
-    async with connected(plain_bank, caller=lambda _: Caller(right=offer.right)) as agent:
-        result = await agent.client.call_tool(name, arguments_of(offer))
+    async with connected(plain_bank, caller=lambda _: Caller(right=spec.right)) as agent:
+        result = await agent.client.call_tool(name, arguments_of(spec))
         assert "needs a token" not in str(result.content)
 
 
 def test_reading_needs_read_writing_write_and_destroying_admin():
-    rights = {name: offer.right for name, offer in OFFERS.items()}
+    rights = {name: spec.right for name, spec in TOOLS.items()}
     changing = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
                 "solve_coding_task", "memory_consolidate", "distil", "distil_prepare",
                 "distil_submit", "capture_knowledge"}  # fmt: skip
     assert {name for name, right in rights.items() if right == Right.WRITE} == changing
     assert {name for name, right in rights.items() if right == Right.ADMIN} == {"memory_forget"}
-    for name, offer in OFFERS.items():
-        if offer.right == Right.READ and name != "workspace":
-            assert not offer.hints.destructive_hint, name
+    for name, spec in TOOLS.items():
+        if spec.right == Right.READ and name != "workspace":
+            assert not spec.hints.destructive_hint, name
 
 
 @requirement("WSP-2", left="surfaces and backends to come")
@@ -226,7 +226,7 @@ class Endless:
     def __init__(self) -> None:
         self.recorded = 0
         self.ended = threading.Event()
-        self.offer = Offer(
+        self.spec = ToolSpec(
             function=self.endless, title="Endless", right=Right.WRITE, hints=ToolAnnotations()
         )
 
@@ -246,7 +246,7 @@ class Endless:
 @modes
 async def test_a_long_call_tells_its_progress_and_ends_when_cancelled(plain_bank, mode, over):
     tool = Endless()
-    server = make_server(plain_bank, tools=[tool.offer])
+    server = make_server(plain_bank, tools=[tool.spec])
     told = []
 
     async def call(agent):
@@ -282,8 +282,8 @@ async def test_a_write_whose_caller_is_gone_is_whole(plain_bank):
         id = bank.record(a_memory()).id
         return {"id": id, "message": "", "initial_confidence": 0.5}
 
-    offer = Offer(function=slow, title="Slow", right=Right.WRITE, hints=ToolAnnotations())
-    server = make_server(plain_bank, tools=[offer, *OFFERS.values()])
+    spec = ToolSpec(function=slow, title="Slow", right=Right.WRITE, hints=ToolAnnotations())
+    server = make_server(plain_bank, tools=[spec, *TOOLS.values()])
     with serving(server, {"": LOCAL}) as url:
         async with visiting(url) as agent, anyio.create_task_group() as group:
             group.start_soon(agent.client.call_tool, "slow", {})

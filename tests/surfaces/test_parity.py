@@ -30,7 +30,7 @@ from reasonbank.settings import Embed
 from reasonbank.surfaces import shapes
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.cli import main
-from reasonbank.surfaces.mcp.memory_tools import OFFERS
+from reasonbank.surfaces.mcp.memory_tools import TOOLS
 from reasonbank.surfaces.operations import OPERATIONS
 
 HASHED = Settings(embed=Embed(model="hashed"), author="tester")
@@ -409,7 +409,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 def test_every_operation_is_compared():
     assert set(OPERATION) == set(CASES) | set(ELSEWHERE)
     tools = {case.tool for case in CASES.values() if case.tool is not None}
-    assert set(OFFERS) == tools | set(OTHER_TOOLS)
+    assert set(TOOLS) == tools | set(OTHER_TOOLS)
 
 
 @requirement("CLI-1")

@@ -87,7 +87,7 @@ def test_a_verifier_of_the_settings_is_run(place):
         ([TASK, "--k", "0"], 2, "k: 0"),
         ([TASK, "--k", "100"], 2, "k: 100"),
         ([TASK, "--mode", "turbo"], 2, "turbo"),
-        ([TASK, "--verify", "sh"], 2, "is no verifier"),
+        ([TASK, "--verify", "sh"], 2, "is not a verifier"),
         ([TASK, "--budget", "10"], 7, "before there was any attempt"),
     ],
 )

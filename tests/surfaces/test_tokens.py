@@ -8,7 +8,7 @@ from tests.conftest import DAY
 from tests.requirement import requirement
 from tests.surfaces.http_server import LESSON, a_token, command, serving
 
-from reasonbank.access import Tokens
+from reasonbank.access import TokenStore
 from reasonbank.errors import InvalidInput, NotFound, Unauthorized
 from reasonbank.model import Right
 from reasonbank.surfaces.operations import OPERATIONS
@@ -16,7 +16,7 @@ from reasonbank.surfaces.operations import OPERATIONS
 
 @pytest.fixture
 def tokens(plain_bank):
-    return Tokens(plain_bank)
+    return TokenStore(plain_bank)
 
 
 def made(tokens, **options):
@@ -46,7 +46,7 @@ def test_a_secret_is_stored_nowhere(tokens, plain_bank, open_bank, tmp_path):
     for file in tmp_path.rglob("*"):
         if file.is_file():
             assert key.encode() not in file.read_bytes()
-    assert key not in str(Tokens(open_bank()).list())
+    assert key not in str(TokenStore(open_bank()).list())
 
 
 @pytest.mark.parametrize("change", [
@@ -96,7 +96,7 @@ def test_tokens_outlive_a_rebuild_and_are_no_part_of_an_export(tokens, plain_ban
     out.seek(0)
     other = open_bank("other")
     other.import_(out)
-    assert not Tokens(other).exist
+    assert not TokenStore(other).exist
 
 
 def test_use_is_noted_coarsely(tokens, clock):
@@ -299,7 +299,7 @@ def test_other_machines_are_let_in_with_a_token_only(tmp_path):
 
 @requirement("SEC-5")
 def test_who_made_and_revoked_a_token_is_on_record(plain_bank):
-    tokens = Tokens(plain_bank)
+    tokens = TokenStore(plain_bank)
     made = tokens.create(scope="read", name="ci", by=plain_bank.seen_by(author="ada"))
     tokens.revoke(made.id, by=plain_bank.seen_by(author="bob", surface="http"))
     found = [(c.what, c.subject, c.author, c.surface) for c in plain_bank.audit(limit=2)]

@@ -14,7 +14,7 @@ from reasonbank.embed.calibration import Nearness
 from reasonbank.errors import Forgotten, InvalidInput, ModelUnavailable, NotFound, Refused
 from reasonbank.ledger.port import Filter
 from reasonbank.llm.layers import Repaired
-from reasonbank.llm.port import Meters
+from reasonbank.llm.port import ModelMeters
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Outcome, Scope, Source, State, new_id
 from reasonbank.store import leases
@@ -204,7 +204,7 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 def test_an_answer_that_is_bad_twice_skips_the_cluster_and_its_sources_stay(bank, timeouts, bad):
     inner = Scripted([ANSWER | bad, ANSWER | bad])
-    result = merged(bank, model=Repaired(inner, meters=Meters()))
+    result = merged(bank, model=Repaired(inner, meters=ModelMeters()))
     assert result.created == [] and len(inner.calls) == 2
     assert any(set(skip.ids) == ids(timeouts) and skip.reason for skip in result.skipped)
     assert states(bank, timeouts) == {State.ACTIVE}
@@ -214,7 +214,7 @@ def test_an_answer_that_is_bad_twice_skips_the_cluster_and_its_sources_stay(bank
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 def test_an_answer_that_is_bad_once_is_asked_for_again(bank, timeouts, bad):
     inner = Scripted([ANSWER | bad, ANSWER])
-    result = merged(bank, model=Repaired(inner, meters=Meters()))
+    result = merged(bank, model=Repaired(inner, meters=ModelMeters()))
     assert bank.get(result.created[0]).title == ANSWER["title"]
 
 

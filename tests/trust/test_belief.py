@@ -20,15 +20,15 @@ from hypothesis import assume, example, given, strategies as st
 from tests.requirement import requirement
 
 from reasonbank.errors import InvalidInput
-from reasonbank.model import Kind, to_micros
+from reasonbank.model import EvidenceKind, to_micros
 from reasonbank.trust import belief
-from reasonbank.trust.belief import EPOCH_DAY, MODELS, Belief, Standing, Tally, Weights
+from reasonbank.trust.belief import EPOCH_DAY, MODELS, Belief, BeliefInputs, EvidenceWeights, Tally
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts-belief.md"
 CENTURY = 36_525
 TODAY = 20_772  # 2026-11-15
 NONE = (0.0,) * 8
-NEW = Weights()
+NEW = EvidenceWeights()
 
 signs = st.booleans()
 days = st.integers(EPOCH_DAY - CENTURY, EPOCH_DAY + CENTURY)
@@ -38,51 +38,55 @@ amounts = st.integers(1, 10**6)
 initials = st.floats(0, 1)
 open_initials = st.floats(1e-6, 1 - 1e-6)
 half_lives = st.floats(belief.SHORTEST_HALF_LIFE, 2_000) | st.just(math.inf)
-weights = st.builds(Weights, lessons=st.tuples(*[st.integers(0, 10**6)] * 8))
+weights = st.builds(EvidenceWeights, track_record=st.tuples(*[st.integers(0, 10**6)] * 8))
 models = st.sampled_from(sorted(MODELS))
-observations = st.tuples(st.sampled_from(Kind), signs, days)
+observations = st.tuples(st.sampled_from(EvidenceKind), signs, days)
 
 
 def tallies(on: st.SearchStrategy[int], most: int = 12) -> st.SearchStrategy[Tally]:
-    return st.dictionaries(st.tuples(st.sampled_from(Kind), signs, on), amounts, max_size=most)
+    return st.dictionaries(
+        st.tuples(st.sampled_from(EvidenceKind), signs, on), amounts, max_size=most
+    )
 
 
-def one(kind: Kind, positive: bool, day: int, count: int = 1) -> Tally:
+def one(kind: EvidenceKind, positive: bool, day: int, count: int = 1) -> Tally:
     return {(kind, positive, day): count}
 
 
 def merged(*tallies: Tally) -> Tally:
     """One tally of several that share no evidence."""
-    total: Counter[tuple[Kind, bool, int]] = Counter()
+    total: Counter[tuple[EvidenceKind, bool, int]] = Counter()
     for tally in tallies:
         total.update(tally)
     return dict(total)
 
 
-def learnt_from(project: Iterable[Tally]) -> Weights:
+def learnt_from(project: Iterable[Tally]) -> EvidenceWeights:
     """The weights of a project whose memories have these tallies."""
-    lessons = (belief.rating_lessons(tally) for tally in project)
-    return Weights(lessons=tuple(map(sum, zip(NEW.lessons, *lessons, strict=True))))
+    track_record = (belief.track_record_of(tally) for tally in project)
+    return EvidenceWeights(
+        track_record=tuple(map(sum, zip(NEW.track_record, *track_record, strict=True)))
+    )
 
 
 def confidence(
-    tally: Tally, *, initial: float = 0.8, today: int = TODAY, weights: Weights = NEW
+    tally: Tally, *, initial: float = 0.8, today: int = TODAY, weights: EvidenceWeights = NEW
 ) -> Belief:
     return belief.bayesian(initial, belief.masses(tally), weights, today)
 
 
-def standing(
+def inputs(
     tally: Tally,
     *,
     initial: float = 0.8,
     created: int = TODAY - 1_000,
     today: int = TODAY,
-    weights: Weights = NEW,
+    weights: EvidenceWeights = NEW,
     other_uses: int = 0,
     context: float | None = None,
-) -> Standing:
+) -> BeliefInputs:
     seen = belief.counts(tally)
-    return Standing(
+    return BeliefInputs(
         initial=initial,
         masses=belief.masses(tally),
         counts=seen,
@@ -140,13 +144,13 @@ def test_without_evidence_a_belief_is_its_prior_of_strength_two(initial: float) 
 
 
 @requirement("CON-1")
-@given(open_initials, st.sampled_from(Kind), weights)
+@given(open_initials, st.sampled_from(EvidenceKind), weights)
 def test_the_first_praise_raises_and_the_first_blame_lowers(
-    initial: float, kind: Kind, learnt: Weights
+    initial: float, kind: EvidenceKind, learnt: EvidenceWeights
 ) -> None:
     before = confidence({}, initial=initial, weights=learnt).mean
     # A kind that was wrong a million times has next to no weight left.
-    assume(learnt.normalised()[list(Kind).index(kind)] > 1e-4)
+    assume(learnt.normalised()[list(EvidenceKind).index(kind)] > 1e-4)
     praised = confidence(one(kind, True, TODAY), initial=initial, weights=learnt)
     blamed = confidence(one(kind, False, TODAY), initial=initial, weights=learnt)
     assert blamed.mean < before < praised.mean
@@ -159,22 +163,22 @@ def test_the_first_praise_raises_and_the_first_blame_lowers(
     0.5,
     False,
     {
-        (Kind.OUTCOME, False, TODAY - 65): 20,
-        (Kind.OUTCOME, True, TODAY - 1): 1,
-        (Kind.STABILITY, True, TODAY - 71): 20,
-        (Kind.STABILITY, False, TODAY - 1): 2,
+        (EvidenceKind.OUTCOME, False, TODAY - 65): 20,
+        (EvidenceKind.OUTCOME, True, TODAY - 1): 1,
+        (EvidenceKind.STABILITY, True, TODAY - 71): 20,
+        (EvidenceKind.STABILITY, False, TODAY - 1): 2,
     },
     [],
 )
 def test_a_rating_moves_its_memory_the_right_way_even_while_the_weights_learn_from_it(
     initial: float, helpful: bool, tally: Tally, others: list[Tally]
 ) -> None:
-    rated = merged(tally, one(Kind.EXPLICIT, helpful, TODAY))
+    rated = merged(tally, one(EvidenceKind.EXPLICIT, helpful, TODAY))
     before, after = (
         confidence(
             own,
             initial=initial,
-            weights=learnt_from([own, *others]).without(belief.rating_lessons(own)),
+            weights=learnt_from([own, *others]).without(belief.track_record_of(own)),
         ).mean
         for own in (tally, rated)
     )
@@ -182,8 +186,8 @@ def test_a_rating_moves_its_memory_the_right_way_even_while_the_weights_learn_fr
 
 
 @requirement("CON-1")
-@pytest.mark.parametrize("kind", Kind)
-def test_praise_does_not_hide_a_memory_recorded_at_0_8(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", EvidenceKind)
+def test_praise_does_not_hide_a_memory_recorded_at_0_8(kind: EvidenceKind) -> None:
     """contextd started from Beta(1, 1): its first "helpful" turned 0.8 into 0.58 to 0.67."""
     praised = confidence(one(kind, True, TODAY)).mean
     assert praised > 0.8
@@ -195,7 +199,7 @@ def test_praise_does_not_hide_a_memory_recorded_at_0_8(kind: Kind) -> None:
 @requirement("CON-5")
 @given(st.data(), st.lists(observations, max_size=30), half_lives)
 def test_order_of_arrival_and_batching_change_nothing_at_all(
-    data: st.DataObject, arrived: list[tuple[Kind, bool, int]], half_life: float
+    data: st.DataObject, arrived: list[tuple[EvidenceKind, bool, int]], half_life: float
 ) -> None:
     shuffled = data.draw(st.permutations(arrived))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(arrived)), max_size=4)))
@@ -208,7 +212,7 @@ def test_order_of_arrival_and_batching_change_nothing_at_all(
     assert in_batches == singly
     assert belief.masses(in_batches, half_life) == belief.masses(singly, half_life)
     assert belief.counts(in_batches) == belief.counts(singly)
-    assert belief.rating_lessons(in_batches) == belief.rating_lessons(singly)
+    assert belief.track_record_of(in_batches) == belief.track_record_of(singly)
     assert belief.last_day(in_batches, 0) == belief.last_day(singly, 0)
 
 
@@ -219,7 +223,7 @@ def test_the_order_in_which_a_store_lists_a_tally_changes_nothing_at_all(
 ) -> None:
     relisted = dict(data.draw(st.permutations(list(tally.items()))))
     assert belief.masses(relisted, half_life) == belief.masses(tally, half_life)
-    assert belief.rating_lessons(relisted) == belief.rating_lessons(tally)
+    assert belief.track_record_of(relisted) == belief.track_record_of(tally)
 
 
 @requirement("CON-5")
@@ -227,16 +231,18 @@ def test_the_order_in_which_a_store_lists_a_tally_changes_nothing_at_all(
 def test_rows_of_a_database_fold_like_typed_evidence(tally: Tally) -> None:
     rows = {(str(kind), int(good), day): count for (kind, good, day), count in tally.items()}
     assert belief.masses(rows) == belief.masses(tally)  # type: ignore[arg-type]
-    assert belief.rating_lessons(rows) == belief.rating_lessons(tally)  # type: ignore[arg-type]
+    assert belief.track_record_of(rows) == belief.track_record_of(tally)  # type: ignore[arg-type]
     assert belief.last_day(rows, 0) == belief.last_day(tally, 0)  # type: ignore[arg-type]
 
 
-@given(tallies(recent_days), st.sampled_from(Kind), signs, recent_days)
-def test_a_count_of_zero_is_no_evidence(tally: Tally, kind: Kind, sign: bool, day: int) -> None:
+@given(tallies(recent_days), st.sampled_from(EvidenceKind), signs, recent_days)
+def test_a_count_of_zero_is_no_evidence(
+    tally: Tally, kind: EvidenceKind, sign: bool, day: int
+) -> None:
     padded = merged(one(kind, sign, day, 0), tally)
     assert belief.masses(padded) == belief.masses(tally)
     assert belief.last_day(padded, 0) == belief.last_day(tally, 0)
-    assert belief.rating_lessons(padded) == belief.rating_lessons(tally)
+    assert belief.track_record_of(padded) == belief.track_record_of(tally)
 
 
 def test_the_order_of_the_eight_numbers_is_fixed_since_ledgers_store_it() -> None:
@@ -260,7 +266,7 @@ def test_the_order_of_the_eight_numbers_is_fixed_since_ledgers_store_it() -> Non
 @given(
     model=models,
     tally=tallies(past_days),
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(EvidenceKind),
     positive=signs,
     day=past_days,
     count=amounts,
@@ -273,19 +279,19 @@ def test_the_order_of_the_eight_numbers_is_fixed_since_ledgers_store_it() -> Non
 def test_praise_never_lowers_and_blame_never_raises_under_any_model(
     model: str,
     tally: Tally,
-    kind: Kind,
+    kind: EvidenceKind,
     positive: bool,
     day: int,
     count: int,
     initial: float,
-    learnt: Weights,
+    learnt: EvidenceWeights,
     created: int,
     other_uses: int,
     context: float | None,
 ) -> None:
     before, after = (
         MODELS[model](
-            standing(
+            inputs(
                 evidence,
                 initial=initial,
                 created=created,
@@ -299,9 +305,17 @@ def test_praise_never_lowers_and_blame_never_raises_under_any_model(
     assert after >= before if positive else after <= before
 
 
-@given(tallies(past_days), st.sampled_from(Kind), signs, past_days, amounts, initials, weights)
+@given(
+    tallies(past_days), st.sampled_from(EvidenceKind), signs, past_days, amounts, initials, weights
+)
 def test_the_lower_bound_moves_with_praise_and_blame_too(
-    tally: Tally, kind: Kind, good: bool, day: int, count: int, initial: float, learnt: Weights
+    tally: Tally,
+    kind: EvidenceKind,
+    good: bool,
+    day: int,
+    count: int,
+    initial: float,
+    learnt: EvidenceWeights,
 ) -> None:
     before = confidence(tally, initial=initial, weights=learnt).lower_bound
     more = merged(tally, one(kind, good, day, count))
@@ -323,19 +337,21 @@ def test_confidence_stays_between_0_and_1_under_any_model(
     model: str,
     tally: Tally,
     initial: float,
-    learnt: Weights,
+    learnt: EvidenceWeights,
     created: int,
     today: int,
     context: float | None,
 ) -> None:
-    state = standing(
+    state = inputs(
         tally, initial=initial, weights=learnt, created=created, today=today, context=context
     )
     assert 0 <= MODELS[model](state) <= 1
 
 
 @given(tallies(days), initials, days, half_lives)
-@example({(Kind.EXPLICIT, sign, 10**6): 10**6 for sign in (True, False)}, 0.5, -(10**6), 30.0)
+@example(
+    {(EvidenceKind.EXPLICIT, sign, 10**6): 10**6 for sign in (True, False)}, 0.5, -(10**6), 30.0
+)
 def test_dates_a_century_off_overflow_nothing(
     tally: Tally, initial: float, today: int, half_life: float
 ) -> None:
@@ -353,17 +369,19 @@ def test_many_successes_outrank_one_lucky_one() -> None:
 
 @given(initials, weights, tallies(past_days))
 def test_usage_alone_lifts_no_further_than_three_uses_today(
-    initial: float, learnt: Weights, tally: Tally
+    initial: float, learnt: EvidenceWeights, tally: Tally
 ) -> None:
-    searched = {key: count for key, count in tally.items() if key[0] is Kind.USAGE and key[1]}
+    searched = {
+        key: count for key, count in tally.items() if key[0] is EvidenceKind.USAGE and key[1]
+    }
     lifted = confidence(searched, initial=initial, weights=learnt).mean
-    most = confidence(one(Kind.USAGE, True, TODAY, 3), initial=initial, weights=learnt).mean
+    most = confidence(one(EvidenceKind.USAGE, True, TODAY, 3), initial=initial, weights=learnt).mean
     assert lifted <= most + 1e-12
 
 
 def test_a_use_long_ago_does_not_hold_back_the_uses_of_today() -> None:
-    today = one(Kind.USAGE, True, TODAY, 3)
-    with_old = merged(today, one(Kind.USAGE, True, TODAY - 3_000))
+    today = one(EvidenceKind.USAGE, True, TODAY, 3)
+    with_old = merged(today, one(EvidenceKind.USAGE, True, TODAY - 3_000))
     assert confidence(with_old).mean == pytest.approx(confidence(today).mean)
 
 
@@ -375,8 +393,8 @@ def test_the_mean_does_not_lose_even_its_last_bit_to_praise(alpha: float, beta: 
 
 
 def test_four_failures_outvote_a_million_searches() -> None:
-    popular = one(Kind.USAGE, True, TODAY, 10**6)
-    failed = one(Kind.OUTCOME, False, TODAY, 4)
+    popular = one(EvidenceKind.USAGE, True, TODAY, 10**6)
+    failed = one(EvidenceKind.OUTCOME, False, TODAY, 4)
     assert confidence(merged(popular, failed), initial=0.5).mean < 0.5
 
 
@@ -392,13 +410,15 @@ def test_four_failures_outvote_a_million_searches() -> None:
 )
 @example(
     # With usage capped on the day of reading, this one faded past its prior.
-    merged(one(Kind.USAGE, True, TODAY, 10**6), one(Kind.EXPLICIT, False, TODAY, 10)),
+    merged(
+        one(EvidenceKind.USAGE, True, TODAY, 10**6), one(EvidenceKind.EXPLICIT, False, TODAY, 10)
+    ),
     0.8,
     NEW,
     [TODAY, TODAY + 1_000, TODAY + 1_500, TODAY + 3_000, TODAY + 9_000],
 )
 def test_an_untouched_belief_drifts_back_to_its_prior_and_never_past_it(
-    tally: Tally, initial: float, learnt: Weights, read_on: list[int]
+    tally: Tally, initial: float, learnt: EvidenceWeights, read_on: list[int]
 ) -> None:
     gaps = [
         confidence(tally, initial=initial, weights=learnt, today=day).mean - initial
@@ -411,7 +431,7 @@ def test_an_untouched_belief_drifts_back_to_its_prior_and_never_past_it(
 
 @requirement("CON-7")
 def test_evidence_loses_half_its_mass_in_a_half_life() -> None:
-    rated = one(Kind.EXPLICIT, True, TODAY, 8)
+    rated = one(EvidenceKind.EXPLICIT, True, TODAY, 8)
     fresh = confidence(rated).strength - 2
     assert confidence(rated, today=TODAY + 180).strength - 2 == pytest.approx(fresh / 2)
     assert confidence(rated, today=TODAY + 540).strength - 2 == pytest.approx(fresh / 8)
@@ -419,9 +439,9 @@ def test_evidence_loses_half_its_mass_in_a_half_life() -> None:
 
 def test_a_mass_is_what_the_evidence_weighs_on_the_first_day_of_2025() -> None:
     tally = {
-        (Kind.EXPLICIT, True, EPOCH_DAY): 3,
-        (Kind.OUTCOME, False, EPOCH_DAY + 180): 5,
-        (Kind.STABILITY, True, EPOCH_DAY - 360): 7,
+        (EvidenceKind.EXPLICIT, True, EPOCH_DAY): 3,
+        (EvidenceKind.OUTCOME, False, EPOCH_DAY + 180): 5,
+        (EvidenceKind.STABILITY, True, EPOCH_DAY - 360): 7,
     }
     assert date(1970, 1, 1) + timedelta(days=EPOCH_DAY) == date(2025, 1, 1)
     assert belief.masses(tally) == (3, 0, 0, 0, 0, 5 * 2, 7 / 4, 0)
@@ -429,15 +449,15 @@ def test_a_mass_is_what_the_evidence_weighs_on_the_first_day_of_2025() -> None:
 
 
 def test_usage_is_capped_as_of_its_own_last_day_whatever_came_later() -> None:
-    used = one(Kind.USAGE, True, EPOCH_DAY - 180, 10)
-    later = one(Kind.EXPLICIT, True, EPOCH_DAY, 2)
+    used = one(EvidenceKind.USAGE, True, EPOCH_DAY - 180, 10)
+    later = one(EvidenceKind.EXPLICIT, True, EPOCH_DAY, 2)
     assert belief.masses(merged(used, later)) == (2, 0, 3 / 2, 0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("half_life", [30.0, 180.0, math.inf])
 def test_many_days_at_once_weigh_as_each_does(half_life: float) -> None:
     seen = [EPOCH_DAY - 10**6, EPOCH_DAY - 77, EPOCH_DAY, EPOCH_DAY + 31, EPOCH_DAY + 10**6]
-    singly = [belief.masses(one(Kind.OUTCOME, True, day), half_life)[4] for day in seen]
+    singly = [belief.masses(one(EvidenceKind.OUTCOME, True, day), half_life)[4] for day in seen]
     assert belief.strength_then(np.array(seen), half_life).tolist() == pytest.approx(
         singly, rel=1e-12, abs=0
     )
@@ -461,8 +481,8 @@ def test_reading_on_one_day_leaves_every_other_reading_as_it_was(
 
 
 def test_an_infinite_half_life_never_fades() -> None:
-    kept = belief.masses(one(Kind.OUTCOME, True, TODAY - CENTURY, 5), math.inf)
-    assert kept[belief.SLOTS[Kind.OUTCOME, True]] == 5
+    kept = belief.masses(one(EvidenceKind.OUTCOME, True, TODAY - CENTURY, 5), math.inf)
+    assert kept[belief.SLOTS[EvidenceKind.OUTCOME, True]] == 5
     today, later = (
         belief.bayesian(0.5, kept, NEW, day, math.inf) for day in (TODAY, TODAY + CENTURY)
     )
@@ -472,7 +492,7 @@ def test_an_infinite_half_life_never_fades() -> None:
 @pytest.mark.parametrize("half_life", [29.9, 0, -1, math.nan])
 def test_a_half_life_too_short_to_stay_exact_is_refused(half_life: float) -> None:
     with pytest.raises(InvalidInput, match=r"half_life: .* use 30 or more"):
-        belief.masses(one(Kind.USAGE, True, TODAY), half_life)
+        belief.masses(one(EvidenceKind.USAGE, True, TODAY), half_life)
 
 
 # Weights that learn
@@ -480,26 +500,26 @@ def test_a_half_life_too_short_to_stay_exact_is_refused(half_life: float) -> Non
 
 @requirement("CON-3")
 def test_a_new_project_trusts_ratings_at_7_to_3_and_the_rest_at_5_to_5() -> None:
-    assert [NEW.of(kind).mean for kind in Kind] == pytest.approx([0.7, 0.5, 0.5, 0.5])
+    assert [NEW.of(kind).mean for kind in EvidenceKind] == pytest.approx([0.7, 0.5, 0.5, 0.5])
     assert NEW.normalised() == pytest.approx([0.7 / 2.2, 0.5 / 2.2, 0.5 / 2.2, 0.5 / 2.2])
 
 
 @requirement("CON-3")
 @given(weights)
-def test_weights_sum_to_one_and_none_is_negative(learnt: Weights) -> None:
+def test_weights_sum_to_one_and_none_is_negative(learnt: EvidenceWeights) -> None:
     assert math.fsum(learnt.normalised()) == pytest.approx(1, abs=1e-12)
     assert min(learnt.normalised()) >= 0
 
 
 @requirement("CON-4")
-@pytest.mark.parametrize("kind", [Kind.USAGE, Kind.OUTCOME, Kind.STABILITY])
+@pytest.mark.parametrize("kind", [EvidenceKind.USAGE, EvidenceKind.OUTCOME, EvidenceKind.STABILITY])
 @pytest.mark.parametrize("foretold", [True, False])
 @pytest.mark.parametrize("helpful", [True, False])
 def test_a_rating_teaches_whether_a_kind_foretold_it(
-    kind: Kind, foretold: bool, helpful: bool
+    kind: EvidenceKind, foretold: bool, helpful: bool
 ) -> None:
     evidence = one(kind, foretold, TODAY - 3, 2)
-    rated = merged(evidence, one(Kind.EXPLICIT, helpful, TODAY))
+    rated = merged(evidence, one(EvidenceKind.EXPLICIT, helpful, TODAY))
     before, after = NEW.of(kind), learnt_from([rated]).of(kind)
     if foretold == helpful:
         assert (after.alpha, after.beta) == (before.alpha + 1, before.beta)
@@ -512,33 +532,33 @@ def test_a_rating_teaches_whether_a_kind_foretold_it(
     ("age", "learns"), [(-1, False), (0, True), (1, True), (30, True), (31, False)]
 )
 def test_a_rating_looks_back_30_days_and_not_ahead(age: int, learns: bool) -> None:
-    evidence = one(Kind.OUTCOME, True, TODAY - age)
-    rated = merged(evidence, one(Kind.EXPLICIT, True, TODAY))
-    assert any(belief.rating_lessons(rated)) == learns
+    evidence = one(EvidenceKind.OUTCOME, True, TODAY - age)
+    rated = merged(evidence, one(EvidenceKind.EXPLICIT, True, TODAY))
+    assert any(belief.track_record_of(rated)) == learns
 
 
 def test_a_kind_foretells_by_its_balance_and_each_rating_counts() -> None:
     tally = {
-        (Kind.OUTCOME, True, TODAY): 5,
-        (Kind.OUTCOME, False, TODAY): 2,
-        (Kind.STABILITY, True, TODAY): 1,
-        (Kind.STABILITY, False, TODAY): 4,
-        (Kind.EXPLICIT, True, TODAY): 3,
-        (Kind.EXPLICIT, True, TODAY + 1): 8,
-        (Kind.EXPLICIT, False, TODAY + 2): 6,
+        (EvidenceKind.OUTCOME, True, TODAY): 5,
+        (EvidenceKind.OUTCOME, False, TODAY): 2,
+        (EvidenceKind.STABILITY, True, TODAY): 1,
+        (EvidenceKind.STABILITY, False, TODAY): 4,
+        (EvidenceKind.EXPLICIT, True, TODAY): 3,
+        (EvidenceKind.EXPLICIT, True, TODAY + 1): 8,
+        (EvidenceKind.EXPLICIT, False, TODAY + 2): 6,
     }
-    assert belief.rating_lessons(tally) == (0, 0, 0, 0, 3 + 8, 6, 6, 3 + 8)
+    assert belief.track_record_of(tally) == (0, 0, 0, 0, 3 + 8, 6, 6, 3 + 8)
 
 
 @requirement("CON-4")
-@given(st.dictionaries(st.tuples(st.just(Kind.EXPLICIT), signs, days), amounts))
+@given(st.dictionaries(st.tuples(st.just(EvidenceKind.EXPLICIT), signs, days), amounts))
 def test_ratings_alone_teach_nothing(tally: Tally) -> None:
     assert learnt_from([tally]) == NEW
 
 
 @requirement("CON-4")
-@given(tallies(days), st.sampled_from(Kind))
-def test_absent_evidence_changes_no_weight(tally: Tally, absent: Kind) -> None:
+@given(tallies(days), st.sampled_from(EvidenceKind))
+def test_absent_evidence_changes_no_weight(tally: Tally, absent: EvidenceKind) -> None:
     without = {key: count for key, count in tally.items() if key[0] is not absent}
     assert learnt_from([without]).of(absent) == NEW.of(absent)
 
@@ -547,9 +567,9 @@ def test_absent_evidence_changes_no_weight(tally: Tally, absent: Kind) -> None:
 @given(st.integers(1, 10**6))
 def test_as_much_for_as_against_foretells_nothing(count: int) -> None:
     torn = {
-        (Kind.OUTCOME, True, TODAY - 20): count,
-        (Kind.OUTCOME, False, TODAY - 2): count,
-        (Kind.EXPLICIT, True, TODAY): 1,
+        (EvidenceKind.OUTCOME, True, TODAY - 20): count,
+        (EvidenceKind.OUTCOME, False, TODAY - 2): count,
+        (EvidenceKind.EXPLICIT, True, TODAY): 1,
     }
     assert learnt_from([torn]) == NEW
 
@@ -557,15 +577,15 @@ def test_as_much_for_as_against_foretells_nothing(count: int) -> None:
 @requirement("CON-4")
 @given(tallies(recent_days, most=30))
 def test_explicit_ratings_never_change_their_own_weight(tally: Tally) -> None:
-    assert learnt_from([tally]).of(Kind.EXPLICIT) == NEW.of(Kind.EXPLICIT)
+    assert learnt_from([tally]).of(EvidenceKind.EXPLICIT) == NEW.of(EvidenceKind.EXPLICIT)
 
 
 @requirement("CON-4")
 @given(tallies(recent_days, most=30))
 def test_each_rating_teaches_each_kind_at_most_once(tally: Tally) -> None:
     ratings = sum(belief.counts(tally)[:2])
-    lessons = belief.rating_lessons(tally)
-    for right, wrong in zip(lessons[::2], lessons[1::2], strict=True):
+    track_record = belief.track_record_of(tally)
+    for right, wrong in zip(track_record[::2], track_record[1::2], strict=True):
         assert right + wrong <= ratings
 
 
@@ -575,19 +595,19 @@ def test_a_project_can_swap_one_memorys_lessons_for_its_new_ones(
     project: list[Tally], news: Tally
 ) -> None:
     assume(project)
-    kept = learnt_from(project).lessons
+    kept = learnt_from(project).track_record
     changed = merged(project[0], news)
-    old, new = belief.rating_lessons(project[0]), belief.rating_lessons(changed)
+    old, new = belief.track_record_of(project[0]), belief.track_record_of(changed)
     swapped = tuple(k - o + n for k, o, n in zip(kept, old, new, strict=True))
-    assert Weights(lessons=swapped) == learnt_from([changed, *project[1:]])
+    assert EvidenceWeights(track_record=swapped) == learnt_from([changed, *project[1:]])
 
 
 def test_a_kind_that_foretells_ratings_gains_on_one_that_does_not() -> None:
     project = [
         {
-            (Kind.OUTCOME, helped, TODAY): 1,
-            (Kind.USAGE, True, TODAY): 1,
-            (Kind.EXPLICIT, helped, TODAY): 1,
+            (EvidenceKind.OUTCOME, helped, TODAY): 1,
+            (EvidenceKind.USAGE, True, TODAY): 1,
+            (EvidenceKind.EXPLICIT, helped, TODAY): 1,
         }
         for helped in [True, False] * 10
     ]
@@ -643,86 +663,86 @@ def test_without_others_everybody_is_heard_and_a_single_one_is_a_comparison() ->
 @pytest.mark.parametrize(
     ("kind", "positive", "step"),
     [
-        (Kind.EXPLICIT, True, 0.3),
-        (Kind.EXPLICIT, False, -0.2),
-        (Kind.USAGE, True, 0),
-        (Kind.USAGE, False, 0),
-        (Kind.OUTCOME, True, 0.1),
-        (Kind.OUTCOME, False, -0.1),
-        (Kind.STABILITY, True, 0.2),
-        (Kind.STABILITY, False, -0.2),
+        (EvidenceKind.EXPLICIT, True, 0.3),
+        (EvidenceKind.EXPLICIT, False, -0.2),
+        (EvidenceKind.USAGE, True, 0),
+        (EvidenceKind.USAGE, False, 0),
+        (EvidenceKind.OUTCOME, True, 0.1),
+        (EvidenceKind.OUTCOME, False, -0.1),
+        (EvidenceKind.STABILITY, True, 0.2),
+        (EvidenceKind.STABILITY, False, -0.2),
     ],
 )
-def test_additive_takes_fixed_steps(kind: Kind, positive: bool, step: float) -> None:
-    state = standing(one(kind, positive, TODAY), initial=0.5, created=TODAY)
+def test_additive_takes_fixed_steps(kind: EvidenceKind, positive: bool, step: float) -> None:
+    state = inputs(one(kind, positive, TODAY), initial=0.5, created=TODAY)
     assert MODELS["additive"](state) == pytest.approx(0.5 + step)
 
 
 @requirement("CON-10")
 def test_additive_loses_a_twentieth_for_each_idle_month() -> None:
-    state = standing({}, initial=0.5, created=TODAY - 75)
+    state = inputs({}, initial=0.5, created=TODAY - 75)
     assert MODELS["additive"](state) == pytest.approx(0.5 - 0.05 * 2.5)
 
 
 @requirement("CON-10")
 def test_additive_clips_the_total_and_not_each_step() -> None:
     praised_then_blamed = merged(
-        one(Kind.EXPLICIT, True, TODAY, 2), one(Kind.EXPLICIT, False, TODAY, 3)
+        one(EvidenceKind.EXPLICIT, True, TODAY, 2), one(EvidenceKind.EXPLICIT, False, TODAY, 3)
     )
-    assert MODELS["additive"](standing(praised_then_blamed)) == pytest.approx(0.8 + 0.6 - 0.6)
+    assert MODELS["additive"](inputs(praised_then_blamed)) == pytest.approx(0.8 + 0.6 - 0.6)
 
 
 @requirement("CON-10")
 def test_safla_mixes_four_shares() -> None:
     tally = {
-        (Kind.EXPLICIT, True, TODAY - 30): 1,
-        (Kind.EXPLICIT, False, TODAY): 4,
-        (Kind.OUTCOME, True, TODAY - 40): 3,
-        (Kind.OUTCOME, False, TODAY): 1,
-        (Kind.STABILITY, True, TODAY - 50): 6,
-        (Kind.STABILITY, False, TODAY): 2,
-        (Kind.USAGE, True, TODAY - 30): 5,
+        (EvidenceKind.EXPLICIT, True, TODAY - 30): 1,
+        (EvidenceKind.EXPLICIT, False, TODAY): 4,
+        (EvidenceKind.OUTCOME, True, TODAY - 40): 3,
+        (EvidenceKind.OUTCOME, False, TODAY): 1,
+        (EvidenceKind.STABILITY, True, TODAY - 50): 6,
+        (EvidenceKind.STABILITY, False, TODAY): 2,
+        (EvidenceKind.USAGE, True, TODAY - 30): 5,
     }
     known = 0.4 * (1.6 + 10) / (2 + 17) + 0.3 * 5 / 20 + 0.2 * 0.5
-    matched = standing(tally, other_uses=15, context=0.6)
-    unasked = standing(tally, other_uses=15)
+    matched = inputs(tally, other_uses=15, context=0.6)
+    unasked = inputs(tally, other_uses=15)
     assert MODELS["safla"](matched) == pytest.approx(known + 0.1 * 0.6)
     assert MODELS["safla"](unasked) == pytest.approx(known / 0.9)
 
 
 def test_a_model_reads_with_the_half_life_that_was_set() -> None:
-    kept = belief.masses(one(Kind.OUTCOME, True, TODAY, 6), 60.0)
-    state = replace(standing({}), masses=kept, half_life=60.0, today=TODAY + 60)
+    kept = belief.masses(one(EvidenceKind.OUTCOME, True, TODAY, 6), 60.0)
+    state = replace(inputs({}), masses=kept, half_life=60.0, today=TODAY + 60)
     assert MODELS["bayesian"](state) == belief.bayesian(0.8, kept, NEW, TODAY + 60, 60.0).mean
 
 
 def test_safla_counts_no_use_where_nothing_was_ever_found() -> None:
-    state = replace(standing({}, created=TODAY), project_uses=0)
+    state = replace(inputs({}, created=TODAY), project_uses=0)
     assert MODELS["safla"](state) == pytest.approx((0.4 * 0.8 + 0.2) / 0.9)
 
 
 @requirement("CON-10")
 @pytest.mark.parametrize("model", MODELS)
 def test_praise_dated_before_the_memory_was_made_does_not_age_it(model: str) -> None:
-    new = standing({}, created=TODAY)
-    praised = standing(one(Kind.USAGE, True, TODAY - 300), created=TODAY)
+    new = inputs({}, created=TODAY)
+    praised = inputs(one(EvidenceKind.USAGE, True, TODAY - 300), created=TODAY)
     assert MODELS[model](praised) >= MODELS[model](new)
 
 
 @requirement("CON-10")
 @pytest.mark.parametrize("model", ["additive", "safla"])
 def test_blame_does_not_end_a_long_idleness(model: str) -> None:
-    idle = standing({}, created=TODAY - 300)
-    blamed = standing(one(Kind.OUTCOME, False, TODAY), created=TODAY - 300)
+    idle = inputs({}, created=TODAY - 300)
+    blamed = inputs(one(EvidenceKind.OUTCOME, False, TODAY), created=TODAY - 300)
     assert MODELS[model](blamed) < MODELS[model](idle)
 
 
 @requirement("CON-10")
 @given(tallies(past_days), initials, weights)
 def test_in_context_and_without_confidence_is_the_bayesian_mean(
-    tally: Tally, initial: float, learnt: Weights
+    tally: Tally, initial: float, learnt: EvidenceWeights
 ) -> None:
-    state = standing(tally, initial=initial, weights=learnt)
+    state = inputs(tally, initial=initial, weights=learnt)
     mean = confidence(tally, initial=initial, weights=learnt).mean
     assert MODELS["bayesian"](state) == MODELS["contextual"](state) == mean
 
@@ -745,7 +765,7 @@ def test_the_worked_example_in_the_documentation_is_computed() -> None:
     for after, kind, sign, mean, lower in rows:
         today = TODAY + int(after)
         if kind:
-            tally = merged(tally, one(Kind(kind), sign == "+", today))
+            tally = merged(tally, one(EvidenceKind(kind), sign == "+", today))
         held = confidence(tally, today=today)
         assert (f"{held.mean:.3f}", f"{held.lower_bound:.3f}") == (mean, lower), after
     assert len(rows) == 8

@@ -20,9 +20,9 @@ from tests.trust.test_belief import (
     weights,
 )
 
-from reasonbank.model import Kind
+from reasonbank.model import EvidenceKind
 from reasonbank.trust import belief
-from reasonbank.trust.belief import FOLDED, MODELS, SLOTS, EvidenceCounts, Tally, Weights
+from reasonbank.trust.belief import FOLDED, MODELS, SLOTS, EvidenceCounts, EvidenceWeights, Tally
 from reasonbank.trust.confidence import Confidence
 
 DAY = 86_400_000_000
@@ -45,8 +45,8 @@ class Told:
         return belief.masses(self.tally, self.half_life)
 
     @property
-    def lessons(self) -> tuple[int, ...]:
-        return belief.rating_lessons(self.tally)
+    def track_record(self) -> tuple[int, ...]:
+        return belief.track_record_of(self.tally)
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Bank:
     """What a ledger says of them all."""
 
     memories: Sequence[Told]
-    others: Weights
+    others: EvidenceWeights
 
-    def lessons(self, workspace: str) -> tuple[int, ...]:
-        own = [m.lessons for m in self.memories if m.workspace == workspace]
-        return tuple(map(sum, zip(self.others.lessons, *own, strict=True)))
+    def track_record(self, workspace: str) -> tuple[int, ...]:
+        own = [m.track_record for m in self.memories if m.workspace == workspace]
+        return tuple(map(sum, zip(self.others.track_record, *own, strict=True)))
 
     def uses(self, workspace: str) -> int:
         return 1_000 + 7 * len(workspace)
@@ -73,7 +73,7 @@ class Columns:
     workspaces: Sequence[str]
     initial: NDArray[np.float64]
     masses: NDArray[np.float64]
-    lessons: NDArray[np.int64]
+    track_record: NDArray[np.int64]
     created_at: NDArray[np.int64]
 
 
@@ -84,7 +84,7 @@ def columns(bank: Bank) -> Columns:
         [m.workspace for m in each],
         np.array([m.initial for m in each], np.float64),
         np.array([m.masses for m in each], np.float64).reshape(-1, len(SLOTS)),
-        np.array([m.lessons for m in each], np.int64).reshape(-1, len(SLOTS)),
+        np.array([m.track_record for m in each], np.int64).reshape(-1, len(SLOTS)),
         np.array([m.created_at for m in each], np.int64),
     )
 
@@ -101,15 +101,15 @@ memories = st.lists(st.tuples(st.sampled_from(PLACES), initials, tallies(past_da
 @pytest.mark.parametrize("model", MODELS)
 @given(told=memories, others=weights, half_life=half_lives, today=days)
 @example(
-    told=[("here", least, one(Kind.OUTCOME, False, TODAY)) for least in (0.0, 5e-324)],
-    others=Weights(),
+    told=[("here", least, one(EvidenceKind.OUTCOME, False, TODAY)) for least in (0.0, 5e-324)],
+    others=EvidenceWeights(),
     half_life=180.0,
     today=TODAY,
 )
 def test_one_memory_and_many_have_the_same_confidence_to_the_last_bit(
     model: str,
     told: list[tuple[str, float, Tally]],
-    others: Weights,
+    others: EvidenceWeights,
     half_life: float,
     today: int,
 ) -> None:
@@ -125,17 +125,17 @@ def test_one_memory_and_many_have_the_same_confidence_to_the_last_bit(
 
 
 RATED = {
-    (Kind.EXPLICIT, True, TODAY): 2,
-    (Kind.OUTCOME, True, TODAY - 10): 3,
-    (Kind.OUTCOME, False, TODAY - 200): 1,
-    (Kind.STABILITY, False, TODAY - 5): 4,
+    (EvidenceKind.EXPLICIT, True, TODAY): 2,
+    (EvidenceKind.OUTCOME, True, TODAY - 10): 3,
+    (EvidenceKind.OUTCOME, False, TODAY - 200): 1,
+    (EvidenceKind.STABILITY, False, TODAY - 5): 4,
 }
 
 
 @pytest.mark.parametrize("model", sorted(FOLDED))
 def test_confidence_is_the_bayesian_mean_without_what_the_memory_taught(model: str) -> None:
     memory = Told(num=0, workspace="here", initial=0.7, tally=RATED)
-    others = Weights(lessons=(0, 0, 9, 2, 14, 8, 3, 6))
+    others = EvidenceWeights(track_record=(0, 0, 9, 2, 14, 8, 3, 6))
     known = confidence(Bank([memory], others), model)
     held = belief.bayesian(0.7, memory.masses, others, TODAY)
     assert (known.of(memory), known.belief(memory)) == (held.mean, held)
@@ -143,18 +143,20 @@ def test_confidence_is_the_bayesian_mean_without_what_the_memory_taught(model: s
 
 @pytest.mark.parametrize("model", MODELS)
 def test_each_memory_is_read_with_the_weights_and_uses_of_its_own_workspace(model: str) -> None:
-    told = Told(num=0, workspace="here", initial=0.7, tally=RATED | one(Kind.USAGE, True, TODAY, 9))
+    told = Told(
+        num=0, workspace="here", initial=0.7, tally=RATED | one(EvidenceKind.USAGE, True, TODAY, 9)
+    )
     twin = Told(num=1, workspace="there", initial=0.7, tally=told.tally)
     rival = Told(num=2, workspace="there", initial=0.7, tally=RATED)
-    here, there, _ = confidence(Bank([told, twin, rival], Weights()), model).of_many(
-        columns(Bank([told, twin, rival], Weights()))
+    here, there, _ = confidence(Bank([told, twin, rival], EvidenceWeights()), model).of_many(
+        columns(Bank([told, twin, rival], EvidenceWeights()))
     )
     assert (here == there) == (model == "additive")
 
 
 @pytest.mark.parametrize("initial", [0.0, 0.1, 0.3, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0])
 def test_without_evidence_it_is_the_initial_confidence_itself(initial: float) -> None:
-    bank = Bank([Told(num=0, workspace="here", initial=initial, tally={})], Weights())
+    bank = Bank([Told(num=0, workspace="here", initial=initial, tally={})], EvidenceWeights())
     known = confidence(bank, "bayesian")
     assert known.of(bank.memories[0]) == initial
     assert known.of_many(columns(bank)).tolist() == [initial]
@@ -162,7 +164,7 @@ def test_without_evidence_it_is_the_initial_confidence_itself(initial: float) ->
 
 def test_only_safla_looks_at_the_question_and_only_where_it_is_known_how_near_it_is() -> None:
     bank = Bank(
-        [Told(num=n, workspace="here", initial=0.7, tally=RATED) for n in (0, 1)], Weights()
+        [Told(num=n, workspace="here", initial=0.7, tally=RATED) for n in (0, 1)], EvidenceWeights()
     )
     cosine = np.array([0.9, np.nan])
     for model in MODELS:
@@ -174,12 +176,12 @@ def test_only_safla_looks_at_the_question_and_only_where_it_is_known_how_near_it
 
 def test_every_kind_of_evidence_has_a_name_for_and_one_against_it_in_order() -> None:
     names = {
-        Kind.EXPLICIT: ("rated_helpful", "rated_unhelpful"),
-        Kind.USAGE: ("used", "used_in_vain"),
-        Kind.OUTCOME: ("tasks_succeeded", "tasks_failed"),
-        Kind.STABILITY: ("code_kept", "code_reverted"),
+        EvidenceKind.EXPLICIT: ("rated_helpful", "rated_unhelpful"),
+        EvidenceKind.USAGE: ("used", "used_in_vain"),
+        EvidenceKind.OUTCOME: ("tasks_succeeded", "tasks_failed"),
+        EvidenceKind.STABILITY: ("code_kept", "code_reverted"),
     }
-    assert EvidenceCounts._fields == tuple(name for kind in Kind for name in names[kind])
+    assert EvidenceCounts._fields == tuple(name for kind in EvidenceKind for name in names[kind])
     for (kind, positive), slot in SLOTS.items():
         seen = belief.counts(one(kind, positive, TODAY, 5))
         assert getattr(seen, names[kind][not positive]) == seen[slot] == sum(seen) == 5
@@ -188,7 +190,7 @@ def test_every_kind_of_evidence_has_a_name_for_and_one_against_it_in_order() -> 
 def test_what_was_only_returned_by_searches_can_be_left_out() -> None:
     masses = np.arange(1.0, 1.0 + 2 * len(SLOTS)).reshape(2, -1)
     kept = belief.without_usage(masses)
-    usage = [slot for (kind, _), slot in SLOTS.items() if kind is Kind.USAGE]
+    usage = [slot for (kind, _), slot in SLOTS.items() if kind is EvidenceKind.USAGE]
     assert not kept[:, usage].any()
     assert (np.delete(kept, usage, 1) == np.delete(masses, usage, 1)).all() and masses.all()
 

@@ -23,17 +23,17 @@ def lift(
     *outcomes: tuple[np.ndarray, bool], resembled: float = 0.5, strength: float = 1.0
 ) -> float:
     """Of one memory with these outcomes."""
-    return float(lifts([outcomes], resembled=resembled, strength=strength)[0][0])
+    return float(gp_lift([outcomes], resembled=resembled, strength=strength)[0][0])
 
 
-def lifts(
+def gp_lift(
     memories: Sequence[Sequence[tuple[np.ndarray, bool]]],
     resembled: float = 0.5,
     strength: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     told = [(place, *each) for place, outcomes in enumerate(memories) for each in outcomes]
     asked = np.array([question for _, question, _ in told], np.float32).reshape(-1, 8)
-    return experience.lifts(
+    return experience.gp_lift(
         len(memories),
         np.array([place for place, _, _ in told], np.intp),
         (asked @ HERE).astype(np.float64),
@@ -47,7 +47,7 @@ def lifts(
 def test_one_outcome_corrects_the_guess_by_its_surprise_and_a_margin() -> None:
     """Nearness to itself is 2 and so is the doubt with it, 1 / strength: 2 / (2 + 4)."""
     for succeeded, surprise, margin in ((True, 0.7, 0.1), (False, -0.3, -0.1)):
-        rank, forecast = lifts([[(HERE, succeeded)]], resembled=0.3, strength=0.25)
+        rank, forecast = gp_lift([[(HERE, succeeded)]], resembled=0.3, strength=0.25)
         weight = 2 / 6
         assert rank[0] == pytest.approx(weight * (surprise + margin))
         assert forecast[0] == pytest.approx(weight * (surprise + margin * (1 - weight**2)))
@@ -75,7 +75,7 @@ def test_a_forecast_never_turns_round_however_many_related_outcomes_there_are() 
     asked[:, 0] = 0.9
     place = np.zeros(count, np.intp)
     every = np.ones(count)
-    rank, forecast = experience.lifts(1, place, 0.9 * every, asked, every > 0, every, every)
+    rank, forecast = experience.gp_lift(1, place, 0.9 * every, asked, every > 0, every, every)
     assert rank[0] > experience.MARGIN
     assert forecast[0] == pytest.approx(0.0, abs=1e-9)
 
@@ -112,7 +112,7 @@ def test_many_related_failures_do_not_hide_success_with_this_very_question() -> 
 def test_each_memory_is_judged_by_its_own_outcomes_however_many_others_have() -> None:
     few = [(at(10), True)]
     many = [(at(5 + angle), angle % 3 > 0) for angle in range(40)]
-    together, _ = lifts([few, [], many])
+    together, _ = gp_lift([few, [], many])
     assert together[0] == pytest.approx(lift(*few))
     assert together[1] == 0.0
     assert together[2] == pytest.approx(lift(*many))
@@ -121,7 +121,7 @@ def test_each_memory_is_judged_by_its_own_outcomes_however_many_others_have() ->
 def test_memories_with_about_as_many_outcomes_do_not_hear_each_others() -> None:
     for sizes in ((3, 2, 5, 4, 1), (9, 8, 17, 16, 2), (64, 33, 32, 64)):
         memories = [[(at(5 * n + size), n % 3 > 0) for n in range(size)] for size in sizes]
-        together, _ = lifts(memories)
+        together, _ = gp_lift(memories)
         assert together.tolist() == pytest.approx([lift(*own) for own in memories])
 
 
@@ -138,7 +138,7 @@ def test_of_thousands_of_outcomes_the_nearest_are_heard() -> None:
 def test_of_all_memories_together_the_nearest_outcomes_are_heard() -> None:
     near, far = [(at(5), True)] * experience.NEAREST, [(at(60), True)] * experience.NEAREST
     assert lift(*far) > 0.05
-    crowded, _ = lifts([far, *[near] * (experience.MOST // experience.NEAREST)])
+    crowded, _ = gp_lift([far, *[near] * (experience.MOST_OUTCOMES // experience.NEAREST)])
     assert crowded[0] == 0.0
     assert crowded[1:].tolist() == pytest.approx([lift(*near)] * (len(crowded) - 1))
 
@@ -152,7 +152,7 @@ def test_of_outcomes_of_the_same_question_the_first_named_are_heard() -> None:
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_a_forecast_settles_at_the_rate_that_was_seen(rate: float) -> None:
     outcomes = [(HERE, number < rate * 60) for number in range(60)]
-    _, forecast = lifts([outcomes], resembled=0.5)
+    _, forecast = gp_lift([outcomes], resembled=0.5)
     assert 0.5 + forecast[0] == pytest.approx(rate, abs=0.03)
 
 

@@ -64,7 +64,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(re.sub(r"\s+", " ", text).strip().encode()).hexdigest()
 
 
-def standing(attempt: Attempt) -> tuple[bool, bool, float]:
+def rank_key(attempt: Attempt) -> tuple[bool, bool, float]:
     """What an attempt is ranked by: any solution, then the verifier, then the score."""
     return (
         bool(attempt.text),
@@ -76,8 +76,8 @@ def standing(attempt: Attempt) -> tuple[bool, bool, float]:
 def leaders(attempts: Iterable[Attempt]) -> list[Attempt]:
     """The attempts that no other outranks, each text once, the earliest first."""
     ranked = [a for a in attempts if a.text and a.repeats is None]
-    top = max(map(standing, ranked), default=None)
-    return [a for a in ranked if standing(a) == top]
+    top = max(map(rank_key, ranked), default=None)
+    return [a for a in ranked if rank_key(a) == top]
 
 
 def best(attempts: Sequence[Attempt]) -> Attempt | None:

@@ -66,7 +66,7 @@ def _safe(name: str) -> str:
     parts = name.split("/")
     if len(parts) > DEEPEST or not all(_PART.fullmatch(part) for part in parts):
         raise UnusableFiles(
-            f"{name[:80]!r} is no usable file name; use a relative path of plain characters"
+            f"{name[:80]!r} is not a usable file name; use a relative path of plain characters"
         )
     if parts[-1].lower() in _STEERING:
         raise UnusableFiles(f"{name!r} steers the verifier and is not taken from a solution")

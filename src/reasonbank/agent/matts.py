@@ -13,7 +13,7 @@ from reasonbank.agent.thinking import Thinking
 from reasonbank.errors import ModelError
 from reasonbank.model import Hit, Outcome
 
-MOST = 5
+MOST_ATTEMPTS = 5
 # Relevance times confidence: from here on a known strategy is as good as an answer, or a help.
 SURE, HELPFUL = 0.6, 0.35
 
@@ -26,7 +26,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class AttemptPlan:
     """How many attempts, and why so many."""
 
     k: int
@@ -34,13 +34,13 @@ class Plan:
     reason: str
 
 
-def plan(mode: Mode, k: int, hits: Sequence[Hit]) -> Plan:
+def plan(mode: Mode, k: int, hits: Sequence[Hit]) -> AttemptPlan:
     if mode is Mode.ADAPTIVE:
         chosen, reason = _adapted(k, hits)
-        return Plan(k=chosen, sequential=False, reason=reason)
+        return AttemptPlan(k=chosen, sequential=False, reason=reason)
     if mode is Mode.OFF:
-        return Plan(k=1, sequential=False, reason="scaling is off")
-    return Plan(k=k, sequential=mode is Mode.SEQUENTIAL, reason=f"{k} were asked for")
+        return AttemptPlan(k=1, sequential=False, reason="scaling is off")
+    return AttemptPlan(k=k, sequential=mode is Mode.SEQUENTIAL, reason=f"{k} were asked for")
 
 
 def _adapted(most: int, hits: Sequence[Hit]) -> tuple[int, str]:

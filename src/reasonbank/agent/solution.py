@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reasonbank.agent.attempts import Attempt
 from reasonbank.agent.matts import Mode
 from reasonbank.errors import ModelError
-from reasonbank.llm.port import Call, Completion, Layer, Meters, Model, Usage
+from reasonbank.llm.port import Completion, Layer, Model, ModelCall, ModelMeters, Usage
 from reasonbank.model import Outcome
 
 
@@ -53,9 +53,9 @@ class Metered(Layer):
 
     def __init__(self, inner: Model) -> None:
         super().__init__(inner)
-        self._meters = Meters()
+        self._meters = ModelMeters()
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         try:
             completion = await super().answer(call)
         except ModelError as error:

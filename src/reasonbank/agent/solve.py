@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from reasonbank.agent import matts
 from reasonbank.agent.attempts import Attempt, best
-from reasonbank.agent.matts import Mode, Plan
+from reasonbank.agent.matts import AttemptPlan, Mode
 from reasonbank.agent.solution import Metered, Solution
 from reasonbank.agent.thinking import OnProgress, Thinking, storable
 from reasonbank.agent.verify import Verifier, verifier
@@ -65,7 +65,7 @@ async def solve(
 
     What is left out comes from the settings (``agent``). ``verify`` is the name of a verifier
     that the operator allows, or one of your own; with ``ask_model=False`` it alone evaluates.
-    ``budget`` is in tokens, for everything that this task asks of the model; 0 is no limit.
+    ``budget`` is in tokens, for everything that this task asks of the model; 0 means no limit.
 
     ``BudgetExhausted`` carries the best ``Solution`` so far, if there is one. Cancelled, it
     keeps the attempts as a trace without an outcome, and nothing else.
@@ -77,7 +77,7 @@ async def solve(
         task=text(task, "task", min(limits.content, limits.query)),
         model=model,
         mode=choice(Mode, defaults.mode if mode is None else mode, "mode"),
-        k=whole(defaults.k if k is None else k, "k", least=1, most=matts.MOST),
+        k=whole(defaults.k if k is None else k, "k", least=1, most=matts.MOST_ATTEMPTS),
         iterations=whole(
             defaults.iterations if iterations is None else iterations,
             "iterations", least=1, most=MOST_ITERATIONS,
@@ -118,7 +118,7 @@ class _Work:
         self._stored = False
         self._started = time.perf_counter()
         self._hits: tuple[Hit, ...] = ()
-        self._plan = Plan(k=k, sequential=False, reason="")
+        self._plan = AttemptPlan(k=k, sequential=False, reason="")
         self._metered = Metered(model)
         llm = context.settings.llm
         self._thinking = Thinking(

@@ -9,7 +9,7 @@ from datetime import datetime
 import anyio
 
 from reasonbank.agent.attempts import Attempt, declared, digest, parted
-from reasonbank.agent.verify import Verdict, Verifier
+from reasonbank.agent.verify import Verification, Verifier
 from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.port import Effort, Message, Model, assistant, system, user
@@ -150,7 +150,7 @@ class Thinking:
     # Evaluations
 
     async def evaluate(self, attempt: Attempt) -> Attempt:
-        verdict: Verdict | None = None
+        verdict: Verification | None = None
         if self.verifier is not None:
             async with self.checks:
                 verdict = await self.verifier.verify(attempt.text)
@@ -178,7 +178,7 @@ class Thinking:
         self.attempts[attempt.number] = attempt
         return attempt
 
-    async def _opinion(self, text: str, verdict: Verdict | None) -> tuple[float | None, str]:
+    async def _opinion(self, text: str, verdict: Verification | None) -> tuple[float | None, str]:
         asked = f"<task>\n{self.task}\n</task>\n\n<solution>\n{excerpt(text, SHOWN)}\n</solution>"
         if verdict is not None:
             said = "passed" if verdict.passed else "did not pass"

@@ -35,7 +35,7 @@ SHOWN = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verification:
     passed: bool
     report: str
     """The command's output, or why it was stopped: what the next attempt should know."""
@@ -56,14 +56,16 @@ class Verifier:
     files: Mapping[str, str] = field(default_factory=dict)
     limits: Sandbox = field(default_factory=Sandbox)
 
-    async def verify(self, solution: str) -> Verdict:
+    async def verify(self, solution: str) -> Verification:
         """A solution that cannot be run is one that failed; ``Refused`` is the box's fault."""
         try:
             written = files_of(solution)
             if taken := written.keys() & self.files.keys():
                 raise UnusableFiles(f"{min(taken)!r} is the verifier's own")
         except UnusableFiles as error:
-            return Verdict(passed=False, report=f"The files were refused: {error}", seconds=0.0)
+            return Verification(
+                passed=False, report=f"The files were refused: {error}", seconds=0.0
+            )
         started = time.monotonic()
         folder = await anyio.to_thread.run_sync(tempfile.mkdtemp, None, "reasonbank-")
         try:
@@ -72,7 +74,7 @@ class Verifier:
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
-        return Verdict(
+        return Verification(
             passed=ended.passed,
             report=ended.report(folder),
             seconds=time.monotonic() - started,
@@ -219,6 +221,6 @@ def verifier(settings: Settings, name: str) -> Verifier:
         known = ", ".join(sorted(settings.verify)) or "none"
         raise InvalidInput(
             "verify",
-            f"{str(name)[:80]!r} is no verifier; allowed in the settings under [verify]: {known}",
+            f"{str(name)[:80]!r} is not a verifier; allowed by the settings, [verify]: {known}",
         )
     return Verifier(name=name, command=tuple(shlex.split(command)), limits=settings.sandbox)

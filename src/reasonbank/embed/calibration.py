@@ -18,7 +18,7 @@ class Nearness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class EmbeddingCalibration:
     """How search reads cosines (docs/decisions/0003-hybrid-ranking.md), and merging."""
 
     model: str
@@ -36,13 +36,13 @@ class Calibration:
 
 
 CALIBRATIONS = {
-    "all-MiniLM-L6-v2": Calibration(
+    "all-MiniLM-L6-v2": EmbeddingCalibration(
         model="all-MiniLM-L6-v2",
         threshold=0.28,
         merge=Nearness(same=0.8, sure=0.9, related=0.65),
     ),
     # Its cosines count shared words once more, so they say little beside BM25.
-    "hashed-384": Calibration(
+    "hashed-384": EmbeddingCalibration(
         model="hashed-384",
         threshold=0.1,
         lexical=12.0,
@@ -51,10 +51,10 @@ CALIBRATIONS = {
 }
 
 # Of a model nobody measured we know no scale: rank, and hardly ever refuse.
-UNKNOWN_MODEL = Calibration(model="", threshold=0.1)
+UNKNOWN_MODEL = EmbeddingCalibration(model="", threshold=0.1)
 
 
-def calibration_for(model: str) -> Calibration:
+def calibration_for(model: str) -> EmbeddingCalibration:
     """The constants of ``model``; a build of it may carry a suffix (``…-v2-int8``)."""
     for name, calibration in CALIBRATIONS.items():
         if model.startswith(name):

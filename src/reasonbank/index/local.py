@@ -195,7 +195,7 @@ class LocalIndex:
             with self._lock:
                 if self._view.snapshot is view.snapshot:
                     self._start(self._empty())
-            raise StorageError(f"{self._path} was cut short; it is made anew by itself")
+            raise StorageError(f"{self._path} is truncated; it will be rebuilt automatically")
         return view
 
     def _direction(self, query: Floats) -> Floats:

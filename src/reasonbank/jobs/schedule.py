@@ -37,12 +37,12 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class DueTask:
     kind: str
     workspace: str
 
 
-class Schedule:
+class Scheduler:
     def __init__(self, context: Context, *, model: Model | None = None) -> None:
         self._context = context
         self._model = model
@@ -54,15 +54,15 @@ class Schedule:
             promote.KIND: times.promote_hours,
         }
 
-    def due(self) -> list[Turn]:
+    def due(self) -> list[DueTask]:
         """The turns that are due and not queued yet, for all projects of the bank."""
         reading = self._context.read()
         now = self._context.now()
         return [
-            Turn(kind=kind, workspace=place.id)
+            DueTask(kind=kind, workspace=place.id)
             for place in reading.workspaces()
             for kind, hours in self._hours.items()
-            if hours and _is_due(reading, Turn(kind=kind, workspace=place.id), hours, now)
+            if hours and _is_due(reading, DueTask(kind=kind, workspace=place.id), hours, now)
         ]
 
     def queue(self) -> int:
@@ -154,7 +154,7 @@ class Schedule:
         return lambda context, txn: None
 
 
-def _is_due(reading: Reading, turn: Turn, hours: float, now: int) -> bool:
+def _is_due(reading: Reading, turn: DueTask, hours: float, now: int) -> bool:
     latest = reading.queue.latest(turn.kind, turn.workspace)
     if latest is not None:
         if latest.state in (JobState.WAITING, JobState.RUNNING):

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from reasonbank.jobs.learner import reasoner_of, tasks
-from reasonbank.jobs.schedule import Schedule
+from reasonbank.jobs.schedule import Scheduler
 from reasonbank.jobs.worker import Worker
 from reasonbank.llm.port import Model
 from reasonbank.store.context import Context
@@ -22,7 +22,7 @@ FAREWELL_SECONDS = 10.0
 """What is not done by then is done anew by the next worker."""
 
 
-class Staff:
+class WorkerService:
     """The worker of a bank and the schedule that gives it turns."""
 
     def __init__(self, context: Context, model: Model | None, *, turns: bool = True) -> None:
@@ -31,7 +31,7 @@ class Staff:
         thinker = model if reasoner == "model" else None
         self._model = model
         self._turns = turns
-        self._schedule = Schedule(context, model=thinker)
+        self._schedule = Scheduler(context, model=thinker)
         # What the calling agents learn from themselves is left to them.
         learning = {} if reasoner == "agent" else tasks(thinker)
         self._worker = Worker(
@@ -63,29 +63,31 @@ def work(context: Context, model: Model | None, *, until_empty: bool, turns: boo
     """Work until nothing is due, or until SIGINT or SIGTERM; how many jobs were done."""
 
     async def run() -> int:
-        staff = Staff(context, model, turns=turns)
+        service = WorkerService(context, model, turns=turns)
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, staff.stop)
-        return await staff.run(until_empty=until_empty)
+            asyncio.get_running_loop().add_signal_handler(number, service.stop)
+        return await service.run(until_empty=until_empty)
 
     return asyncio.run(run())
 
 
 @contextmanager
-def beside(context: Context, model: Model | None) -> Iterator[None]:
+def in_background(context: Context, model: Model | None) -> Iterator[None]:
     """A worker in a thread of its own; whoever leaves waits a while for what is under way."""
-    started: queue.SimpleQueue[tuple[asyncio.AbstractEventLoop, Staff]] = queue.SimpleQueue()
+    started: queue.SimpleQueue[tuple[asyncio.AbstractEventLoop, WorkerService]] = (
+        queue.SimpleQueue()
+    )
 
     async def run() -> None:
-        staff = Staff(context, model)
-        started.put((asyncio.get_running_loop(), staff))
-        await staff.run(until_empty=False)
+        service = WorkerService(context, model)
+        started.put((asyncio.get_running_loop(), service))
+        await service.run(until_empty=False)
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), name="worker", daemon=True)
     thread.start()
-    loop, staff = started.get()
+    loop, service = started.get()
     try:
         yield
     finally:
-        loop.call_soon_threadsafe(staff.stop)
+        loop.call_soon_threadsafe(service.stop)
         thread.join(FAREWELL_SECONDS)

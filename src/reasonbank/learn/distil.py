@@ -12,7 +12,7 @@ from reasonbank.llm.prompts import prompt
 from reasonbank.llm.reply import closed, one_of, string
 from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, Trace
 
-MOST = 3
+MOST_BY_SESSION = 3
 MOST_BY_CONTRAST = 5
 # Three of the longest fit into a reply, even of a model that does not know when to stop.
 LONGEST = {"title": LIMITS.title, "description": 300, "content": 1500, "error": 300}
@@ -43,7 +43,7 @@ def _schema(fields: JSON, optional: JSON, most: int) -> JSON:
     return closed({"memories": lessons})
 
 
-def schema_of(outcome: Outcome, most: int = MOST) -> JSON:
+def schema_of(outcome: Outcome, most: int = MOST_BY_SESSION) -> JSON:
     """What an answer must look like; a warning says how to recognise what it warns of."""
     error = {} if outcome is Outcome.SUCCESS else _ERROR
     return _schema(_LESSON | _SPAN | error, {}, most)
@@ -67,7 +67,7 @@ SESSION = _schema(
     | _SPAN
     | {"outcome": one_of(("success", "failure"))},
     _ERROR | dict.fromkeys(("failure_pattern", "corrective_guidance"), string(LIMITS.error_text)),
-    MOST,
+    MOST_BY_SESSION,
 )
 """What an agent answers that does the thinking itself: how it went, and what to keep."""
 SESSION["properties"] = {
@@ -85,14 +85,15 @@ def session_question(trace: Trace) -> str:
         if trace.outcome is None
         else f"It is known: {trace.outcome}."
     )
-    return f"{prompt('learn', 'session').format(known=known, most=MOST)}\n\n{account(trace)}"
+    form = prompt("learn", "session").format(known=known, most=MOST_BY_SESSION)
+    return f"{form}\n\n{account(trace)}"
 
 
 def session_memories(answer: Any, trace: Trace) -> list[Memory]:
     return [_memory(lesson, Outcome(lesson["outcome"]), trace) for lesson in answer["memories"]]
 
 
-def question(trace: Trace, outcome: Outcome, most: int = MOST) -> list[Message]:
+def question(trace: Trace, outcome: Outcome, most: int = MOST_BY_SESSION) -> list[Message]:
     """Something that went half well has more to warn of than to recommend."""
     form = "success" if outcome is Outcome.SUCCESS else "failure"
     return [system(prompt("learn", form).format(most=most)), user(account(trace))]

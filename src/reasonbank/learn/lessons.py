@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from reasonbank.errors import EmbeddingError
 from reasonbank.learn.judge import Verdict
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Writing
 from reasonbank.model import (
     JSON,
-    Kind,
+    EvidenceKind,
     Memory,
     Outcome,
     Scope,
@@ -117,7 +117,7 @@ def store(
             # Found again by another session: that is a success of the lesson, whatever it
             # says; within the session that it was recalled into, it is only an echo.
             if lesson.twin not in trace.memories_used:
-                evidence.observe_in(context, txn, lesson.twin, Kind.OUTCOME, True, trace.id)
+                evidence.observe_in(context, txn, lesson.twin, EvidenceKind.OUTCOME, True, trace.id)
             confirmed.append(lesson.twin)
         elif not txn.taken(memory.id) and not txn.forgotten(memory.id):
             memories.record_in(context, txn, memory)
@@ -130,13 +130,13 @@ def store(
         for id in trace.memories_used:
             if txn.row(context.view, id) is not None:
                 evidence.observe_in(
-                    context, txn, id, Kind.OUTCOME, succeeded, trace.id, shared=shared
+                    context, txn, id, EvidenceKind.OUTCOME, succeeded, trace.id, shared=shared
                 )
     told: JSON = {"ids": learned}
     if verdict is not None:
         told |= {"outcome": str(verdict.outcome), "by": verdict.by, "score": verdict.score,
                  "reason": verdict.reason}  # fmt: skip
-    context.append(txn, What.LEARNED, trace.id, told)
+    context.append(txn, EventType.LEARNED, trace.id, told)
     return Stored(learned=tuple(learned), confirmed=tuple(confirmed))
 
 

@@ -21,7 +21,7 @@ class Basis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class VerifiedOutcome:
     """``outcome`` is None where nothing verifiable happened: then a judge may decide."""
 
     outcome: Outcome | None
@@ -29,17 +29,17 @@ class Verdict:
     reason: str
 
 
-def verdict(session: Session, *, told: Outcome | None = None) -> Verdict:
+def verdict(session: Session, *, told: Outcome | None = None) -> VerifiedOutcome:
     """The outcome of a session; ``told`` is the caller's word, which outranks all else."""
     if told is not None:
-        return Verdict(outcome=told, basis=Basis.CALLER, reason=f"the caller said {told}")
+        return VerifiedOutcome(outcome=told, basis=Basis.CALLER, reason=f"the caller said {told}")
     if revert := _reverted(session):
         reason = f"`{revert.command[:80]}` took the work back (step {revert.number})"
-        return Verdict(outcome=Outcome.FAILURE, basis=Basis.REVERT, reason=reason)
+        return VerifiedOutcome(outcome=Outcome.FAILURE, basis=Basis.REVERT, reason=reason)
     for basis, checks in _checks(session).items():
         if checks:
             return _judged(session, basis, checks)
-    return Verdict(outcome=None, basis=None, reason="no test, build or revert tells")
+    return VerifiedOutcome(outcome=None, basis=None, reason="no test, build or revert tells")
 
 
 _REVERT = re.compile(
@@ -72,7 +72,9 @@ def _checks(session: Session) -> dict[Basis, dict[str, tuple[Command, bool]]]:
     return found
 
 
-def _judged(session: Session, basis: Basis, checks: dict[str, tuple[Command, bool]]) -> Verdict:
+def _judged(
+    session: Session, basis: Basis, checks: dict[str, tuple[Command, bool]]
+) -> VerifiedOutcome:
     last, ended = max(checks.values(), key=lambda check: check[0].number)
     later = [
         e for e in session.entries
@@ -81,13 +83,13 @@ def _judged(session: Session, basis: Basis, checks: dict[str, tuple[Command, boo
     name = f"`{last.command[:80]}` (step {last.number})"
     if later and ended:
         reason = f"{name} passed, but {later[-1].path} was edited afterwards"
-        return Verdict(outcome=None, basis=None, reason=reason)
+        return VerifiedOutcome(outcome=None, basis=None, reason=reason)
     others = {end for _, end in checks.values()}
     if len(others) > 1:
         reason = f"{name} {'passed' if ended else 'failed'}, another check did not agree"
-        return Verdict(outcome=Outcome.MIXED, basis=basis, reason=reason)
+        return VerifiedOutcome(outcome=Outcome.MIXED, basis=basis, reason=reason)
     outcome = Outcome.SUCCESS if ended else Outcome.FAILURE
-    return Verdict(
+    return VerifiedOutcome(
         outcome=outcome, basis=basis, reason=f"{name} {'passed' if ended else 'failed'} at the end"
     )
 

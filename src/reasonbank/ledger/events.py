@@ -28,7 +28,7 @@ from reasonbank.model import (
 )
 
 
-class What(StrEnum):
+class EventType(StrEnum):
     RECORDED = "memory.recorded"
     REVISED = "memory.revised"
     ARCHIVED = "memory.archived"
@@ -52,29 +52,37 @@ class What(StrEnum):
     RESET = "statistics.reset"
     RETRIED = "job.retried"
     DROPPED = "job.dropped"
-    UNASKED = "gaps.forgotten"
+    GAPS_FORGOTTEN = "gaps.forgotten"
     ADMITTED = "token.created"
     REVOKED = "token.revoked"
     APPLIED = "batch.applied"
     REVERTED = "batch.reverted"
 
 
-CHANGES = frozenset({What.RECORDED, What.REVISED, What.ARCHIVED, What.RESTORED, What.UNDONE})
+CHANGES = frozenset(
+    {
+        EventType.RECORDED,
+        EventType.REVISED,
+        EventType.ARCHIVED,
+        EventType.RESTORED,
+        EventType.UNDONE,
+    }
+)
 """The events that a memory's standing is folded from."""
 
 NOTES = frozenset(
     {
-        What.IMPORTED,
-        What.RESET,
-        What.RETRIED,
-        What.DROPPED,
-        What.UNASKED,
-        What.ADMITTED,
-        What.REVOKED,
+        EventType.IMPORTED,
+        EventType.RESET,
+        EventType.RETRIED,
+        EventType.DROPPED,
+        EventType.GAPS_FORGOTTEN,
+        EventType.ADMITTED,
+        EventType.REVOKED,
     }
 )
 """Said for the audit only: they have no payload, are not replayed and never leave the bank."""
-BATCHES = frozenset({What.APPLIED, What.REVERTED})
+BATCHES = frozenset({EventType.APPLIED, EventType.REVERTED})
 """What was done to several memories in one go, and is taken back in one go.
 
 Each step of a batch is one ``APPLIED`` event about the batch's id, in the transaction of what
@@ -91,7 +99,7 @@ class Event:
     never by what a caller sends."""
 
     id: str
-    what: What
+    type: EventType
     subject: str
     workspace: str
     at: int
@@ -107,7 +115,7 @@ class Event:
 
     def to_json(self) -> JSON:
         return {
-            "event": str(self.what),
+            "event": str(self.type),
             "id": self.id,
             "subject": self.subject,
             "workspace": self.workspace,
@@ -121,7 +129,7 @@ class Event:
     @classmethod
     def from_json(cls, data: JSON) -> Self:
         try:
-            what = What(data["event"])
+            type = EventType(data["event"])
             texts = {
                 name: data[name]
                 for name in ("id", "subject", "workspace", "origin", "author", "surface")
@@ -139,7 +147,7 @@ class Event:
             raise InvalidInput("at", f"{at!r} is not a time in microseconds")
         if not isinstance(payload, dict):
             raise InvalidInput("payload", "must be an object")
-        return cls(what=what, at=at, payload=payload, **texts)
+        return cls(type=type, at=at, payload=payload, **texts)
 
 
 def lesson(memory: Memory) -> JSON:
@@ -178,8 +186,8 @@ def _replayed(events: Iterable[Event]) -> tuple[list[Revision], list[_Version]]:
     versions: list[_Version] = []
     result: list[Revision] = []
     first: Event | None = None
-    for event in sorted((e for e in events if e.what in CHANGES), key=lambda e: e.order):
-        if event.what is What.RECORDED:
+    for event in sorted((e for e in events if e.type in CHANGES), key=lambda e: e.order):
+        if event.type is EventType.RECORDED:
             if stack:
                 continue  # The same memory, recorded by a replica as well.
             stack, first = [_Version(event.payload["lesson"], State.ACTIVE, None)], event
@@ -195,15 +203,15 @@ def _replayed(events: Iterable[Event]) -> tuple[list[Revision], list[_Version]]:
 
 def _apply(event: Event, stack: list[_Version], versions: list[_Version]) -> None:
     now = stack[-1]
-    match event.what:
-        case What.REVISED:
+    match event.type:
+        case EventType.REVISED:
             changed = {k: v for k, v in (now.lesson | event.payload["changes"]).items() if v}
             stack.append(_Version(changed, now.state, now.merged_into))
-        case What.ARCHIVED:
+        case EventType.ARCHIVED:
             stack.append(_Version(now.lesson, State.ARCHIVED, event.payload.get("merged_into")))
-        case What.RESTORED:
+        case EventType.RESTORED:
             stack.append(_Version(now.lesson, State.ACTIVE, None))
-        case What.UNDONE:
+        case EventType.UNDONE:
             to = event.payload.get("to")
             if to is None:
                 if len(stack) > 1:
@@ -226,7 +234,7 @@ def _revision(first: Event, event: Event, version: _Version, number: int) -> Rev
     )
     return Revision(
         number=number,
-        change=event.what.partition(".")[2],
+        change=event.type.partition(".")[2],
         at=from_micros(event.at),
         author=event.author,
         surface=event.surface,

@@ -29,8 +29,8 @@ from reasonbank.fields import (
     parse_id,
     text,
 )
-from reasonbank.ledger.events import NOTES, Event, What
-from reasonbank.model import JSON, REVISABLE, Kind, LinkType, Memory, Outcome, Trace
+from reasonbank.ledger.events import NOTES, Event, EventType
+from reasonbank.model import JSON, REVISABLE, EvidenceKind, LinkType, Memory, Outcome, Trace
 
 LARGEST_VECTOR = 8192
 
@@ -59,7 +59,7 @@ class Table(Rule):
         return value
 
 
-class Changes(Rule):
+class RevisedFields(Rule):
     """Fields of a lesson with their new values; None takes away what may be left out."""
 
     _whole: ClassVar[JSON] = {"title": "-", "description": "-", "content": "-", "outcome": "mixed"}
@@ -119,7 +119,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revised:
-    changes: Annotated[JSON, Changes()]
+    changes: Annotated[JSON, RevisedFields()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,7 @@ class Several:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    kind: Kind
+    kind: EvidenceKind
     positive: bool
     key: Annotated[str, Digest()]
     session: MaybeName = None
@@ -218,28 +218,28 @@ class Reverted:
 
 
 _ID, _SESSION, _ANY = Id(), Text(LIMITS.label), Rule()
-PAYLOADS: dict[What, tuple[Rule, type[Any]]] = {
-    What.RECORDED: (_ID, Recorded),
-    What.REVISED: (_ID, Revised),
-    What.ARCHIVED: (_ID, Archived),
-    What.RESTORED: (_ID, Nothing),
-    What.UNDONE: (_ID, Undone),
-    What.FORGOTTEN: (_ID, Nothing),
-    What.USED: (_ANY, Several),
-    What.OBSERVED: (_ID, Observed),
-    What.LINKED: (_ID, Linked),
-    What.UNLINKED: (_ID, Linked),
-    What.WITHHELD: (_SESSION, Withheld),
-    What.ENDED: (_SESSION, Ended),
-    What.TRACED: (_ID, Traced),
-    What.LEARNED: (_ID, Learned),
-    What.PURGED: (_ANY, Several),
-    What.JOINED: (_ANY, Located),
-    What.NAMED: (_ANY, Located),
-    What.MOVED: (_ANY, Located),
-    What.DELETED: (_ANY, Several),
-    What.APPLIED: (_ID, Applied),
-    What.REVERTED: (_ID, Reverted),
+PAYLOADS: dict[EventType, tuple[Rule, type[Any]]] = {
+    EventType.RECORDED: (_ID, Recorded),
+    EventType.REVISED: (_ID, Revised),
+    EventType.ARCHIVED: (_ID, Archived),
+    EventType.RESTORED: (_ID, Nothing),
+    EventType.UNDONE: (_ID, Undone),
+    EventType.FORGOTTEN: (_ID, Nothing),
+    EventType.USED: (_ANY, Several),
+    EventType.OBSERVED: (_ID, Observed),
+    EventType.LINKED: (_ID, Linked),
+    EventType.UNLINKED: (_ID, Linked),
+    EventType.WITHHELD: (_SESSION, Withheld),
+    EventType.ENDED: (_SESSION, Ended),
+    EventType.TRACED: (_ID, Traced),
+    EventType.LEARNED: (_ID, Learned),
+    EventType.PURGED: (_ANY, Several),
+    EventType.JOINED: (_ANY, Located),
+    EventType.NAMED: (_ANY, Located),
+    EventType.MOVED: (_ANY, Located),
+    EventType.DELETED: (_ANY, Several),
+    EventType.APPLIED: (_ID, Applied),
+    EventType.REVERTED: (_ID, Reverted),
 }
 """The rules of each event's subject and payload."""
 
@@ -248,12 +248,12 @@ def check_event(event: Event) -> None:
     """An event that this program could have written, or an error that names the field."""
     Json(LIMITS.nesting + 4).check(event.payload, "payload", LIMITS)
     parse_id(event.id)
-    if event.what in NOTES:
-        raise InvalidInput("event", f"{event.what} is never exported; somebody else wrote this")
+    if event.type in NOTES:
+        raise InvalidInput("event", f"{event.type} is never exported; somebody else wrote this")
     for name in ("workspace", "origin", "author", "surface"):
         text(getattr(event, name), name, LIMITS.label)
-    subject, payload = PAYLOADS[event.what]
+    subject, payload = PAYLOADS[event.type]
     subject.check(event.subject, "subject", LIMITS)
     check_payload(payload, event.payload)
-    if event.what is What.RECORDED and event.payload.get("created_at", 0) > event.at:
+    if event.type is EventType.RECORDED and event.payload.get("created_at", 0) > event.at:
         raise InvalidInput("created_at", "is later than its event")

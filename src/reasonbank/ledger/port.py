@@ -42,7 +42,7 @@ T = TypeVar("T")
 SINCE = "since"
 """The meter whose total is the time of the last reset."""
 
-STANDING = struct.Struct(f"<{2 * len(SLOTS)}d")  # Masses, then lessons.
+PACKED_EVIDENCE = struct.Struct(f"<{2 * len(SLOTS)}d")  # Masses, then the track record.
 STATES = {str(state): state for state in State}
 # What we wrote ourselves needs none of the checks of json.loads.
 _decoded = json.JSONDecoder().raw_decode
@@ -82,10 +82,10 @@ class Row(NamedTuple):
 
     @property
     def masses(self) -> tuple[float, ...]:
-        return STANDING.unpack(self.packed)[: len(SLOTS)] if self.packed else NOTHING
+        return PACKED_EVIDENCE.unpack(self.packed)[: len(SLOTS)] if self.packed else NOTHING
 
     @property
-    def lessons(self) -> tuple[int, ...]:
+    def track_record(self) -> tuple[int, ...]:
         return lessons_in(self.packed)
 
     def memory(self, confidence: float | None = None) -> Memory:
@@ -106,11 +106,11 @@ class Row(NamedTuple):
 
 
 def lessons_in(packed: bytes | None) -> tuple[int, ...]:
-    return tuple(map(int, STANDING.unpack(packed)[len(SLOTS) :])) if packed else NOTHING
+    return tuple(map(int, PACKED_EVIDENCE.unpack(packed)[len(SLOTS) :])) if packed else NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Miss:
+class UnansweredQuestion:
     """A question that found nothing, how often and when; times are microseconds since 1970.
 
     ``vector`` is its direction (int8) by the ``model``; None where nobody embedded it yet.
@@ -156,29 +156,29 @@ class Candidates:
     workspaces: Sequence[str]
     authors: Sequence[str]
     initial: NDArray[np.float64]
-    standing: NDArray[np.float64]
+    evidence: NDArray[np.float64]
     """A row of masses, then lessons, of each; see ``belief.SLOTS``."""
     errors: Sequence[tuple[str, str] | None]
     allowed: NDArray[np.bool_]
-    shelf: Shelf | None = None
+    cache: RowCache | None = None
 
     @property
     def masses(self) -> NDArray[np.float64]:
-        return self.standing[:, : len(SLOTS)]
+        return self.evidence[:, : len(SLOTS)]
 
     @property
-    def lessons(self) -> NDArray[np.int64]:
-        return self.standing[:, len(SLOTS) :].astype("int64")
+    def track_record(self) -> NDArray[np.int64]:
+        return self.evidence[:, len(SLOTS) :].astype("int64")
 
     def derived(self, key: Hashable, make: Callable[[Candidates], Floats]) -> Floats:
-        """``make(self)``, a row for each row; remembered where it is still known.
+        """``make(self)``, a row for each row; from the cache where it is still known.
 
         It must follow from the ledger and from ``key``, and from each row by itself.
         """
-        return make(self) if self.shelf is None else self.shelf.derived(self, key, make)
+        return make(self) if self.cache is None else self.cache.derived(self, key, make)
 
 
-class Shelf(Protocol):
+class RowCache(Protocol):
     """Where rows are kept for as long as the ledger stays as it is."""
 
     def derived(
@@ -248,13 +248,13 @@ class QueueWriting(QueueReading, Protocol):
     def drop_done(self, before: int) -> int: ...
 
 
-class MissesReading(Protocol):
-    def of(self, workspace: str) -> list[Miss]:
+class UnansweredReading(Protocol):
+    def of(self, workspace: str) -> list[UnansweredQuestion]:
         """The latest first."""
 
 
-class MissesWriting(MissesReading, Protocol):
-    def put(self, misses: Sequence[Miss], *, keep: int) -> None:
+class UnansweredWriting(UnansweredReading, Protocol):
+    def put(self, unanswered: Sequence[UnansweredQuestion], *, keep: int) -> None:
         """Count them; of each of their workspaces the latest are kept.
 
         Not those that were asked soon after a memory was forgotten: they may repeat it.
@@ -265,7 +265,7 @@ class MissesWriting(MissesReading, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occasions:
+class PastOutcomes:
     """Evidence whose question is known, as columns: ``vectors`` says what was asked (int8,
     a direction without a length), ``slots`` which kind of evidence (see ``belief.SLOTS``),
     ``shares`` how much of a task's outcome each one is."""
@@ -287,11 +287,11 @@ class Reading(Protocol):
     @property
     def queue(self) -> QueueReading: ...
     @property
-    def misses(self) -> MissesReading: ...
+    def unanswered(self) -> UnansweredReading: ...
 
     def row(self, view: View, id: str) -> Row | None: ...
     def rows(self, view: View, nums: Sequence[int]) -> list[Row]: ...
-    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """``make()``, which must follow from the ledger and from ``key``."""
 
     def listed(self, view: View, filter: Filter, limit: int) -> list[Row]: ...
@@ -323,13 +323,13 @@ class Reading(Protocol):
 
     def candidates(self, view: View, filter: Filter, nums: NDArray[np.int64]) -> Candidates: ...
     def tallies(self, nums: Sequence[int]) -> Mapping[int, Tally]: ...
-    def lessons(self, workspace: str) -> tuple[int, ...]: ...
+    def track_record(self, workspace: str) -> tuple[int, ...]: ...
     def uses(self, workspace: str) -> int: ...
     def evidence(self, view: View, id: str) -> list[Evidence]: ...
     def observed(self, key: bytes) -> tuple[bool, bool] | None:
         """What was said under this key, if anything was, and whether of the whole task only."""
 
-    def occasions(self, nums: NDArray[np.int64], model: str, dimensions: int) -> Occasions:
+    def past_outcomes(self, nums: NDArray[np.int64], model: str, dimensions: int) -> PastOutcomes:
         """The newest evidence about these rows that belongs to a question of this model."""
 
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
@@ -412,7 +412,7 @@ class Writing(Reading, Protocol):
     @property
     def queue(self) -> QueueWriting: ...
     @property
-    def misses(self) -> MissesWriting: ...
+    def unanswered(self) -> UnansweredWriting: ...
 
     def stamp(self) -> int:
         """The time of the next event: later than every event seen so far."""
@@ -465,7 +465,7 @@ class Ledger(Protocol):
         """What keeps it, and its version."""
 
     def read(self) -> Reading: ...
-    def glance(self) -> Reading:
+    def cached_read(self) -> Reading:
         """For one search: it may answer from what other searches read, if that is still so."""
 
     def version(self) -> Any:

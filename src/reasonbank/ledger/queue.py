@@ -19,7 +19,7 @@ _FREE = "(state = 'waiting' or (state = 'running' and (due <= ? or due > ?)))"
 _HORIZON = 2 * max(LEASE, LONGEST_PAUSE)
 
 
-class Queue:
+class JobQueue:
     """The part that writes is only valid inside a transaction of its ledger."""
 
     def __init__(self, db: Database) -> None:

@@ -5,42 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reasonbank.ledger.database import Database, columns, records
-from reasonbank.ledger.port import Miss
+from reasonbank.ledger.port import UnansweredQuestion
 
 QUIET = 3_600_000_000
 """Microseconds. Whoever forgot something may search for it, to see that it is gone; so long after
 a memory was forgotten no question is kept."""
-_MISS = columns(Miss)
+_COLUMNS = columns(UnansweredQuestion)
 
 
-class Misses:
+class UnansweredQuestions:
     """The part that writes is only valid inside a transaction of its ledger."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def of(self, workspace: str) -> list[Miss]:
+    def of(self, workspace: str) -> list[UnansweredQuestion]:
         found = self._db.all(
-            f"select {_MISS} from misses where workspace = ? order by last desc, question",
+            f"select {_COLUMNS} from misses where workspace = ? order by last desc, question",
             (workspace,),
         )
-        return records(Miss, _MISS, found)
+        return records(UnansweredQuestion, _COLUMNS, found)
 
-    def put(self, misses: Sequence[Miss], *, keep: int) -> None:
+    def put(self, unanswered: Sequence[UnansweredQuestion], *, keep: int) -> None:
         forgotten = self._db.one("select max(at) from tombstones")
         if forgotten and forgotten[0]:
-            misses = [miss for miss in misses if miss.last > forgotten[0] + QUIET]
+            unanswered = [entry for entry in unanswered if entry.last > forgotten[0] + QUIET]
         self._db.many(
-            f"insert into misses ({_MISS}) values (?, ?, ?, ?, ?, ?, ?)"
+            f"insert into misses ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?)"
             " on conflict (workspace, question) do update set"
             " asked = misses.asked + excluded.asked,"
             " last = case when misses.last > excluded.last then misses.last"
             " else excluded.last end,"
             " model = coalesce(excluded.model, misses.model),"
             " vector = coalesce(excluded.vector, misses.vector)",
-            [[getattr(miss, name) for name in _MISS.split(", ")] for miss in misses],
+            [[getattr(entry, name) for name in _COLUMNS.split(", ")] for entry in unanswered],
         )
-        for workspace in {miss.workspace for miss in misses}:
+        for workspace in {entry.workspace for entry in unanswered}:
             self._db.execute(
                 "delete from misses where workspace = ? and (last, question) <= ("
                 " select last, question from misses where workspace = ?"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import InvalidReply
 from reasonbank.llm.http import NO_KEY, RETRIES, SHAPELESS, SDKModel, count
-from reasonbank.llm.port import Call, Completion, Usage
+from reasonbank.llm.port import Completion, ModelCall, Usage
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -24,7 +24,7 @@ class AnthropicModel(SDKModel["AsyncAnthropic"]):
             http_client=self._http_client(),
         )
 
-    async def _ask(self, call: Call, options: set[str]) -> Completion:
+    async def _ask(self, call: ModelCall, options: set[str]) -> Completion:
         import anthropic
 
         with self._errors(anthropic):
@@ -36,10 +36,10 @@ class AnthropicModel(SDKModel["AsyncAnthropic"]):
             return _from_message(data, self._model, enforced=enforced)
         except SHAPELESS:
             raise InvalidReply(
-                f"the answer of {self.name} is no message of Anthropic's; check llm.base_url"
+                f"the answer of {self.name} is not an Anthropic message; check llm.base_url"
             ) from None
 
-    async def _create(self, client: AsyncAnthropic, call: Call, options: set[str]) -> Any:
+    async def _create(self, client: AsyncAnthropic, call: ModelCall, options: set[str]) -> Any:
         from anthropic import omit
 
         instructions = "\n\n".join(m.content for m in call.messages if m.role == "system")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from reasonbank.errors import BudgetExhausted, InvalidReply
 from reasonbank.llm.excerpt import MARK, excerpt
-from reasonbank.llm.port import Call, Completion, Layer, Message, Model, Usage
+from reasonbank.llm.port import Completion, Layer, Message, Model, ModelCall, Usage
 from reasonbank.llm.tokens import Count, by_characters, tokens_in
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Budgeted(Layer):
     def left(self) -> int | None:
         return max(0, self._budget - self.spent - self._reserved) if self._budget else None
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         call = replace(call, messages=shortened(call.messages, self._input_tokens, self._count))
         estimate = tokens_in(call.messages, self._count)
         if self.left is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet
 
 from reasonbank.bounded import Bounded
-from reasonbank.llm.port import Call, Completion, Layer, Meters, Model, PerLoop, Usage
+from reasonbank.llm.port import Completion, Layer, Model, ModelCall, ModelMeters, PerLoop, Usage
 
 if TYPE_CHECKING:
     import apsw
@@ -49,7 +49,7 @@ class Cached(Layer):
         inner: Model,
         *,
         replies: Replies,
-        meters: Meters,
+        meters: ModelMeters,
         input_tokens: int = 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -61,7 +61,7 @@ class Cached(Layer):
         self._clock = clock
         self._flights: PerLoop[dict[str, _Flight]] = PerLoop(dict)
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         if call.temperature != 0:
             self._meters.cache_bypasses += 1
             return await super().answer(call)
@@ -74,7 +74,7 @@ class Cached(Layer):
             flights[key].task.add_done_callback(lambda _: flights.pop(key, None))
         return await flights[key].wait()
 
-    async def _found_or_asked(self, key: str, call: Call) -> Completion:
+    async def _found_or_asked(self, key: str, call: ModelCall) -> Completion:
         kept = await asyncio.to_thread(self._replies.get, key, self._clock())
         if kept is not None and (completion := _read(kept)) is not None:
             self._meters.cache_hits += 1
@@ -88,7 +88,7 @@ class Cached(Layer):
             )
         return completion
 
-    def _key(self, call: Call) -> str:
+    def _key(self, call: ModelCall) -> str:
         said = [[message.role, message.content] for message in call.messages]
         parts = [
             self.name, self._input_tokens, said, call.schema, call.max_tokens, call.effort

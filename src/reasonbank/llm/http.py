@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from reasonbank.errors import InvalidReply, KeyRefused, ModelError, ModelRefused, ModelUnavailable
-from reasonbank.llm.port import Call, Calling, Completion, Meters, PerLoop, note
+from reasonbank.llm.port import Calling, Completion, ModelCall, ModelMeters, PerLoop, note
 from reasonbank.llm.reply import asking_for, checked
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ CONNECT_SECONDS = 10.0
 QUOTED = 300
 NO_KEY = "no-key"
 """OpenAI's SDK insists on one; servers that need none do not look at it."""
-PATIENCE = 5.0
+PROBE_SECONDS = 5.0
 """Seconds that a server gets at start to say whether it accepts the key."""
 SHAPELESS = (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError)
 """What reading an answer of another shape ends in."""
@@ -119,7 +119,7 @@ def status_of(base_url: str, *, provider: Provider, key: Key | None) -> int | st
         return httpx2.get(
             base_url.rstrip("/") + provider.probe,
             headers=headers,
-            timeout=PATIENCE,
+            timeout=PROBE_SECONDS,
             follow_redirects=False,
         ).status_code
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError) as error:
@@ -288,12 +288,12 @@ class Adapter(Calling):
     is left out from then on, with a warning; a schema is then asked for in words.
     """
 
-    def __init__(self, *, name: str, meters: Meters) -> None:
+    def __init__(self, *, name: str, meters: ModelMeters) -> None:
         self.name = name
         self.meters = meters
         self._refused: set[str] = set()
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         self.meters.calls += 1
         try:
             completion = await self._taken(call)
@@ -302,7 +302,7 @@ class Adapter(Calling):
             self.meters.failures += 1
             raise
 
-    async def _taken(self, call: Call) -> Completion:
+    async def _taken(self, call: ModelCall) -> Completion:
         while True:
             options = self._options(call)
             try:
@@ -320,7 +320,7 @@ class Adapter(Calling):
                 self.meters.count(completion.usage)
                 return completion
 
-    def _options(self, call: Call) -> set[str]:
+    def _options(self, call: ModelCall) -> set[str]:
         wanted = {"temperature"}
         if call.effort:
             wanted.add("effort")
@@ -328,12 +328,12 @@ class Adapter(Calling):
             wanted.add("schema")
         return wanted - self._refused
 
-    async def _ask(self, call: Call, options: set[str]) -> Completion:
+    async def _ask(self, call: ModelCall, options: set[str]) -> Completion:
         """One call of the SDK, with those of the optional parts that ``options`` names."""
         raise NotImplementedError
 
 
-def _worded(call: Call, options: set[str]) -> Call:
+def _worded(call: ModelCall, options: set[str]) -> ModelCall:
     messages = call.messages
     if call.schema is not None and "schema" not in options:
         messages = asking_for(call.schema, messages)
@@ -366,9 +366,9 @@ class SDKModel(Adapter, Generic[C]):
         base_url: str,
         key: Key | None = None,
         timeout: float = 60.0,
-        meters: Meters | None = None,
+        meters: ModelMeters | None = None,
     ) -> None:
-        super().__init__(name=f"{model} at {base_url}", meters=meters or Meters())
+        super().__init__(name=f"{model} at {base_url}", meters=meters or ModelMeters())
         self._model = model
         self._base_url = base_url
         self._key = key

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from reasonbank.errors import InvalidReply, ModelError, ModelUnavailable
 from reasonbank.llm.port import (
-    Call,
     Completion,
     Effort,
     Layer,
-    Meters,
     Model,
+    ModelCall,
+    ModelMeters,
     PerLoop,
     Trail,
     Usage,
@@ -35,11 +35,11 @@ QUOTED = 4000
 class Borrowed(Layer):
     """A model that stays its owner's to close; its calls are counted here."""
 
-    def __init__(self, inner: Model, *, meters: Meters) -> None:
+    def __init__(self, inner: Model, *, meters: ModelMeters) -> None:
         super().__init__(inner)
         self._meters = meters
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         self._meters.calls += 1
         try:
             return await super().answer(call)
@@ -71,7 +71,7 @@ class Preset(Layer):
         self._effort = effort
         self._max_tokens = max_tokens
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         return await super().answer(
             replace(
                 call,
@@ -85,7 +85,7 @@ class Preset(Layer):
 class Scrubbed(Layer):
     """No secret leaves with a prompt, wherever its text came from."""
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         messages = tuple(
             replace(message, content=clean(message.content)) for message in call.messages
         )
@@ -99,7 +99,7 @@ class Deadline(Layer):
         super().__init__(inner)
         self._seconds = seconds
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         with Trail() as trail:
             try:
                 async with asyncio.timeout(self._seconds) as scope:
@@ -117,11 +117,11 @@ class Deadline(Layer):
 class Repaired(Layer):
     """Asks once more when a reply breaks its schema, and says what was wrong with it."""
 
-    def __init__(self, inner: Model, *, meters: Meters) -> None:
+    def __init__(self, inner: Model, *, meters: ModelMeters) -> None:
         super().__init__(inner)
         self._meters = meters
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         try:
             return await super().answer(call)
         except InvalidReply as error:
@@ -170,7 +170,7 @@ class Limited(Layer):
         self._lines = PerLoop(asyncio.Lock)
         self._starts: deque[float] = deque(maxlen=rate_per_minute or 1)
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         async with self._turn():
             return await super().answer(call)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reasonbank.errors import InvalidReply, ModelRefused
 from reasonbank.llm.http import NO_KEY, RETRIES, SHAPELESS, Key, SDKModel, count
-from reasonbank.llm.port import Call, Completion, Meters, Usage
+from reasonbank.llm.port import Completion, ModelCall, ModelMeters, Usage
 from reasonbank.llm.reply import is_strict
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class OpenAIModel(SDKModel["AsyncOpenAI"]):
         style: Literal["responses", "chat"] = "chat",
         output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
         timeout: float = 60.0,
-        meters: Meters | None = None,
+        meters: ModelMeters | None = None,
     ) -> None:
         """``output_limit`` is what the chat style calls its limit: OpenAI has renamed it."""
         super().__init__(model=model, base_url=base_url, key=key, timeout=timeout, meters=meters)
@@ -49,7 +49,7 @@ class OpenAIModel(SDKModel["AsyncOpenAI"]):
         client.organization = client.project = None
         return client
 
-    async def _ask(self, call: Call, options: set[str]) -> Completion:
+    async def _ask(self, call: ModelCall, options: set[str]) -> Completion:
         import openai
 
         ask = self._responses if self._style == "responses" else self._chat
@@ -64,7 +64,7 @@ class OpenAIModel(SDKModel["AsyncOpenAI"]):
         except SHAPELESS:
             raise _shapeless(data, self.name, self._style, self._key) from None
 
-    async def _responses(self, client: AsyncOpenAI, call: Call, options: set[str]) -> Any:
+    async def _responses(self, client: AsyncOpenAI, call: ModelCall, options: set[str]) -> Any:
         from openai import omit
 
         form: Any = {"format": {"type": "json_schema", **_format(call)}}
@@ -79,7 +79,7 @@ class OpenAIModel(SDKModel["AsyncOpenAI"]):
         )
         return raw.http_response.json()
 
-    async def _chat(self, client: AsyncOpenAI, call: Call, options: set[str]) -> Any:
+    async def _chat(self, client: AsyncOpenAI, call: ModelCall, options: set[str]) -> Any:
         from openai import omit
 
         form: Any = {"type": "json_schema", "json_schema": _format(call)}
@@ -96,11 +96,11 @@ class OpenAIModel(SDKModel["AsyncOpenAI"]):
         return raw.http_response.json()
 
 
-def _said(call: Call) -> Any:
+def _said(call: ModelCall) -> Any:
     return [{"role": message.role, "content": message.content} for message in call.messages]
 
 
-def _format(call: Call) -> dict[str, Any]:
+def _format(call: ModelCall) -> dict[str, Any]:
     schema = dict(call.schema or {})
     return {"name": "reply", "schema": schema, "strict": is_strict(schema)}
 

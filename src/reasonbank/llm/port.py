@@ -86,7 +86,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ModelCall:
     """The arguments of one ``complete``, as one value."""
 
     messages: tuple[Message, ...]
@@ -125,7 +125,7 @@ class Model(Protocol):
 
 
 class Calling:
-    """Turns the arguments of ``complete`` into a ``Call``: what models of ours build on."""
+    """Turns the arguments of ``complete`` into a ``ModelCall``: what models of ours build on."""
 
     async def complete(
         self,
@@ -137,7 +137,7 @@ class Calling:
         effort: Effort | None = None,
     ) -> Completion:
         return await self.answer(
-            Call(
+            ModelCall(
                 messages=tuple(messages),
                 schema=schema,
                 temperature=temperature,
@@ -146,7 +146,7 @@ class Calling:
             )
         )
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -163,7 +163,7 @@ class Layer(Calling):
     def name(self) -> str:
         return self.inner.name
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         return await self.inner.complete(
             call.messages,
             schema=call.schema,
@@ -177,7 +177,7 @@ class Layer(Calling):
 
 
 @dataclass(slots=True, kw_only=True)
-class Meters:
+class ModelMeters:
     """What the models of one process did. ``None`` means that no server has said it yet."""
 
     calls: int = 0

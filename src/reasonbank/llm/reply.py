@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from reasonbank.errors import InvalidReply
-from reasonbank.llm.port import Call, Completion, Message, Schema, system
+from reasonbank.llm.port import Completion, Message, ModelCall, Schema, system
 from reasonbank.model import JSON
 
 MAX_CHARACTERS = 1_000_000
@@ -33,7 +33,7 @@ def one_of(values: Iterable[str]) -> JSON:
     return {"type": "string", "enum": [str(value) for value in values]}
 
 
-def checked(completion: Completion, call: Call) -> Completion:
+def checked(completion: Completion, call: ModelCall) -> Completion:
     """The completion with its value; ``InvalidReply`` if it has none that fits the schema."""
     if call.schema is None:
         return completion

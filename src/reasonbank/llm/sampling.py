@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from reasonbank.errors import InvalidReply, ModelRefused, ModelUnavailable
 from reasonbank.llm.http import Adapter
-from reasonbank.llm.port import Call, Completion, Message, Meters
+from reasonbank.llm.port import Completion, Message, ModelCall, ModelMeters
 
 if TYPE_CHECKING:
     from mcp.types import CreateMessageRequest, CreateMessageResult, SamplingMessage
@@ -34,18 +34,18 @@ class Unanswered(Exception):
 class SamplingModel(Adapter):
     """A client takes no schema and says nothing of tokens: a schema is asked for in words."""
 
-    def __init__(self, meters: Meters | None = None) -> None:
-        super().__init__(name="the client's model", meters=meters or Meters())
+    def __init__(self, meters: ModelMeters | None = None) -> None:
+        super().__init__(name="the client's model", meters=meters or ModelMeters())
         self._refused = {"schema", "effort"}
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         try:
             return await super().answer(call)
         except Unanswered:
             self.meters.calls -= 1  # It is counted when the answer is there.
             raise
 
-    async def _ask(self, call: Call, options: set[str]) -> Completion:
+    async def _ask(self, call: ModelCall, options: set[str]) -> Completion:
         from mcp import MCPError
 
         ask = client.get()
@@ -66,7 +66,7 @@ class SamplingModel(Adapter):
         )
 
 
-def _request(call: Call) -> CreateMessageRequest:
+def _request(call: ModelCall) -> CreateMessageRequest:
     from mcp.types import CreateMessageRequest, CreateMessageRequestParams
 
     instructions = "\n\n".join(m.content for m in call.messages if m.role == "system")

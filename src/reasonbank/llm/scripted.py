@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reasonbank.errors import ModelError
-from reasonbank.llm.port import Call, Calling, Completion, Meters, Usage, assistant
+from reasonbank.llm.port import Calling, Completion, ModelCall, ModelMeters, Usage, assistant
 from reasonbank.llm.reply import checked
 from reasonbank.llm.tokens import tokens_in
 
@@ -34,22 +34,22 @@ class Scripted(Calling):
 
     def __init__(
         self,
-        replies: Iterable[Any] | Callable[[Call], Any],
+        replies: Iterable[Any] | Callable[[ModelCall], Any],
         *,
         name: str = "scripted",
         delay: float = 0.0,
-        meters: Meters | None = None,
+        meters: ModelMeters | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.name = name
-        self.calls: list[Call] = []
-        self.meters = meters or Meters()
+        self.calls: list[ModelCall] = []
+        self.meters = meters or ModelMeters()
         self._next = replies if callable(replies) else self._in_turn(iter(replies))
         self._delay = delay
         self._sleep = sleep
 
-    def _in_turn(self, replies: Iterator[Any]) -> Callable[[Call], Any]:
-        def following(_: Call) -> Any:
+    def _in_turn(self, replies: Iterator[Any]) -> Callable[[ModelCall], Any]:
+        def following(_: ModelCall) -> Any:
             try:
                 return next(replies)
             except StopIteration:
@@ -60,7 +60,7 @@ class Scripted(Calling):
 
         return following
 
-    async def answer(self, call: Call) -> Completion:
+    async def answer(self, call: ModelCall) -> Completion:
         self.calls.append(call)
         self.meters.calls += 1
         try:
@@ -69,7 +69,7 @@ class Scripted(Calling):
             self.meters.failures += 1
             raise
 
-    async def _said(self, call: Call) -> Completion:
+    async def _said(self, call: ModelCall) -> Completion:
         reply = self._next(call)
         if isinstance(reply, Slow):
             await self._sleep(reply.seconds)

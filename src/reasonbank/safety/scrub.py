@@ -20,21 +20,21 @@ from reasonbank.safety.secret_kinds import NAMED, TOKENS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scrubbed:
+class ScrubbedText:
     """``found`` counts what was taken out, by kind."""
 
     text: str
     found: Mapping[str, int] = field(default_factory=dict)
 
 
-def scrub(text: str) -> Scrubbed:
+def scrub(text: str) -> ScrubbedText:
     """``text`` without its secrets; scrubbing it again changes nothing."""
     raw = text.encode("utf-8", "surrogatepass")
     found: Counter[str] = Counter()
     # A secret may hide behind another one; each round leaves fewer, and the last finds none.
     while (cleaner := _cleaned(raw, found)) != raw:
         raw = cleaner
-    return Scrubbed(text=raw.decode("utf-8", "surrogatepass") if found else text, found=found)
+    return ScrubbedText(text=raw.decode("utf-8", "surrogatepass") if found else text, found=found)
 
 
 def _cleaned(raw: bytes, found: Counter[str]) -> bytes:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.fields import checked
-from reasonbank.ledger.events import What
-from reasonbank.ledger.port import Filter, Miss, Reading, Writing
+from reasonbank.ledger.events import EventType
+from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion, Writing
 from reasonbank.model import JSON, Reply
 from reasonbank.search import hits
 from reasonbank.search.gather import Question, Senses, gather
@@ -60,7 +60,7 @@ def search(
         with context.store.lock:
             context.store.used.append((context, _use(context, reply, query, session)))
     elif not (reply.total_found or reply.skipped or question.filter.narrows):
-        _miss(context, query)
+        _keep_question(context, query)
     context.store.indexing.wake()
     return reply
 
@@ -96,7 +96,7 @@ def recall(context: Context, question: Question) -> Reply:
         senses.without_meaning(error, "embedding")
     except StorageError as error:
         senses.without_meaning(error, "the index")
-    reading = store.ledger.glance()
+    reading = store.ledger.cached_read()
     with store.searching if _is_small(reading) else nullcontext():
         found = gather(context, reading, question, senses)
         ranked = hits.ranked(context, reading, question, found, senses)
@@ -140,21 +140,21 @@ def _use(context: Context, reply: Reply, query: str, session: str | None) -> JSO
     return used
 
 
-def _miss(context: Context, query: str) -> None:
+def _keep_question(context: Context, query: str) -> None:
     """Keep a question that found nothing, to be written down with the next commit."""
     store = context.store
     if not store.settings.gaps.keep:
         return
     asked = store.indexing.queries.peek(query)
     now = store.clock()
-    miss = Miss(
+    entry = UnansweredQuestion(
         workspace=context.view.workspace, question=query, first=now, last=now,
         model=None if asked is None else store.indexing.embedder.name,
         vector=None if asked is None else packed(asked),
     )  # fmt: skip
     with store.lock:
-        if len(store.missed) < store.settings.gaps.keep:
-            store.missed.append(miss)
+        if len(store.unanswered) < store.settings.gaps.keep:
+            store.unanswered.append(entry)
 
 
 def _withhold(context: Context, session: str, reply: Reply) -> Reply:
@@ -164,7 +164,7 @@ def _withhold(context: Context, session: str, reply: Reply) -> Reply:
     def work(txn: Writing) -> None:
         if not txn.held_out(context.view, session):
             context.join(txn)
-            context.append(txn, What.WITHHELD, session, {"ids": ids})
+            context.append(txn, EventType.WITHHELD, session, {"ids": ids})
 
     context.write(work)
     note = "this task was drawn to go without memory, to measure what memory is worth"

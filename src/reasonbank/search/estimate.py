@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import StorageError
-from reasonbank.ledger.port import Candidates, Occasions, Reading
+from reasonbank.ledger.port import Candidates, PastOutcomes, Reading
 from reasonbank.store.context import Context
 from reasonbank.trust import belief, experience
 
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Trust:
-    """How far to trust each candidate with this question; ``heard``: how far its author.
+    """How far to trust each candidate with this question; ``author_weight``: how far its author.
 
-    ``fit`` is what experience adds to its resemblance, ``foreseen`` the same for forecasts
-    (``experience.lifts``), ``known`` how far this very question is known
-    (``experience.familiar``); ``standing`` what ratings and its author make of that, 1 where
+    ``fit`` is what experience adds to its resemblance, ``forecast_lift`` the same for forecasts
+    (``experience.gp_lift``), ``known`` how far this very question is known
+    (``experience.familiar``); ``rating_factor`` what ratings and its author make of that, 1 where
     they say nothing. Models other than ``contextual`` know none of these.
     """
 
     confidence: Floats
-    heard: Floats
+    author_weight: Floats
     fit: Reals
-    foreseen: Reals
+    forecast_lift: Reals
     known: Reals
-    standing: Floats | None
+    rating_factor: Floats | None
 
     def expected(self, similarity: Reals, cosine: Reals) -> Reals:
         """The chance to help with this question."""
         import numpy as np
 
-        if self.standing is None:
+        if self.rating_factor is None:
             return self.confidence
         # Experience corrects resemblance by meaning. That words match as well is a reason to
         # expect more only as long as nobody knows how it goes with this question.
         resembled = np.where(np.isnan(cosine), similarity, resemblance(cosine))
         first = similarity + self.known * (resembled - similarity)
-        chance = experience.decided((first + self.foreseen).clip(0.0, 1.0), self.known)
-        return (chance * self.standing).clip(0.0, 1.0)
+        chance = experience.decided((first + self.forecast_lift).clip(0.0, 1.0), self.known)
+        return (chance * self.rating_factor).clip(0.0, 1.0)
 
     @property
     def likely(self) -> Reals:
@@ -76,19 +76,26 @@ def trust_in(
     embedder = context.store.indexing.embedder
     found = None
     if vector is not None:
-        found = reading.occasions(rows.nums, embedder.name, embedder.dimensions)
+        found = reading.past_outcomes(rows.nums, embedder.name, embedder.dimensions)
 
     def anywhere(rows: Candidates) -> Floats:
-        initial, heard = _by_author(reading, rows)
+        initial, author_weight = _by_author(reading, rows)
         trust = known.folded(rows, initial, belief.without_usage(rows.masses))
-        return np.column_stack([trust, initial, heard])
+        return np.column_stack([trust, initial, author_weight])
 
     # An author is compared with those of all workspaces that are in view here.
     key = ("trust", known.today, frozenset(rows.workspaces))
-    trust, initial, heard = rows.derived(key, anywhere).T
+    trust, initial, author_weight = rows.derived(key, anywhere).T
     if vector is None or found is None or not len(found.nums):
         nothing = np.zeros(count)
-        return Trust(trust * heard, heard, nothing, nothing, nothing, trust / initial * heard)
+        return Trust(
+            trust * author_weight,
+            author_weight,
+            nothing,
+            nothing,
+            nothing,
+            trust / initial * author_weight,
+        )
     place = places(found.nums, rows.nums)
     weight = belief.strength_then(found.days, known.half_life)
     masses = belief.without_usage(rows.masses)
@@ -97,7 +104,7 @@ def trust_in(
     now = belief.strength_then(np.array([known.today]), known.half_life)
     strength = (weight / now) ** experience.AGEING * found.shares
     learnt = _learnt(context, found, rows, place, vector, strength)
-    return Trust(trust * heard, heard, *learnt, trust / initial * heard)
+    return Trust(trust * author_weight, author_weight, *learnt, trust / initial * author_weight)
 
 
 def resemblance(cosine: Reals) -> Reals:
@@ -110,13 +117,13 @@ def resemblance(cosine: Reals) -> Reals:
 
 def _learnt(
     context: Context,
-    found: Occasions,
+    found: PastOutcomes,
     rows: Candidates,
     place: NDArray[np.intp],
     vector: NDArray[np.float32],
     strength: Floats,
 ) -> tuple[Reals, Reals, Reals]:
-    """``fit``, ``foreseen`` and ``known``."""
+    """``fit``, ``forecast_lift`` and ``known``."""
     import numpy as np
 
     count = len(rows.nums)
@@ -129,10 +136,10 @@ def _learnt(
     asked /= np.linalg.norm(asked, axis=1, keepdims=True) + 1e-9
     resembled = resemblance(np.einsum("ij,ij->i", asked, memories[mine]))
     cosine = (asked @ (vector / (np.linalg.norm(vector) + 1e-9))).astype(np.float64)
-    fit, foreseen = experience.lifts(
+    fit, forecast_lift = experience.gp_lift(
         count, place, cosine, asked, belief.speaks_for(found.slots), resembled, strength
     )
-    return fit, foreseen, experience.familiar(count, place, cosine, strength)
+    return fit, forecast_lift, experience.familiar(count, place, cosine, strength)
 
 
 def places(nums: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -167,7 +174,7 @@ def crowded_out(reading: Reading, rows: Candidates, trust: Trust, likely: float)
     known = reading.authors({workspace for workspace, _ in present})
     if not present.issuperset(known):
         return True
-    if trust.standing is None or len(known) < 2:
+    if trust.rating_factor is None or len(known) < 2:
         return False
     helped, failed = np.array(list(known.values()), np.float64).T
     fared = belief.prior_of_author(np.full(len(known), 0.5), helped, failed)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from reasonbank.embed.calibration import calibration_for
 from reasonbank.errors import EmbeddingError, NotFound
-from reasonbank.ledger.events import What
-from reasonbank.ledger.port import Filter, Miss, Writing
+from reasonbank.ledger.events import EventType
+from reasonbank.ledger.port import Filter, UnansweredQuestion, Writing
 from reasonbank.model import Gap, from_micros
 from reasonbank.search.answer import recall
 from reasonbank.search.gather import Question
@@ -37,16 +37,16 @@ def gaps(context: Context, limit: int) -> list[Gap]:
 
 def forget(context: Context, question: str | None) -> int:
     if question is None:
-        gone = [miss.question for miss in _misses(context)]
+        gone = [entry.question for entry in _unanswered(context)]
     else:
-        groups = ([miss.question for miss in group] for group in _groups(context))
+        groups = ([entry.question for entry in group] for group in _groups(context))
         gone = next((group for group in groups if question in group), [])
         if not gone:
             raise NotFound("no gap here has this question; `reasonbank gaps` shows those that are")
 
     def work(txn: Writing) -> int:
-        context.note(txn, What.UNASKED)
-        return txn.misses.drop(context.view.workspace, gone)
+        context.note(txn, EventType.GAPS_FORGOTTEN)
+        return txn.unanswered.drop(context.view.workspace, gone)
 
     if not gone:
         return 0
@@ -55,47 +55,47 @@ def forget(context: Context, question: str | None) -> int:
     return count
 
 
-def _groups(context: Context) -> list[list[Miss]]:
-    """Misses of this workspace that mean the same, most asked first; any two are near."""
+def _groups(context: Context) -> list[list[UnansweredQuestion]]:
+    """Questions of this workspace that mean the same, most asked first; any two are near."""
     from reasonbank.index.clusters import grouped, pairs
 
-    misses = _misses(context)
-    if not misses:
+    unanswered = _unanswered(context)
+    if not unanswered:
         return []
     alike: list[list[int]] = []
     with contextlib.suppress(EmbeddingError):  # Then each stands alone.
         model = context.store.indexing.embedder.name
-        near = pairs(_vectors(context, misses), calibration_for(model).merge.related)
-        alike = grouped(near, most=len(misses))
+        near = pairs(_vectors(context, unanswered), calibration_for(model).merge.related)
+        alike = grouped(near, most=len(unanswered))
     together = {row for rows in alike for row in rows}
-    alike += [[row] for row in range(len(misses)) if row not in together]
+    alike += [[row] for row in range(len(unanswered)) if row not in together]
     groups = [
-        sorted((misses[row] for row in rows), key=lambda miss: (-miss.asked, -miss.last))
+        sorted((unanswered[row] for row in rows), key=lambda entry: (-entry.asked, -entry.last))
         for rows in alike
     ]
     return sorted(groups, key=lambda group: (-sum(m.asked for m in group), -group[0].last))
 
 
-def _misses(context: Context) -> list[Miss]:
+def _unanswered(context: Context) -> list[UnansweredQuestion]:
     context.store.try_to_flush()
-    return context.read().misses.of(context.view.workspace)
+    return context.read().unanswered.of(context.view.workspace)
 
 
-def _vectors(context: Context, misses: Sequence[Miss]) -> NDArray[np.float32]:
+def _vectors(context: Context, unanswered: Sequence[UnansweredQuestion]) -> NDArray[np.float32]:
     """Unit vectors: what searches kept, and of the rest anew."""
     import numpy as np
 
     embedder = context.store.indexing.embedder
-    vectors = np.zeros((len(misses), embedder.dimensions), np.float32)
+    vectors = np.zeros((len(unanswered), embedder.dimensions), np.float32)
     missing = []
-    for row, miss in enumerate(misses):
-        known = miss.vector if miss.model == embedder.name else None
+    for row, entry in enumerate(unanswered):
+        known = entry.vector if entry.model == embedder.name else None
         if known is not None and len(known) == embedder.dimensions:
             vectors[row] = np.frombuffer(known, np.int8)
         else:
             missing.append(row)
     if missing:
-        vectors[missing] = embedder.embed([misses[row].question for row in missing])
+        vectors[missing] = embedder.embed([unanswered[row].question for row in missing])
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths, lengths, 1), np.float32)
 
@@ -107,11 +107,11 @@ def _known(context: Context, question: str) -> bool:
     return recall(context, asked).total_found > 0
 
 
-def _gap(group: Sequence[Miss]) -> Gap:
+def _gap(group: Sequence[UnansweredQuestion]) -> Gap:
     return Gap(
         question=group[0].question,
-        asked=sum(miss.asked for miss in group),
-        wordings=tuple(miss.question for miss in group[1:]),
-        first_asked=from_micros(min(miss.first for miss in group)),
-        last_asked=from_micros(max(miss.last for miss in group)),
+        asked=sum(entry.asked for entry in group),
+        wordings=tuple(entry.question for entry in group[1:]),
+        first_asked=from_micros(min(entry.first for entry in group)),
+        last_asked=from_micros(max(entry.last for entry in group)),
     )

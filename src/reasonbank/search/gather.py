@@ -61,7 +61,7 @@ class Senses:
 
 
 @dataclass(slots=True)
-class Found:
+class Gathered:
     """The candidates of one question, as columns in the same order."""
 
     rows: Candidates
@@ -75,7 +75,7 @@ class Found:
     """True if no further row could pass the filter."""
 
 
-def gather(context: Context, reading: Reading, question: Question, senses: Senses) -> Found:
+def gather(context: Context, reading: Reading, question: Question, senses: Senses) -> Gathered:
     """Candidates from both sides; deeper only if a filter left too few of them."""
     filter = question.filter
     among = None
@@ -85,7 +85,7 @@ def gather(context: Context, reading: Reading, question: Question, senses: Sense
     found = _candidates(context, reading, question, senses, pool, among)
     if among is not None or found.complete:
         return found
-    flooded = 2 * int((found.trust.heard < 0.5).sum()) > len(found.rows.nums)
+    flooded = 2 * int((found.trust.author_weight < 0.5).sum()) > len(found.rows.nums)
     if flooded or int(found.allowed.sum()) < question.limit:
         among = _passing(context, reading, question, senses.vector)
         return _candidates(context, reading, question, senses, pool, among)
@@ -123,7 +123,7 @@ def _passing(
 
 def trusted(confidence: Floats, trust: Trust, question: Question) -> NDArray[np.bool_]:
     """Who is trusted enough, given who wrote it; nothing by an author who is not heard."""
-    return (confidence * trust.heard >= question.min_confidence) & (trust.heard > 0)
+    return (confidence * trust.author_weight >= question.min_confidence) & (trust.author_weight > 0)
 
 
 def _candidates(
@@ -135,7 +135,7 @@ def _candidates(
     among: Nums | None,
     *,
     also: Nums | None = None,
-) -> Found:
+) -> Gathered:
     """``among`` restricts the rows; of ``also`` the nearest join in any case."""
     matches = _matches(context, reading, question, senses, pool, among, also)
     found = _weighed(context, reading, question, senses, matches, pool)
@@ -203,7 +203,7 @@ def _weighed(
     senses: Senses,
     matches: _Matches,
     pool: int,
-) -> Found | None:
+) -> Gathered | None:
     """What is known of the matches; None when the index fails, so that they count no more."""
     import numpy as np
 
@@ -232,7 +232,7 @@ def _weighed(
         bm25[known] = matches.scores[places(rows.nums[known], worded)]
     confidence = _confidence(context, reading, rows, cosine[place])
     trust = trust_in(context, reading, rows, confidence, senses.vector)
-    return Found(
+    return Gathered(
         rows=rows,
         cosine=cosine[place],
         bm25=bm25,

@@ -9,7 +9,7 @@ from reasonbank.embed.calibration import calibration_for
 from reasonbank.ledger.port import Reading, Row
 from reasonbank.model import Hit, Memory, State
 from reasonbank.search import rank
-from reasonbank.search.gather import Found, Question, Senses, trusted
+from reasonbank.search.gather import Gathered, Question, Senses, trusted
 from reasonbank.search.text import error_match, tokens_in
 from reasonbank.store.context import Context
 
@@ -24,7 +24,7 @@ DAY = 86_400_000_000
 
 
 def ranked(
-    context: Context, reading: Reading, question: Question, found: Found, senses: Senses
+    context: Context, reading: Reading, question: Question, found: Gathered, senses: Senses
 ) -> rank.Ranking:
     import numpy as np
 
@@ -46,7 +46,7 @@ def ranked(
     for i, error in enumerate(rows.errors):
         if error:
             errors[i] = error_match(question.text, *error)
-    columns = rank.Columns(
+    columns = rank.RankingInputs(
         age_days=(now - rows.created_at) / DAY,
         error_match=errors,
         confidence=found.trust.confidence,
@@ -59,7 +59,7 @@ def ranked(
         fusion,
         columns,
         limit=question.limit,
-        weights=rank.Weights(
+        weights=rank.RankingWeights(
             similarity=settings.similarity,
             recency=settings.recency,
             error_match=settings.error_match,
@@ -71,7 +71,7 @@ def ranked(
 
 
 def hits_of(
-    context: Context, reading: Reading, question: Question, found: Found, ranked: rank.Ranking
+    context: Context, reading: Reading, question: Question, found: Gathered, ranked: rank.Ranking
 ) -> tuple[tuple[Hit, ...], int, tuple[tuple[str, str], ...]]:
     """The winners as far as the token budget goes, what they cost, and who did not fit."""
     order = ranked.order.tolist()
@@ -82,7 +82,7 @@ def hits_of(
     costs: dict[str, int] = {}
 
     def memory(row: Row, confidence: float) -> Memory:
-        told, costs[row.id] = reading.remembered(
+        told, costs[row.id] = reading.cached(
             (row.num, confidence), lambda: _with_cost(row.memory(confidence))
         )
         return told
@@ -210,7 +210,9 @@ def _parts(parts: rank.Parts) -> dict[str, float]:
     return {name: round(value, 6) for name in names if (value := getattr(parts, name)) is not None}
 
 
-def dropped(question: Question, found: Found, ranked: rank.Ranking) -> tuple[tuple[str, str], ...]:
+def dropped(
+    question: Question, found: Gathered, ranked: rank.Ranking
+) -> tuple[tuple[str, str], ...]:
     result = []
     for parts in ranked.explain(found.rows.ids):
         i = parts.candidate

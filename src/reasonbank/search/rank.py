@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import exp, isnan, log
 from typing import TYPE_CHECKING, Any
 
-from reasonbank.embed.calibration import Calibration
+from reasonbank.embed.calibration import EmbeddingCalibration
 from reasonbank.search.text import terms
 from reasonbank.trust.experience import adjusted
 
@@ -63,11 +63,11 @@ class Fusion:
     bm25: Floats
     weight: float
     features: Mapping[str, float]
-    calibration: Calibration
+    calibration: EmbeddingCalibration
 
 
 def fuse(
-    query: str, cosine: Floats, bm25: Floats, calibration: Calibration, *, rows: int
+    query: str, cosine: Floats, bm25: Floats, calibration: EmbeddingCalibration, *, rows: int
 ) -> Fusion:
     """One similarity in 0..1 from cosine (NaN: unknown) and BM25 (0: no match).
 
@@ -129,7 +129,7 @@ def fuse(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class RankingWeights:
     """Shares of the composite; any non-negative numbers, used as shares of their sum."""
 
     similarity: float = 0.8
@@ -142,11 +142,11 @@ class Weights:
             raise ValueError(f"ranking weights {parts} must not be negative nor all zero")
 
 
-DEFAULT_WEIGHTS = Weights()
+DEFAULT_WEIGHTS = RankingWeights()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class RankingInputs:
     """What is known of each candidate besides its similarity.
 
     ``scope`` holds the weights of their scopes; ``vectors`` may be None, and then nothing
@@ -160,7 +160,7 @@ class Columns:
     consolidated: NDArray[np.bool_]
     vectors: NDArray[np.float32] | None = None
     fit: Floats | None = None
-    """What experience adds to the similarity (``experience.lifts``); None when there is none."""
+    """What experience adds to the similarity (``experience.gp_lift``); None when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,10 +241,10 @@ class Ranking:
 
 def rank(
     fusion: Fusion,
-    columns: Columns,
+    columns: RankingInputs,
     *,
     limit: int,
-    weights: Weights = DEFAULT_WEIGHTS,
+    weights: RankingWeights = DEFAULT_WEIGHTS,
     half_life_days: float = 30.0,
     diversity: float = DIVERSITY,
     threshold: float | None = None,

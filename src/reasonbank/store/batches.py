@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reasonbank.errors import NotFound, Refused
-from reasonbank.ledger.events import Event, What
+from reasonbank.ledger.events import Event, EventType
 from reasonbank.ledger.port import Reading, Row, Writing
 from reasonbank.model import Link, Memory, State, from_micros
 from reasonbank.store import memories
@@ -20,7 +20,7 @@ from reasonbank.store.context import Context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BatchStep:
     """What one transaction of a batch does.
 
     ``created`` takes the place of those ``archived``; its confidence begins at ``initial``.
@@ -57,24 +57,24 @@ class Undone:
     steps: int
 
 
-def apply(context: Context, txn: Writing, batch: str, kind: str, step: Step) -> None:
+def apply(context: Context, txn: Writing, batch: str, kind: str, step: BatchStep) -> None:
     created = step.created
     if created is not None:
         made = {"stage": step.stage, "initial": step.initial, "batch": batch}
         memories.record_in(context, txn, created, made=made)
         for id in step.archived:
             reason = {"reason": kind, "merged_into": created.id, "batch": batch}
-            context.append(txn, What.ARCHIVED, id, reason)
+            context.append(txn, EventType.ARCHIVED, id, reason)
     for link in step.links:
         payload = {"target": link.target, "type": str(link.type), "strength": link.strength}
-        context.append(txn, What.LINKED, link.source, payload)
+        context.append(txn, EventType.LINKED, link.source, payload)
     told = {
         "kind": kind,
         "created": created.id if created else None,
         "archived": list(step.archived),
         "links": [[link.source, link.target, str(link.type)] for link in step.links],
     }
-    context.append(txn, What.APPLIED, batch, told)
+    context.append(txn, EventType.APPLIED, batch, told)
 
 
 def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) -> Undone:
@@ -85,7 +85,7 @@ def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) 
     """
     events = txn.batch(context.view, id)
     steps = [
-        event for event in _standing(events) if only is None or event.payload["created"] == only
+        event for event in _in_force(events) if only is None or event.payload["created"] == only
     ]
     if not events:
         raise NotFound(
@@ -100,7 +100,7 @@ def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) 
         restored += _revert(context, txn, event)
         if event.payload["created"]:
             removed.append(event.payload["created"])
-    context.append(txn, What.REVERTED, id, {"steps": [event.id for event in steps]})
+    context.append(txn, EventType.REVERTED, id, {"steps": [event.id for event in steps]})
     return Undone(batch=id, restored=tuple(restored), archived=tuple(removed), steps=len(steps))
 
 
@@ -116,23 +116,26 @@ def _revert(context: Context, txn: Writing, event: Event) -> list[str]:
     for id in step["archived"]:
         source = txn.row(context.view, id)
         if source is not None and source.merged_into == created:
-            context.append(txn, What.RESTORED, id, {"batch": event.subject})
+            context.append(txn, EventType.RESTORED, id, {"batch": event.subject})
             restored.append(id)
     if row is not None and row.state == State.ACTIVE:
         reason = {"reason": f"{step['kind']} was undone", "batch": event.subject}
-        context.append(txn, What.ARCHIVED, created, reason)
+        context.append(txn, EventType.ARCHIVED, created, reason)
     for source_id, target, kind in step["links"]:
         if txn.row(context.view, source_id) is not None:
-            context.append(txn, What.UNLINKED, source_id, {"target": target, "type": kind})
+            context.append(txn, EventType.UNLINKED, source_id, {"target": target, "type": kind})
     return restored
 
 
-def _standing(events: Sequence[Event]) -> list[Event]:
+def _in_force(events: Sequence[Event]) -> list[Event]:
     """The steps that nobody has taken back."""
     gone = {
-        step for event in events if event.what is What.REVERTED for step in event.payload["steps"]
+        step
+        for event in events
+        if event.type is EventType.REVERTED
+        for step in event.payload["steps"]
     }
-    return [event for event in events if event.what is What.APPLIED and event.id not in gone]
+    return [event for event in events if event.type is EventType.APPLIED and event.id not in gone]
 
 
 def heirs(context: Context, reading: Reading, id: str) -> list[Row]:
@@ -157,33 +160,35 @@ def release(context: Context, txn: Writing, id: str) -> None:
     for parent, child in txn.kin([id]):
         source = txn.row(context.view, parent) if child == id else None
         if source is not None and source.merged_into == id:
-            context.append(txn, What.RESTORED, parent, {})
+            context.append(txn, EventType.RESTORED, parent, {})
 
 
 def undone(reading: Reading, context: Context) -> list[frozenset[str]]:
     """The memories of each merge that somebody took back: they are not merged again."""
     events = reading.batches(context.view)
-    standing = {event.id for event in _standing(events)}
+    in_force = {event.id for event in _in_force(events)}
     return [
         frozenset(event.payload["archived"])
         for event in events
-        if event.what is What.APPLIED and event.id not in standing and event.payload["archived"]
+        if event.type is EventType.APPLIED
+        and event.id not in in_force
+        and event.payload["archived"]
     ]
 
 
 def listed(context: Context, *, limit: int = 50) -> list[Batch]:
     """The newest batches of this workspace, and whether they still stand."""
     events = context.read().batches(context.view)
-    standing = {event.id for event in _standing(events)}
+    in_force = {event.id for event in _in_force(events)}
     found: dict[str, list[Event]] = {}
     for event in events:
-        if event.what is What.APPLIED:
+        if event.type is EventType.APPLIED:
             found.setdefault(event.subject, []).append(event)
-    batches = [_batch(id, steps, standing) for id, steps in found.items()]
+    batches = [_batch(id, steps, in_force) for id, steps in found.items()]
     return batches[::-1][:limit]
 
 
-def _batch(id: str, steps: Sequence[Event], standing: set[str]) -> Batch:
+def _batch(id: str, steps: Sequence[Event], in_force: set[str]) -> Batch:
     told = [event.payload for event in steps]
     return Batch(
         batch=id,
@@ -193,5 +198,5 @@ def _batch(id: str, steps: Sequence[Event], standing: set[str]) -> Batch:
         archived=tuple(id for step in told for id in step["archived"]),
         links=sum(len(step["links"]) for step in told),
         steps=len(steps),
-        undone=sum(event.id not in standing for event in steps),
+        undone=sum(event.id not in in_force for event in steps),
     )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from reasonbank.errors import Forbidden, Forgotten, NotFound, ReasonBankError, StorageError
 from reasonbank.fields import checked, text
-from reasonbank.ledger.events import Event, What
-from reasonbank.ledger.port import Ledger, Miss, Reading, Row, Writing
+from reasonbank.ledger.events import Event, EventType
+from reasonbank.ledger.port import Ledger, Reading, Row, UnansweredQuestion, Writing
 from reasonbank.model import JSON, Memory, Right, View, new_id
 from reasonbank.safety.prompt_injection import Flags
 from reasonbank.settings import ORG, TEAM, Settings
@@ -57,7 +57,7 @@ class Store:
         self.clock = clock
         self.notes = notes
         self.used: list[tuple[Context, JSON]] = []
-        self.missed: list[Miss] = []
+        self.unanswered: list[UnansweredQuestion] = []
         self.flags = Flags()
         self.meters = indexing.meters
         """What this process counted; never less from one look to the next."""
@@ -85,7 +85,7 @@ class Store:
             return
         with self._flushing:
             counted = self._counted()
-            if self.used or self.missed or counted:
+            if self.used or self.unanswered or counted:
                 self.write(lambda txn: txn.add_meters(counted))
                 self._stored.add(counted)
 
@@ -125,23 +125,23 @@ class Store:
         """Run ``work`` in one transaction, and store with it what searches returned."""
         with self.lock:
             used, self.used = self.used, []
-            missed, self.missed = self.missed, []
+            unanswered, self.unanswered = self.unanswered, []
 
         try:
-            misses = [fit_to_keep(miss, scrub=self.settings.scrub) for miss in missed]
+            kept = [fit_to_keep(entry, scrub=self.settings.scrub) for entry in unanswered]
 
             def all_of_it(txn: Writing) -> T:
                 for context, payload in _together(used):
-                    context.append(txn, What.USED, "", payload)
-                if misses:
-                    txn.misses.put(misses, keep=self.settings.gaps.keep)
+                    context.append(txn, EventType.USED, "", payload)
+                if kept:
+                    txn.unanswered.put(kept, keep=self.settings.gaps.keep)
                 return work(txn)
 
             return self.ledger.write(all_of_it)
         except BaseException:
             with self.lock:
                 self.used[:0] = used
-                self.missed[:0] = missed
+                self.unanswered[:0] = unanswered
             raise
 
     def close(self, *, embed: bool) -> None:
@@ -241,21 +241,23 @@ class Context:
         return self.store.write(work)
 
     def append(
-        self, txn: Writing, what: What, subject: str, payload: Mapping[str, Any], *,
+        self, txn: Writing, type: EventType, subject: str, payload: Mapping[str, Any], *,
         at: int | None = None, workspace: str | None = None,
     ) -> None:  # fmt: skip
         at = txn.stamp() if at is None else at
-        txn.append(self._event(what, subject, workspace or self.view.workspace, at, dict(payload)))
+        txn.append(self._event(type, subject, workspace or self.view.workspace, at, dict(payload)))
 
-    def note(self, txn: Writing, what: What, subject: str | None = None) -> None:
+    def note(self, txn: Writing, type: EventType, subject: str | None = None) -> None:
         """For the audit: something was done that changes no memory, by default to the bank."""
         subject = subject or self.store.ledger.bank_id
-        txn.note(self._event(what, subject, self.view.workspace, txn.stamp(), {}))
+        txn.note(self._event(type, subject, self.view.workspace, txn.stamp(), {}))
 
-    def _event(self, what: What, subject: str, workspace: str, at: int, payload: JSON) -> Event:
+    def _event(
+        self, type: EventType, subject: str, workspace: str, at: int, payload: JSON
+    ) -> Event:
         return Event(
             id=new_id(),
-            what=what,
+            type=type,
             subject=subject,
             workspace=workspace,
             at=at,
@@ -269,7 +271,7 @@ class Context:
         """A workspace comes into being, or changes its team, with what is stored in it."""
         if txn.place(self.view.workspace) != (self.view.team, self.view.org):
             payload = {"path": self.path, "team": self.view.team, "org": self.view.org}
-            self.append(txn, What.JOINED, self.view.workspace, payload)
+            self.append(txn, EventType.JOINED, self.view.workspace, payload)
 
     def fit(self, memory: Memory) -> Memory:
         """``memory`` checked and without secrets, or an error that names the wrong field."""

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from reasonbank.ledger.events import What, evidence_key
+from reasonbank.ledger.events import EventType, evidence_key
 from reasonbank.ledger.port import Writing
-from reasonbank.model import JSON, Evidence, Kind, Memory, new_id
+from reasonbank.model import JSON, Evidence, EvidenceKind, Memory, new_id
 from reasonbank.store.context import Context
 
 
 def feedback(
     context: Context, id: str, helpful: bool, comment: str | None, session: str | None
 ) -> Memory:
-    return _observe(context, id, Kind.EXPLICIT, helpful, session, context.author, comment)
+    return _observe(context, id, EvidenceKind.EXPLICIT, helpful, session, context.author, comment)
 
 
 def outcome(context: Context, id: str, succeeded: bool, session: str | None) -> Memory:
-    return _observe(context, id, Kind.OUTCOME, succeeded, session)
+    return _observe(context, id, EvidenceKind.OUTCOME, succeeded, session)
 
 
 def stability(context: Context, id: str, kept: bool, session: str | None) -> Memory:
-    return _observe(context, id, Kind.STABILITY, kept, session)
+    return _observe(context, id, EvidenceKind.STABILITY, kept, session)
 
 
 def credit(context: Context, session: str, succeeded: bool) -> int:
@@ -28,18 +28,18 @@ def credit(context: Context, session: str, succeeded: bool) -> int:
     def work(txn: Writing) -> int:
         if txn.ended(context.view, session) is not succeeded:
             context.join(txn)
-            context.append(txn, What.ENDED, session, {"succeeded": succeeded})
+            context.append(txn, EventType.ENDED, session, {"succeeded": succeeded})
         ids = txn.session_uses(context.view, session)
         for id in ids:
-            observe_in(context, txn, id, Kind.OUTCOME, succeeded, session, shared=True)
+            observe_in(context, txn, id, EvidenceKind.OUTCOME, succeeded, session, shared=True)
         return len(ids)
 
     return context.write(work)
 
 
 def _observe(
-    context: Context, id: str, kind: Kind, positive: bool, session: str | None, rater: str = "",
-    comment: str | None = None,
+    context: Context, id: str, kind: EvidenceKind, positive: bool, session: str | None,
+    rater: str = "", comment: str | None = None,
 ) -> Memory:  # fmt: skip
     if comment is not None:
         comment = context.fit_comment(comment, "comment", blank=True)
@@ -52,8 +52,8 @@ def _observe(
 
 
 def observe_in(
-    context: Context, txn: Writing, id: str, kind: Kind, positive: bool, session: str | None,
-    rater: str = "", comment: str | None = None, *, shared: bool = False,
+    context: Context, txn: Writing, id: str, kind: EvidenceKind, positive: bool,
+    session: str | None, rater: str = "", comment: str | None = None, *, shared: bool = False,
 ) -> None:  # fmt: skip
     """Write an observation down, unless it is known already.
 
@@ -68,7 +68,7 @@ def observe_in(
         "kind": str(kind), "positive": positive, "session": session,
         "rater": context.author, "comment": comment, "key": key.hex(),
     }  # fmt: skip
-    context.append(txn, What.OBSERVED, id, payload | ({"shared": True} if shared else {}))
+    context.append(txn, EventType.OBSERVED, id, payload | ({"shared": True} if shared else {}))
 
 
 def of(context: Context, id: str) -> list[Evidence]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reasonbank.errors import InvalidInput
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Genealogy, Link, LinkType, Memory, State
 from reasonbank.store.context import Context
@@ -18,7 +18,7 @@ def link(context: Context, source: str, target: str, type: LinkType | str, stren
         context.row(txn, link.source)
         context.row(txn, link.target)
         payload = {"target": link.target, "type": str(link.type), "strength": link.strength}
-        context.append(txn, What.LINKED, link.source, payload)
+        context.append(txn, EventType.LINKED, link.source, payload)
 
     context.write(work)
     return link
@@ -28,7 +28,7 @@ def unlink(context: Context, source: str, target: str, type: LinkType | str) -> 
     def work(txn: Writing) -> None:
         context.row(txn, source)
         payload = {"target": target, "type": str(type)}
-        context.append(txn, What.UNLINKED, source, payload)
+        context.append(txn, EventType.UNLINKED, source, payload)
 
     context.write(work)
 

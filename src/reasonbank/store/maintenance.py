@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Writing
 from reasonbank.model import Scope
 from reasonbank.store import traces
@@ -41,7 +41,7 @@ def maintain(context: Context) -> Maintained:
     pruned = _prune(context)
     purged = traces.purge(context, settings.trace_days) if settings.trace_days else 0
     kept = settings.gaps.days if settings.gaps.keep else 0
-    context.write(lambda txn: txn.misses.drop_before(context.now() - kept * DAY))
+    context.write(lambda txn: txn.unanswered.drop_before(context.now() - kept * DAY))
     return Maintained(rolled_up=rolled, pruned=tuple(pruned), traces_purged=purged)
 
 
@@ -58,7 +58,7 @@ def _prune(context: Context) -> list[str]:
             confidence = context.confidence(txn, row)
             if confidence < floor:
                 reason = f"confidence {confidence:.2f} is under {floor}"
-                context.append(txn, What.ARCHIVED, row.id, {"reason": reason})
+                context.append(txn, EventType.ARCHIVED, row.id, {"reason": reason})
                 pruned.append(row.id)
         return pruned
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from reasonbank.errors import Forgotten, InvalidInput, NotFound, Refused
 from reasonbank.fields import checked
-from reasonbank.ledger.events import What, lesson, revisions
+from reasonbank.ledger.events import EventType, lesson, revisions
 from reasonbank.ledger.port import Filter, Reading, Writing
 from reasonbank.model import JSON, REVISABLE, Memory, Revision, State, from_micros
 from reasonbank.store.context import Context
@@ -28,13 +28,13 @@ def record_in(
 ) -> Memory:
     """``made`` tells of a memory that a batch made: its stage and initial confidence."""
     if txn.forgotten(memory.id):
-        raise Forgotten(f"memory {memory.id} was forgotten for good; record it anew")
+        raise Forgotten(f"memory {memory.id} was forgotten for good; record it again")
     if txn.taken(memory.id):
         raise Refused(f"memory {memory.id} exists already; use `update` to change it")
     known = {"stage": _stage(context, txn, memory.parents)} if made is None else dict(made)
     context.join(txn)
     at = txn.stamp()
-    context.append(txn, What.RECORDED, memory.id, {"lesson": lesson(memory), **known}, at=at)
+    context.append(txn, EventType.RECORDED, memory.id, {"lesson": lesson(memory), **known}, at=at)
     return replace(
         memory,
         confidence=known.get("initial", belief.initial_confidence(memory.source, memory.outcome)),
@@ -73,7 +73,7 @@ def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
         was = lesson(old)
         changed = {name: new.get(name) for name in changes if new.get(name) != was.get(name)}
         if changed:
-            context.append(txn, What.REVISED, id, {"changes": changed})
+            context.append(txn, EventType.REVISED, id, {"changes": changed})
         return context.memory(txn, context.row(txn, id))
 
     with context.span("update_memory", id):
@@ -84,18 +84,18 @@ def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
 
 def archive(context: Context, id: str, reason: str) -> Memory:
     reason = context.fit_comment(reason, "reason")
-    return _change(context, id, What.ARCHIVED, State.ARCHIVED, {"reason": reason})
+    return _change(context, id, EventType.ARCHIVED, State.ARCHIVED, {"reason": reason})
 
 
 def restore(context: Context, id: str) -> Memory:
-    return _change(context, id, What.RESTORED, State.ACTIVE, {})
+    return _change(context, id, EventType.RESTORED, State.ACTIVE, {})
 
 
-def _change(context: Context, id: str, what: What, state: State, payload: JSON) -> Memory:
+def _change(context: Context, id: str, type: EventType, state: State, payload: JSON) -> Memory:
 
     def work(txn: Writing) -> Memory:
         if context.row(txn, id).state != state:
-            context.append(txn, what, id, payload)
+            context.append(txn, type, id, payload)
         return context.memory(txn, context.row(txn, id))
 
     return context.write(work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reasonbank.errors import NotFound
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Job, JobState, Trace, derived_id
 from reasonbank.store import traces
@@ -37,20 +37,20 @@ def listed(context: Context, state: JobState | str | None, limit: int) -> list[J
 
 def retry(context: Context, id: str) -> Job:
     now = context.now()
-    return _change(context, id, What.RETRIED, lambda txn: txn.queue.retry(id, now))
+    return _change(context, id, EventType.RETRIED, lambda txn: txn.queue.retry(id, now))
 
 
 def drop(context: Context, id: str) -> Job:
-    return _change(context, id, What.DROPPED, lambda txn: txn.queue.drop(id))
+    return _change(context, id, EventType.DROPPED, lambda txn: txn.queue.drop(id))
 
 
-def _change(context: Context, id: str, what: What, change: Callable[[Writing], None]) -> Job:
+def _change(context: Context, id: str, type: EventType, change: Callable[[Writing], None]) -> Job:
     def work(txn: Writing) -> Job:
         job = txn.queue.job(id)
         if job is None or job.workspace != context.view.workspace:
             raise NotFound(f"there is no job {id} here; `reasonbank queue list` shows all")
         change(txn)
-        context.note(txn, what, job.id)
+        context.note(txn, type, job.id)
         return txn.queue.job(job.id) or job
 
     return context.write(work)

@@ -20,7 +20,7 @@ from reasonbank.settings import Settings
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer, TracerProvider
 
-PATIENCE = 2.0
+EXPORT_SECONDS = 2.0
 """Seconds until spans that nobody takes are dropped: a program must be able to end."""
 NOTHING: AbstractContextManager[Span | None] = nullcontext(None)
 
@@ -99,7 +99,7 @@ def export_to(settings: Settings) -> None:
     from opentelemetry import trace
 
     provider = Provider(resource=Resource.create({"service.name": "reasonbank"}))
-    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=PATIENCE)
+    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_SECONDS)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     told = logging.getLogger("opentelemetry")

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from reasonbank.ledger.port import SINCE, QueueDepth
-from reasonbank.model import Kind, from_micros
+from reasonbank.model import EvidenceKind, from_micros
 from reasonbank.store.context import Context
 from reasonbank.store.meters import Meters
 from reasonbank.trust import belief
@@ -136,7 +136,9 @@ def statistics(context: Context, *, everywhere: bool) -> Statistics:
     embedder = store.indexing.embedder
     reading = context.read()
     new, foreign = reading.unembedded_count(embedder.name)
-    weights = belief.Weights(lessons=reading.lessons(context.view.workspace)).normalised()
+    weights = belief.EvidenceWeights(
+        track_record=reading.track_record(context.view.workspace)
+    ).normalised()
     workspace = None if everywhere else context.view.workspace
     contents = reading.statistics(None if everywhere else context.view)
     judged = contents["traces_by_outcome"]
@@ -153,7 +155,7 @@ def statistics(context: Context, *, everywhere: bool) -> Statistics:
         embedded_by_other_models=foreign,
         belief_model=context.settings.belief.model,
         evidence_weights={
-            str(kind): round(weight, 6) for kind, weight in zip(Kind, weights, strict=True)
+            str(kind): round(weight, 6) for kind, weight in zip(EvidenceKind, weights, strict=True)
         },
         **contents,
         total_traces=contents["traces"],

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reasonbank.errors import NotFound, Refused
 from reasonbank.fields import checked
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Trace, from_micros, to_micros
 from reasonbank.store.context import Context
@@ -39,7 +39,7 @@ def store_in(context: Context, txn: Writing, trace: Trace) -> Trace:
     stored = replace(trace, created_at=trace.created_at or from_micros(at))
     assert stored.created_at is not None
     payload = {"trace": stored.to_json(), "at": to_micros(stored.created_at)}
-    context.append(txn, What.TRACED, stored.id, payload, at=at)
+    context.append(txn, EventType.TRACED, stored.id, payload, at=at)
     return stored
 
 
@@ -58,7 +58,7 @@ def purge(context: Context, older_than_days: int) -> int:
     def work(txn: Writing) -> int:
         ids = txn.traces_before(context.view, context.now() - older_than_days * DAY)
         if ids:
-            context.append(txn, What.PURGED, context.view.workspace, {"ids": ids})
+            context.append(txn, EventType.PURGED, context.view.workspace, {"ids": ids})
         return len(ids)
 
     count = context.write(work)

@@ -10,7 +10,7 @@ from typing import IO
 
 from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.fields import to_json
-from reasonbank.ledger.events import Event, What, encode
+from reasonbank.ledger.events import Event, EventType, encode
 from reasonbank.ledger.payloads import check_event
 from reasonbank.ledger.port import Filter, Writing
 from reasonbank.model import (
@@ -27,7 +27,14 @@ FORMAT = "reasonbank-log"
 VERSION = 1
 LONGEST_LINE = 8_000_000
 WORDY = frozenset(
-    {What.RECORDED, What.REVISED, What.ARCHIVED, What.OBSERVED, What.TRACED, What.LEARNED}
+    {
+        EventType.RECORDED,
+        EventType.REVISED,
+        EventType.ARCHIVED,
+        EventType.OBSERVED,
+        EventType.TRACED,
+        EventType.LEARNED,
+    }
 )
 """The events that carry what somebody wrote."""
 
@@ -51,7 +58,7 @@ def export(context: Context, file: IO[str], format: str, only_here: bool) -> int
             return _export_log(context, file, only_here)
         case "markdown":
             return _export_markdown(context, file)
-    raise InvalidInput("format", f"{format!r} is none of: jsonl, markdown")
+    raise InvalidInput("format", f"must be one of jsonl, markdown (got {format!r})")
 
 
 def _export_log(context: Context, file: IO[str], only_here: bool) -> int:
@@ -156,7 +163,7 @@ def _checked_events(
     for done, (number, value) in enumerate(read):
         try:
             event = Event.from_json(value)
-            if event.what in WORDY:
+            if event.type in WORDY:
                 event = replace(event, payload=clean(event.payload))
             if event.at > horizon:
                 raise InvalidInput("at", "is in the future; check the clock")
@@ -164,10 +171,14 @@ def _checked_events(
         except InvalidInput as error:
             raise InvalidInput(f"line {number}", str(error)) from None
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InvalidInput(f"line {number}", f"makes no sense: {error!r}") from None
+            raise InvalidInput(f"line {number}", f"is malformed: {_reason(error)}") from None
         events.append(event)
         progress(done + 1, len(read))
     return events
+
+
+def _reason(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _cleaner(context: Context) -> Callable[[JSON], JSON]:
@@ -182,16 +193,16 @@ def _checked_take(context: Context, events: list[Event]) -> int:
     def work(txn: Writing) -> int:
         try:
             if new := txn.take(events):
-                context.note(txn, What.IMPORTED)
+                context.note(txn, EventType.IMPORTED)
             return new
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InvalidInput("file", f"holds an event that makes no sense: {error!r}") from None
+            raise InvalidInput("file", f"holds a malformed event: {_reason(error)}") from None
 
     indexing = context.store.indexing
     model = indexing.embedder.name
     before = context.read().vector_position()
     new = context.write(work)
-    if any(e.what in (What.FORGOTTEN, What.DELETED, What.PURGED) for e in events):
+    if any(e.type in (EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED) for e in events):
         changes = context.read().vector_changes(
             model, before, 1_000_000, indexing.embedder.dimensions
         )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reasonbank.ledger.port import Miss
+from reasonbank.ledger.port import UnansweredQuestion
 
 LONGEST = 500
 """Characters of a question that are kept."""
 
 
-def fit_to_keep(miss: Miss, *, scrub: bool) -> Miss:
+def fit_to_keep(entry: UnansweredQuestion, *, scrub: bool) -> UnansweredQuestion:
     """Without secrets, on one line, not too long; what was changed is embedded anew when shown."""
-    question = miss.question
+    question = entry.question
     if scrub:
         from reasonbank.safety.scrub import clean
 
@@ -20,6 +20,6 @@ def fit_to_keep(miss: Miss, *, scrub: bool) -> Miss:
     question = " ".join(question.split())
     if len(question) > LONGEST:
         question = question[: LONGEST - 1] + "…"
-    if question == miss.question:
-        return miss
-    return replace(miss, question=question, model=None, vector=None)
+    if question == entry.question:
+        return entry
+    return replace(entry, question=question, model=None, vector=None)

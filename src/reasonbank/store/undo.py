@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reasonbank.errors import Refused
 from reasonbank.fields import whole
-from reasonbank.ledger.events import What, can_undo, revisions
+from reasonbank.ledger.events import EventType, can_undo, revisions
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Memory
 from reasonbank.store import batches
@@ -24,7 +24,7 @@ def undo(context: Context, id: str, to: int | None) -> Memory:
             whole(to, "to", least=1, most=len(revisions(changes)))
         elif not can_undo(changes):
             raise Refused(f"memory {id} has no change to undo; `forget` removes it")
-        context.append(txn, What.UNDONE, id, {} if to is None else {"to": to})
+        context.append(txn, EventType.UNDONE, id, {} if to is None else {"to": to})
         return context.memory(txn, context.row(txn, id))
 
     memory = context.write(work)
@@ -44,7 +44,7 @@ def forget(context: Context, id: str) -> None:
         rows = [context.row(txn, id), *batches.heirs(context, txn, id)]
         for row in reversed(rows):
             batches.release(context, txn, row.id)
-            context.append(txn, What.FORGOTTEN, row.id, {})
+            context.append(txn, EventType.FORGOTTEN, row.id, {})
         return [row.num for row in rows]
 
     with context.span("delete_memory", id):

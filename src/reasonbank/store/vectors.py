@@ -16,7 +16,7 @@ from reasonbank.embed.port import Embedder
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Ledger
-from reasonbank.model import Memory, Source
+from reasonbank.model import Memory, Source, counted
 from reasonbank.store.meters import Meters
 from reasonbank.store.spans import span
 
@@ -112,11 +112,11 @@ class Indexing:
         new, foreign = self.ledger.read().unembedded_count(self.embedder.name)
         notes = []
         if new:
-            notes.append(f"{new} memories are not embedded yet: found by their words only")
+            notes.append(f"{counted(new)} not embedded yet: found by words only")
         if foreign:
             notes.append(
-                f"{foreign} memories were embedded by another model than {self.embedder.name}: "
-                "found by their words only; run `reasonbank reindex`"
+                f"{counted(foreign)} embedded by another model than {self.embedder.name}: "
+                "found by words only; run `reasonbank reindex`"
             )
         return tuple(notes)
 

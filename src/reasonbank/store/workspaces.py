@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound, Refused
 from reasonbank.fields import text
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Reading, Writing
-from reasonbank.model import Workspace, new_id
+from reasonbank.model import Workspace, counted, new_id
 from reasonbank.store.context import Context
 
 
@@ -36,7 +36,7 @@ def name(context: Context, id: str, name: str) -> Workspace:
         place = _known(txn, id)
         if any(w.name == name and w.id != place.id for w in txn.workspaces()):
             raise InvalidInput("name", f"another workspace is called {name!r}")
-        context.append(txn, What.NAMED, place.id, {"name": name}, workspace=place.id)
+        context.append(txn, EventType.NAMED, place.id, {"name": name}, workspace=place.id)
         return replace(place, name=name)
 
     return context.write(work)
@@ -58,7 +58,7 @@ def move(context: Context, id: str, path: str | os.PathLike[str]) -> Workspace:
             "old_digest": digest_of(place.path) if place.path else None,
             "heir": new_id().replace("-", "")[-16:],
         }
-        context.append(txn, What.MOVED, place.id, payload, workspace=place.id)
+        context.append(txn, EventType.MOVED, place.id, payload, workspace=place.id)
         return replace(place, path=new)
 
     return context.write(work)
@@ -69,14 +69,14 @@ def delete(context: Context, id: str, *, confirm: bool) -> int:
     if not confirm:
         raise ConfirmationNeeded(
             f"this removes workspace {place.name or place.id} ({place.path}) with "
-            f"{place.memories} memories for good, which nobody has confirmed"
+            f"{counted(place.memories)} for good, which nobody has confirmed"
         )
     context.store.flush()
 
     def work(txn: Writing) -> list[tuple[int, str]]:
         rows = txn.nums_of(place.id)
         payload = {"ids": [id for _, id in rows]}
-        context.append(txn, What.DELETED, place.id, payload, workspace=place.id)
+        context.append(txn, EventType.DELETED, place.id, payload, workspace=place.id)
         return rows
 
     rows = context.write(work)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reasonbank.access import LOCAL, Caller, Tokens
+from reasonbank.access import LOCAL, Caller, TokenStore
 from reasonbank.bank import Bank
 from reasonbank.errors import NotFound
 from reasonbank.model import Right, Workspace
@@ -55,8 +55,8 @@ class Call:
         return self.root.seen_by(author=self.caller.name, surface=self.surface)
 
     @property
-    def tokens(self) -> Tokens:
-        return Tokens(self.root)
+    def tokens(self) -> TokenStore:
+        return TokenStore(self.root)
 
     def workspaces(self) -> list[Workspace]:
         """Those that the caller reaches."""

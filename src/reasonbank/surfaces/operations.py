@@ -217,7 +217,7 @@ def solve(
     iterations: Annotated[int, Whole(1, 10), "Maximum number of rounds."] | None = None,
     use_memory: Annotated[bool, "Show the solver what is known from earlier tasks."] = True,
     store: Annotated[bool, "Keep the trace, learn from it, credit the memories used."] = True,
-    budget: Annotated[int, Whole(0, 1_000_000_000), "In tokens; 0 is no limit."] | None = None,
+    budget: Annotated[int, Whole(0, 1_000_000_000), "In tokens; 0 means no limit."] | None = None,
 ) -> Solution:
     """Have a task solved by the language model of this server, with what memory knows of it.
 

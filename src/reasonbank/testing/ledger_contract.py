@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reasonbank.ledger.events import What, evidence_key
-from reasonbank.ledger.port import Filter, Ledger, Miss, Token, Wanted, Writing
+from reasonbank.ledger.events import EventType, evidence_key
+from reasonbank.ledger.port import Filter, Ledger, Token, UnansweredQuestion, Wanted, Writing
 from reasonbank.model import Job, LinkType, Outcome, Scope, State, View
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
 from reasonbank.testing.ledger_story import (
@@ -89,7 +89,7 @@ class LedgerContract(QueueContract):
 
     def test_events_that_are_here_already_are_not_taken_again(self, ledger: Ledger) -> None:
         story, _ = a_life()
-        taken = [event for event in story.told if event.what is not What.FORGOTTEN]
+        taken = [event for event in story.told if event.type is not EventType.FORGOTTEN]
         ledger.write(lambda txn: txn.take(taken))
         before = everything(ledger)
         assert ledger.write(lambda txn: txn.take(taken)) == 0
@@ -107,15 +107,18 @@ class LedgerContract(QueueContract):
     def test_a_memory_stands_as_it_was_changed_last(self, ledger: Ledger) -> None:
         story, memory = Story(), a_memory(tags=("old",))
         told(ledger, story.joined(), story.recorded(memory))
-        told(ledger, story(What.REVISED, memory.id, {"changes": {"title": "New", "tags": ["new"]}}))
+        told(
+            ledger,
+            story(EventType.REVISED, memory.id, {"changes": {"title": "New", "tags": ["new"]}}),
+        )
         row = ledger.read().row(HERE, memory.id)
         assert row is not None
         stands = row.memory()
         assert (stands.title, stands.tags, stands.revision) == ("New", ("new",), 2)
         for tag, count in (("old", 0), ("new", 1)):
             assert len(ledger.read().listed(HERE, Filter(tags=(tag,)), 5)) == count
-        changes = {event.what for event in ledger.read().changes_of(HERE, memory.id)}
-        assert changes == {What.RECORDED, What.REVISED}
+        changes = {event.type for event in ledger.read().changes_of(HERE, memory.id)}
+        assert changes == {EventType.RECORDED, EventType.REVISED}
 
     def test_the_next_event_is_later_than_every_event_seen_so_far(self, ledger: Ledger) -> None:
         far = Story(start=200_000 * DAY)
@@ -133,7 +136,9 @@ class LedgerContract(QueueContract):
             txn.append(story.recorded(memory))
             txn.queue.enqueue(Job(kind="k", subject="s", workspace="here"), now=1)
             txn.put_vectors("m", [(txn.rows(HERE, [2])[0].num, 1, bytes(8))])
-            txn.misses.put([Miss(workspace="here", question="why", first=1, last=1)], keep=5)
+            txn.unanswered.put(
+                [UnansweredQuestion(workspace="here", question="why", first=1, last=1)], keep=5
+            )
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
@@ -142,7 +147,7 @@ class LedgerContract(QueueContract):
         assert everything(ledger) == before
         assert len([*reading.events(None)]) == 1
         assert reading.queue.depth(None).waiting == 0
-        assert reading.misses.of("here") == []
+        assert reading.unanswered.of("here") == []
         assert not reading.has_vectors("m")
 
     def test_a_partition_that_a_failed_write_made_up_is_not_remembered(
@@ -170,7 +175,7 @@ class LedgerContract(QueueContract):
 
         def look() -> None:
             seen.append(num_of(ledger, memory))
-            seen.extend(row.num for row in ledger.glance().rows(HERE, seen))
+            seen.extend(row.num for row in ledger.cached_read().rows(HERE, seen))
 
         thread = threading.Thread(target=look)
         thread.start()
@@ -300,7 +305,8 @@ class LedgerContract(QueueContract):
         memories = [a_memory(title=title, description="-", content="filler") for title in titles]
         hidden = a_memory(title="upload retry", description="-", content="filler")
         told(ledger, story.joined(), *(story.recorded(m) for m in memories),
-             story.recorded(hidden, BESIDE), story(What.ARCHIVED, memories[2].id, {}))  # fmt: skip
+             story.recorded(hidden, BESIDE),
+             story(EventType.ARCHIVED, memories[2].id, {}))  # fmt: skip
         both, one, archived = (num_of(ledger, memory) for memory in memories[:3])
         assert found(ledger, HERE, "upload", "retry") == [both, one]
         assert found(ledger, HERE, "upload", "retry", limit=1) == [both]
@@ -310,7 +316,7 @@ class LedgerContract(QueueContract):
     def test_what_a_memory_no_longer_says_does_not_find_it(self, ledger: Ledger) -> None:
         story, memory = Story(), a_memory(title="Zebra")
         told(ledger, story.joined(), story.recorded(memory))
-        told(ledger, story(What.REVISED, memory.id, {"changes": {"title": "Horse"}}))
+        told(ledger, story(EventType.REVISED, memory.id, {"changes": {"title": "Horse"}}))
         assert found(ledger, HERE, "zebra") == []
         assert found(ledger, HERE, "horse") == [num_of(ledger, memory)]
 
@@ -367,10 +373,10 @@ class LedgerContract(QueueContract):
         assert reading.observed(key) == (True, True) and reading.observed(b"?") is None
         assert reading.used_together(HERE, 1) == [(first, second, 1, 2)]
         nums = np.array([num_of(ledger, memory) for memory in memories[:3]], np.int64)
-        outcomes = reading.occasions(nums, "m", 8)
+        outcomes = reading.past_outcomes(nums, "m", 8)
         assert sorted(outcomes.shares.round(3).tolist()) == [0.333, 0.667, 1.0]
         assert outcomes.vectors.tolist() == [[*range(8)]] * 3
-        assert len(reading.occasions(nums, "another", 8).nums) == 0
+        assert len(reading.past_outcomes(nums, "another", 8).nums) == 0
 
     # Forgetting
 
@@ -380,16 +386,16 @@ class LedgerContract(QueueContract):
         memory = a_memory(title="Log in", content=quote, tags=("swordfish",))
         trace = a_trace(task=f"somebody said: {quote}", memories_used=(memory.id,))
         told(ledger, story.joined(), story.recorded(memory))
-        told(ledger, story(What.TRACED, trace.id, {"trace": trace.to_json(), "at": 5}))
-        told(ledger, story(What.REVISED, memory.id, {"changes": {"title": "Log in there"}}))
-        miss = Miss(workspace="here", question=quote, first=1, last=1)
+        told(ledger, story(EventType.TRACED, trace.id, {"trace": trace.to_json(), "at": 5}))
+        told(ledger, story(EventType.REVISED, memory.id, {"changes": {"title": "Log in there"}}))
+        entry = UnansweredQuestion(workspace="here", question=quote, first=1, last=1)
         job = Job(kind="k", subject="s", workspace="here")
-        ledger.write(lambda txn: txn.misses.put([miss], keep=5))
+        ledger.write(lambda txn: txn.unanswered.put([entry], keep=5))
         ledger.write(lambda txn: txn.queue.enqueue(job, now=1))
         (held,) = ledger.write(lambda txn: txn.queue.claim("w", 2, 1, 3, ["k"]))
         ledger.write(lambda txn: txn.queue.checkpoint(held, {"said": quote}))
         assert b"swordfish" in self.stored(ledger)
-        told(ledger, story(What.FORGOTTEN, memory.id))
+        told(ledger, story(EventType.FORGOTTEN, memory.id))
         ledger.scrub()
         assert b"swordfish" not in self.stored(ledger)
         reading = ledger.read()
@@ -406,16 +412,16 @@ class LedgerContract(QueueContract):
         told(ledger, story.joined(), story.joined(BESIDE))
         told(ledger, story.recorded(mine), story.recorded(shared, BESIDE))
         told(ledger, story.used([shared.id], "s"), story.observed(shared.id, True, session="s"))
-        miss = Miss(workspace="here", question="why?", first=1, last=1)
-        ledger.write(lambda txn: txn.misses.put([miss], keep=5))
-        told(ledger, story(What.DELETED, "here", {"ids": [mine.id]}))
+        entry = UnansweredQuestion(workspace="here", question="why?", first=1, last=1)
+        ledger.write(lambda txn: txn.unanswered.put([entry], keep=5))
+        told(ledger, story(EventType.DELETED, "here", {"ids": [mine.id]}))
         reading = ledger.read()
-        assert reading.forgotten(mine.id) and reading.misses.of("here") == []
+        assert reading.forgotten(mine.id) and reading.unanswered.of("here") == []
         row = reading.row(BESIDE, shared.id)
         assert row is not None and (row.usage_count, row.packed) == (0, None)
         assert [workspace.id for workspace in reading.workspaces()] == ["beside"]
         assert all(event.workspace != "here" for event in reading.events(None)
-                   if event.what is not What.DELETED)  # fmt: skip
+                   if event.type is not EventType.DELETED)  # fmt: skip
         late = Story(start=story.told[0].at)
         assert ledger.write(lambda txn: txn.take([late.recorded(a_memory())])) == 0
 
@@ -425,19 +431,19 @@ class LedgerContract(QueueContract):
         story, one, other = Story(), a_memory(), a_memory()
         told(ledger, story.joined(), story.recorded(one), story.recorded(other))
         link = {"target": other.id, "type": str(LinkType.CONTRADICTS)}
-        told(ledger, story(What.LINKED, one.id, link | {"strength": 0.5}))
-        told(ledger, story(What.LINKED, one.id, link | {"strength": 0.7}))
+        told(ledger, story(EventType.LINKED, one.id, link | {"strength": 0.5}))
+        told(ledger, story(EventType.LINKED, one.id, link | {"strength": 0.7}))
         for memory in (one, other):
             (drawn,) = ledger.read().links(HERE, memory.id)
             assert (drawn.source, drawn.target, drawn.strength) == (one.id, other.id, 0.7)
             assert ledger.read().contradictions([memory.id]) == [(one.id, other.id)]
         hidden = a_memory()
         told(ledger, story.recorded(hidden, BESIDE))
-        told(ledger, story(What.LINKED, one.id, {"target": hidden.id, "type": "similar",
+        told(ledger, story(EventType.LINKED, one.id, {"target": hidden.id, "type": "similar",
                                                  "strength": 1.0}))  # fmt: skip
         assert [drawn.target for drawn in ledger.read().links(HERE, one.id)] == [other.id]
-        told(ledger, story(What.FORGOTTEN, hidden.id))
-        told(ledger, story(What.UNLINKED, one.id, link))
+        told(ledger, story(EventType.FORGOTTEN, hidden.id))
+        told(ledger, story(EventType.UNLINKED, one.id, link))
         assert ledger.read().links(HERE, one.id) == []
         gone = (one.id, other.id, str(LinkType.CONTRADICTS))
         assert ledger.read().linked(HERE) == {gone: None}
@@ -445,15 +451,15 @@ class LedgerContract(QueueContract):
     def test_a_workspace_is_found_by_its_name_and_by_where_it_lies(self, ledger: Ledger) -> None:
         story = Story()
         told(ledger, story.joined(), story.joined(BESIDE))
-        told(ledger, story(What.NAMED, "here", {"name": "project"}))
+        told(ledger, story(EventType.NAMED, "here", {"name": "project"}))
         move = {"path": "/new", "digest": "d2", "old_digest": "d1", "heir": "heir"}
-        told(ledger, story(What.MOVED, "here", move))
+        told(ledger, story(EventType.MOVED, "here", move))
         reading = ledger.read()
         assert reading.workspace_named("project") == reading.workspace_at("d2") == "here"
         assert (reading.workspace_at("d1"), reading.workspace_at("d3")) == ("heir", None)
         assert reading.place("here") == ("team", "org") and reading.place("nowhere") is None
         assert reading.joined("here") == story.told[0].at
-        told(ledger, story(What.NAMED, "beside", {"name": "project"}))
+        told(ledger, story(EventType.NAMED, "beside", {"name": "project"}))
         assert ledger.read().workspace_named("project") == "beside"
 
     def test_batches_kin_and_traces_are_read_as_they_were_written(self, ledger: Ledger) -> None:
@@ -461,8 +467,8 @@ class LedgerContract(QueueContract):
         child = a_memory(parents=(parent.id,))
         trace = a_trace()
         told(ledger, story.joined(), story.recorded(parent), story.recorded(child))
-        steps = [story(What.APPLIED, "batch", {"created": n}) for n in range(2)]
-        told(ledger, *steps, story(What.TRACED, trace.id, {"trace": trace.to_json(), "at": 5}))
+        steps = [story(EventType.APPLIED, "batch", {"created": n}) for n in range(2)]
+        told(ledger, *steps, story(EventType.TRACED, trace.id, {"trace": trace.to_json(), "at": 5}))
         reading = ledger.read()
         assert reading.batch(HERE, "batch") == reading.batches(HERE) == steps
         assert reading.batches(BESIDE) == []
@@ -472,7 +478,7 @@ class LedgerContract(QueueContract):
         assert stored is not None and stored.task == trace.task
         assert reading.trace(BESIDE, trace.id) is None
         assert reading.traces_before(HERE, 6) == [trace.id] and not reading.traces_before(HERE, 5)
-        told(ledger, story(What.PURGED, "here", {"ids": [trace.id]}))
+        told(ledger, story(EventType.PURGED, "here", {"ids": [trace.id]}))
         assert ledger.read().traces(HERE, 5) == []
 
     # Vectors
@@ -492,10 +498,10 @@ class LedgerContract(QueueContract):
         assert dict(ledger.read().nums_of("here")) == {nums[0]: memory.id, nums[1]: stale.id}
         first = ledger.read().vector_changes("m", 0, 10, 4)
         assert (first.nums.tolist(), first.deleted.tolist()) == (nums[:1], [False])
-        told(ledger, story(What.ARCHIVED, memory.id, {}))
+        told(ledger, story(EventType.ARCHIVED, memory.id, {}))
         moved = ledger.read().vector_changes("m", int(first.seqs[-1]), 10, 4)
         assert moved.realms.tolist() != first.realms.tolist() and moved.vectors.all()
-        told(ledger, story(What.REVISED, memory.id, {"changes": {"title": "New"}}))
+        told(ledger, story(EventType.REVISED, memory.id, {"changes": {"title": "New"}}))
         gone = ledger.read().vector_changes("m", int(moved.seqs[-1]), 10, 4)
         assert (gone.nums.tolist(), gone.deleted.tolist()) == (nums[:1], [True])
         assert ledger.read().vector_position() == gone.seqs[-1]
@@ -508,50 +514,54 @@ class LedgerContract(QueueContract):
     def test_the_audit_is_newest_first_and_can_be_paged_and_narrowed(self, ledger: Ledger) -> None:
         story, memory = Story(), a_memory()
         told(ledger, story.joined(), story.recorded(memory))
-        told(ledger, story(What.ARCHIVED, memory.id, {"reason": "r"}, BESIDE))
+        told(ledger, story(EventType.ARCHIVED, memory.id, {"reason": "r"}, BESIDE))
         told(ledger, story.used([memory.id], "s"), story.recorded(a_memory(), BESIDE))
 
         def audit(**options: Any) -> list[str]:
             wanted = replace(Wanted(workspace="here", limit=10), **options)
             return [entry.what for entry in ledger.read().audit(wanted)]
 
-        mine = [What.ARCHIVED, What.RECORDED, What.JOINED]
+        mine = [EventType.ARCHIVED, EventType.RECORDED, EventType.JOINED]
         assert audit() == mine
-        assert audit(uses=True) == [What.USED, *mine]
-        assert audit(workspace=None) == [What.RECORDED, *mine]
-        assert audit(subject=memory.id, uses=True) == [What.USED, What.ARCHIVED, What.RECORDED]
+        assert audit(uses=True) == [EventType.USED, *mine]
+        assert audit(workspace=None) == [EventType.RECORDED, *mine]
+        assert audit(subject=memory.id, uses=True) == [
+            EventType.USED,
+            EventType.ARCHIVED,
+            EventType.RECORDED,
+        ]
         assert audit(author="nobody") == audit(surface="http") == []
         newest = ledger.read().audit(Wanted(workspace="here", limit=1))[0]
         assert audit(before=newest.seq) == mine[1:]
 
     def test_a_note_is_in_the_audit_and_never_leaves_the_bank(self, ledger: Ledger) -> None:
-        note = Story()(What.RESET, "here")
+        note = Story()(EventType.RESET, "here")
         ledger.write(lambda txn: txn.note(note))
-        assert [e.what for e in ledger.read().audit(Wanted(workspace=None, limit=5))] == [note.what]
+        assert [e.what for e in ledger.read().audit(Wanted(workspace=None, limit=5))] == [note.type]
         assert [*ledger.read().events(None)] == []
 
     def test_tokens_meters_and_unanswered_questions_are_kept(self, ledger: Ledger) -> None:
         token = Token(id="t", name="ci", scope="read", workspaces=("here",), digest=b"\0\xff",
                       created_at=1, created_by="mika")  # fmt: skip
-        miss = Miss(workspace="here", question="why?", first=1, last=1)
+        entry = UnansweredQuestion(workspace="here", question="why?", first=1, last=1)
 
         def work(txn: Writing) -> None:
             txn.put_token(token)
             txn.put_token(replace(token, revoked_at=2, workspaces=None))
             txn.add_meters([("searches", 0, 2)])
             txn.add_meters([("searches", 0, 3)])
-            txn.misses.put([miss, replace(miss, last=5, vector=b"\1")], keep=2)
-            txn.misses.put([replace(miss, question=f"{n}?", last=n) for n in (2, 9)], keep=2)
+            txn.unanswered.put([entry, replace(entry, last=5, vector=b"\1")], keep=2)
+            txn.unanswered.put([replace(entry, question=f"{n}?", last=n) for n in (2, 9)], keep=2)
 
         ledger.write(work)
         reading = ledger.read()
         assert reading.tokens() == [replace(token, revoked_at=2, workspaces=None)]
         assert ("searches", 0, 5) in reading.meters()
-        assert [m.question for m in reading.misses.of("here")] == ["9?", "why?"]
-        assert reading.misses.of("here")[1] == replace(miss, last=5, asked=2, vector=b"\1")
+        assert [m.question for m in reading.unanswered.of("here")] == ["9?", "why?"]
+        assert reading.unanswered.of("here")[1] == replace(entry, last=5, asked=2, vector=b"\1")
         assert reading.token("t") and reading.has_tokens() and reading.token("?") is None
-        assert ledger.write(lambda txn: txn.misses.drop("here", ["why?", "never"])) == 1
-        assert ledger.write(lambda txn: txn.misses.drop_before(10)) == 1
+        assert ledger.write(lambda txn: txn.unanswered.drop("here", ["why?", "never"])) == 1
+        assert ledger.write(lambda txn: txn.unanswered.drop_before(10)) == 1
 
     def test_a_sound_store_has_nothing_wrong_with_it(self, ledger: Ledger) -> None:
         assert ledger.check() == ledger.check(deep=False) == []

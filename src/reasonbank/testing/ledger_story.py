@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reasonbank.ledger.events import Event, What, evidence_key, lesson
+from reasonbank.ledger.events import Event, EventType, evidence_key, lesson
 from reasonbank.ledger.port import Filter, Ledger, Writing
 from reasonbank.model import Memory, Scope, State, View, new_id
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
@@ -38,10 +38,14 @@ class Story:
         self._times = itertools.count(start, SECOND)
 
     def __call__(
-        self, what: What, subject: str, payload: dict[str, Any] | None = None, view: View = HERE
+        self,
+        type: EventType,
+        subject: str,
+        payload: dict[str, Any] | None = None,
+        view: View = HERE,
     ) -> Event:
         event = Event(
-            id=new_id(), what=what, subject=subject, workspace=view.workspace,
+            id=new_id(), type=type, subject=subject, workspace=view.workspace,
             at=next(self._times), origin=self._origin, author="mika", surface="library",
             payload=payload or {},
         )  # fmt: skip
@@ -49,10 +53,10 @@ class Story:
         return event
 
     def joined(self, view: View = HERE) -> Event:
-        return self(What.JOINED, view.workspace, {"team": view.team, "org": view.org}, view)
+        return self(EventType.JOINED, view.workspace, {"team": view.team, "org": view.org}, view)
 
     def recorded(self, memory: Memory, view: View = HERE) -> Event:
-        return self(What.RECORDED, memory.id, {"lesson": lesson(memory), "stage": 0}, view)
+        return self(EventType.RECORDED, memory.id, {"lesson": lesson(memory), "stage": 0}, view)
 
     def observed(
         self, id: str, positive: bool, *, kind: str = "explicit", session: str, shared: bool = False
@@ -60,13 +64,13 @@ class Story:
         key = evidence_key(id, kind, "mika", session).hex()
         payload = {"kind": kind, "positive": positive, "session": session, "rater": "mika",
                    "comment": None, "key": key}  # fmt: skip
-        return self(What.OBSERVED, id, payload | ({"shared": True} if shared else {}))
+        return self(EventType.OBSERVED, id, payload | ({"shared": True} if shared else {}))
 
     def used(self, ids: Sequence[str], session: str) -> Event:
         vector = base64.b64encode(bytes(range(8))).decode()
         expected = dict.fromkeys(ids, 0.5)
         return self(
-            What.USED,
+            EventType.USED,
             "",
             {"ids": [*ids], "session": session, "model": "m", "vector": vector,
              "expected": expected},
@@ -87,28 +91,28 @@ def a_life() -> tuple[Story, list[Memory]]:
     story.joined()
     for memory in memories:
         story.recorded(memory)
-    story(What.REVISED, first, {"changes": {"content": "Wait a little longer each time."}})
+    story(EventType.REVISED, first, {"changes": {"content": "Wait a little longer each time."}})
     story.used([first, second], "task 1")
     story.used([third, first], "task 2")
     story.observed(first, True, session="task 1")
     story.observed(first, False, session="task 1")
     for id in (first, second):
         story.observed(id, True, kind="outcome", session="task 1", shared=True)
-    story(What.ENDED, "task 1", {"succeeded": True})
-    story(What.WITHHELD, "task 3", {"ids": [second]})
-    story(What.ENDED, "task 3", {"succeeded": False})
-    story(What.LINKED, first, {"target": second, "type": "contradicts", "strength": 0.5})
-    story(What.LINKED, first, {"target": third, "type": "similar", "strength": 0.5})
-    story(What.LINKED, first, {"target": third, "type": "similar", "strength": 0.9})
-    story(What.LINKED, second, {"target": third, "type": "similar", "strength": 0.9})
-    story(What.UNLINKED, second, {"target": third, "type": "similar"})
-    story(What.ARCHIVED, second, {"reason": "stale"})
-    story(What.RESTORED, second)
-    story(What.ARCHIVED, third, {"reason": "stale"})
-    story(What.TRACED, trace.id, {"trace": trace.to_json(), "at": 5})
-    story(What.LEARNED, trace.id, {"ids": [first], "outcome": "failure", "by": "judge"})
-    story(What.FORGOTTEN, wrong)
-    story(What.NAMED, HERE.workspace, {"name": "project"})
+    story(EventType.ENDED, "task 1", {"succeeded": True})
+    story(EventType.WITHHELD, "task 3", {"ids": [second]})
+    story(EventType.ENDED, "task 3", {"succeeded": False})
+    story(EventType.LINKED, first, {"target": second, "type": "contradicts", "strength": 0.5})
+    story(EventType.LINKED, first, {"target": third, "type": "similar", "strength": 0.5})
+    story(EventType.LINKED, first, {"target": third, "type": "similar", "strength": 0.9})
+    story(EventType.LINKED, second, {"target": third, "type": "similar", "strength": 0.9})
+    story(EventType.UNLINKED, second, {"target": third, "type": "similar"})
+    story(EventType.ARCHIVED, second, {"reason": "stale"})
+    story(EventType.RESTORED, second)
+    story(EventType.ARCHIVED, third, {"reason": "stale"})
+    story(EventType.TRACED, trace.id, {"trace": trace.to_json(), "at": 5})
+    story(EventType.LEARNED, trace.id, {"ids": [first], "outcome": "failure", "by": "judge"})
+    story(EventType.FORGOTTEN, wrong)
+    story(EventType.NAMED, HERE.workspace, {"name": "project"})
     return story, memories
 
 
@@ -127,7 +131,7 @@ def everything(ledger: Ledger, view: View = HERE) -> dict[str, Any]:
     reading = ledger.read()
     rows = reading.listed(view, Filter(states=tuple(State)), 1000)
     nums = {row.num: row.id for row in rows}
-    among = reading.occasions(np.array(sorted(nums), np.int64), "m", 8)
+    among = reading.past_outcomes(np.array(sorted(nums), np.int64), "m", 8)
     statistics = reading.statistics(view)
     return {
         "memories": sorted(row._replace(num=0, realm=0) for row in rows),
@@ -137,7 +141,7 @@ def everything(ledger: Ledger, view: View = HERE) -> dict[str, Any]:
             zip([nums[num] for num in among.nums.tolist()], among.slots.tolist(),
                 among.days.tolist(), among.shares.tolist(), strict=True)
         ),
-        "lessons": reading.lessons(view.workspace),
+        "track_record": reading.track_record(view.workspace),
         "authors": reading.authors([view.workspace]),
         "tasks": [replace(task, memories=tuple(sorted(task.memories)))
                   for task in reading.tasks(view)],

@@ -201,7 +201,7 @@ class MemoryLedger:
     def read(self) -> Reader:
         return Reader(self.db)
 
-    def glance(self) -> Reader:
+    def cached_read(self) -> Reader:
         return self.read()
 
     def version(self) -> int:

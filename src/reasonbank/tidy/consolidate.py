@@ -27,13 +27,13 @@ from reasonbank.errors import (
 )
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.llm.port import Model, assistant, user
-from reasonbank.model import JSON, Job, Link, LinkType, Memory, State
+from reasonbank.model import JSON, Job, Link, LinkType, Memory, State, counted
 from reasonbank.store import batches, leases, maintenance
 from reasonbank.store.context import Context
 from reasonbank.store.vectors import embedding_text
 from reasonbank.tidy import links, merge
 from reasonbank.tidy.merge import Member
-from reasonbank.tidy.plan import Cluster, Plan, Skipped, plan, skip
+from reasonbank.tidy.plan import Cluster, MergePlan, Skipped, plan, skip
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,7 +83,7 @@ class Result:
 
 def look(
     context: Context, *, threshold: float | None = None, max_clusters: int = 0, unread: bool = False
-) -> tuple[Plan, tuple[str, ...]]:
+) -> tuple[MergePlan, tuple[str, ...]]:
     """The plan for a bank's own active memories, and notes on what it does not cover.
 
     ``unread``: neither a person nor a model reads it before it is carried out, so that only
@@ -123,7 +123,7 @@ def look(
     together = links.used_together(reading, context.view)
     found = replace(found, links=(*found.links, *together))
     missing = len(rows) - len(members)
-    notes = (f"{missing} memories have no vector of this model and were left out",)
+    notes = (f"{counted(missing)} without a vector of this model left out",)
     return found, notes if missing else ()
 
 
@@ -135,11 +135,11 @@ def member(context: Context, reading: Reading, row: Row) -> Member:
 # Carrying out
 
 
-class _Run:
+class _Consolidation:
     """One plan being carried out; clusters side by side, transactions one by one."""
 
     def __init__(
-        self, context: Context, plan: Plan, job: Job, model: Model | None, progress: Progress
+        self, context: Context, plan: MergePlan, job: Job, model: Model | None, progress: Progress
     ) -> None:
         self.context = context
         self.plan = plan
@@ -225,7 +225,7 @@ class _Run:
                     raise Refused(f"memory {planned.memory.id} was changed meanwhile")
                 sources.append(context.memory(txn, row))
                 stage = max(stage, row.stage + 1)
-            step = batches.Step(
+            step = batches.BatchStep(
                 created=memory,
                 initial=merge.confidence(sources),
                 stage=stage,
@@ -269,7 +269,7 @@ class _Run:
                     if all(txn.row(context.view, id) for id in (link.source, link.target))
                 )
                 if here:
-                    batches.apply(context, txn, self.job.id, "links", batches.Step(links=here))
+                    batches.apply(context, txn, self.job.id, "links", batches.BatchStep(links=here))
                 return len(here)
 
             self.result.links += context.write(work)
@@ -277,7 +277,7 @@ class _Run:
 
 async def carry_out(
     context: Context,
-    plan: Plan,
+    plan: MergePlan,
     job: Job,
     *,
     model: Model | None = None,
@@ -285,7 +285,9 @@ async def carry_out(
 ) -> Result:
     """``job`` is the lease under which it is done: whoever loses it changes nothing more."""
     started = time.monotonic()
-    result = await _Run(context, plan, job, model, progress or (lambda done, total: None)).run()
+    result = await _Consolidation(
+        context, plan, job, model, progress or (lambda done, total: None)
+    ).run()
     result.seconds = time.monotonic() - started
     result.message = _told(result)
     return result
@@ -308,7 +310,7 @@ async def consolidate(
     """
     started = time.monotonic()
 
-    def decide() -> tuple[Plan, tuple[str, ...]]:
+    def decide() -> tuple[MergePlan, tuple[str, ...]]:
         return look(context, threshold=threshold, max_clusters=max_clusters)
 
     if dry_run:
@@ -331,7 +333,7 @@ async def consolidate(
     return result
 
 
-def _foreseen(context: Context, plan: Plan) -> Result:
+def _foreseen(context: Context, plan: MergePlan) -> Result:
     merged = {m.memory.id: cluster.id for cluster in plan.clusters for m in cluster.members}
     known = context.read().linked(context.view)
     return Result(
@@ -349,7 +351,7 @@ def _told(result: Result) -> str:
     if not result.created:
         return "nothing to merge"
     verb = "would become" if result.dry_run else "became"
-    told = f"{len(result.archived)} memories {verb} {len(result.created)}"
+    told = f"{counted(len(result.archived))} {verb} {len(result.created)}"
     return told if result.dry_run else f"{told}; `reasonbank undo {result.batch}` takes it back"
 
 

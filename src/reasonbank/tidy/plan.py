@@ -52,7 +52,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class MergePlan:
     """What would be merged, the surest first, and what would not, and why."""
 
     threshold: float
@@ -104,7 +104,7 @@ def plan(
     nearness: Nearness,
     undone: Iterable[frozenset[str]] = (),
     max_clusters: int = 0,
-) -> Plan:
+) -> MergePlan:
     """Pure: the same memories and vectors give the same plan. 0 is no limit of clusters."""
     near = clusters.pairs(vectors, min(nearness.same, nearness.related))
     reasons: dict[tuple[int, int], str] = {}
@@ -144,7 +144,7 @@ def plan(
 
     memories = [member.memory for member in members]
     merged = {m.memory.id: cluster.id for cluster in found for m in cluster.members}
-    return Plan(
+    return MergePlan(
         threshold=nearness.same,
         clusters=tuple(found),
         skipped=tuple(skipped),

@@ -230,7 +230,7 @@ def _share(context: Context, proposal: Candidate, job: Job) -> bool:
         if txn.taken(copy.id):
             return False
         stages = [row.stage, *(twin.stage for twin in proposal.twins)]
-        step = batches.Step(
+        step = batches.BatchStep(
             created=copy,
             initial=merge.confidence([memory, *proposal.twins]),
             stage=1 + max(stages),

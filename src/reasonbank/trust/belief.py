@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from reasonbank.errors import InvalidInput
-from reasonbank.model import Kind
+from reasonbank.model import EvidenceKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 N = TypeVar("N", float, "NDArray[np.float64]")
 """Of one memory, or of many."""
 
-Tally = Mapping[tuple[Kind, bool, int], int]
+Tally = Mapping[tuple[EvidenceKind, bool, int], int]
 """(kind, positive, day) -> count. Rows of a database do as they are: "usage", 1, 20089."""
 
 Masses = tuple[float, ...]
@@ -36,7 +36,7 @@ Counts = tuple[int, ...]
 
 SLOTS = {
     (kind, positive): 2 * place + (not positive)
-    for place, kind in enumerate(Kind)
+    for place, kind in enumerate(EvidenceKind)
     for positive in (True, False)
 }
 NOTHING = (0,) * len(SLOTS)
@@ -45,7 +45,7 @@ HALF_LIFE = 180.0
 SHORTEST_HALF_LIFE = 30.0
 USAGE_CAP = 3.0
 LESSON_WINDOW = 30
-FIRST_LESSONS = {Kind.EXPLICIT: (7, 3)}
+PRIOR_TRACK_RECORD = {EvidenceKind.EXPLICIT: (7, 3)}
 """Rightly and wrongly foretold, before anything was; `UNKNOWN` of any other kind."""
 UNKNOWN = (5, 5)
 EPOCH_DAY = 20_089  # 2025-01-01
@@ -106,7 +106,7 @@ def masses(tally: Tally, half_life: float = HALF_LIFE) -> Masses:
     last_use: dict[bool, int] = {}
     for (kind, positive, day), count in tally.items():
         shares[SLOTS[kind, positive]].append(count * 2.0 ** _half_lives(day, half_life))
-        if kind == Kind.USAGE and count:
+        if kind == EvidenceKind.USAGE and count:
             last_use[positive] = max(day, last_use.get(positive, day))
     sums = [math.fsum(share) for share in shares]
     for positive, day in last_use.items():
@@ -114,7 +114,9 @@ def masses(tally: Tally, half_life: float = HALF_LIFE) -> Masses:
         # not on the day of reading: a cap that does not fade with the rest would let
         # fading carry a belief past its prior.
         cap = USAGE_CAP * 2.0 ** _half_lives(day, half_life)
-        sums[SLOTS[Kind.USAGE, positive]] = min(sums[SLOTS[Kind.USAGE, positive]], cap)
+        sums[SLOTS[EvidenceKind.USAGE, positive]] = min(
+            sums[SLOTS[EvidenceKind.USAGE, positive]], cap
+        )
     return tuple(sums)
 
 
@@ -134,28 +136,28 @@ def last_day(tally: Tally, created: int) -> int:
     return max([created, *spoke])
 
 
-def rating_lessons(tally: Tally) -> Counts:
+def track_record_of(tally: Tally) -> Counts:
     """How often each kind foretold an explicit rating of this memory, rightly and wrongly.
 
     A kind foretells by its balance over the rating's day and the 30 days before. No
     evidence, or as much for as against, foretells nothing. A project's lessons are the
     sum over its memories: to keep it, subtract a memory's old ones and add the new.
     """
-    balances: dict[tuple[Kind, int], int] = {}
+    balances: dict[tuple[EvidenceKind, int], int] = {}
     for (kind, positive, day), count in tally.items():
-        if kind != Kind.EXPLICIT:
+        if kind != EvidenceKind.EXPLICIT:
             change = count if positive else -count
             balances[kind, day] = balances.get((kind, day), 0) + change
-    lessons = [0] * len(SLOTS)
+    track_record = [0] * len(SLOTS)
     for (rated, helpful, day), count in tally.items():
-        if rated != Kind.EXPLICIT:
+        if rated != EvidenceKind.EXPLICIT:
             continue
-        for kind in Kind:
+        for kind in EvidenceKind:
             window = range(day - LESSON_WINDOW, day + 1)
             balance = sum(balances.get((kind, seen), 0) for seen in window)
             if balance:
-                lessons[SLOTS[kind, (balance > 0) == helpful]] += count
-    return tuple(lessons)
+                track_record[SLOTS[kind, (balance > 0) == helpful]] += count
+    return tuple(track_record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,36 +186,42 @@ class Belief(Generic[N]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class EvidenceWeights:
     """How much each kind of evidence says in one project: `Weights()` is a new project's."""
 
-    lessons: Sequence[Any] = NOTHING
+    track_record: Sequence[Any] = NOTHING
 
-    def of(self, kind: Kind) -> Belief[Any]:
+    def of(self, kind: EvidenceKind) -> Belief[Any]:
         """How far to believe that this kind foretells a rating."""
-        right, wrong = FIRST_LESSONS.get(kind, UNKNOWN)
+        right, wrong = PRIOR_TRACK_RECORD.get(kind, UNKNOWN)
         return Belief(
-            alpha=right + self.lessons[SLOTS[kind, True]],
-            beta=wrong + self.lessons[SLOTS[kind, False]],
+            alpha=right + self.track_record[SLOTS[kind, True]],
+            beta=wrong + self.track_record[SLOTS[kind, False]],
         )
 
-    def without(self, own: Iterable[Any]) -> Weights:
-        """The weights to read a memory with, given its own lessons.
+    def without(self, own: Iterable[Any]) -> EvidenceWeights:
+        """The weights to read a memory with, given its own track record.
 
         A rating must not weigh the evidence of the memory that it rates: "not helpful"
         after recent successes would discount older failures too, and could raise it.
         """
-        return Weights(lessons=tuple(a - b for a, b in zip(self.lessons, own, strict=True)))
+        return EvidenceWeights(
+            track_record=tuple(a - b for a, b in zip(self.track_record, own, strict=True))
+        )
 
     def normalised(self) -> tuple[Any, ...]:
         """One weight per kind, in order of `Kind`; they sum to 1."""
-        means = [held.alpha / held.strength for held in map(self.of, Kind)]
+        means = [held.alpha / held.strength for held in map(self.of, EvidenceKind)]
         total = sum(means)
         return tuple(mean / total for mean in means)
 
 
 def bayesian(
-    initial: N, masses: Sequence[N], weights: Weights, today: int, half_life: float = HALF_LIFE
+    initial: N,
+    masses: Sequence[N],
+    weights: EvidenceWeights,
+    today: int,
+    half_life: float = HALF_LIFE,
 ) -> Belief[N]:
     alpha, beta = prior(initial)
     fade = 2.0 ** -_half_lives(today, half_life)
@@ -227,7 +235,7 @@ def without_usage(masses: NDArray[np.float64]) -> NDArray[np.float64]:
     """A row for each memory, all but this: that a search returned it would only make the
     served be served again."""
     kept = masses.copy()
-    kept[:, [SLOTS[Kind.USAGE, positive] for positive in (True, False)]] = 0.0
+    kept[:, [SLOTS[EvidenceKind.USAGE, positive] for positive in (True, False)]] = 0.0
     return kept
 
 
@@ -260,7 +268,7 @@ def _half_lives(day: int, half_life: float) -> float:
 
 # Whom to believe. See docs/decisions/0010-belief-in-context.md.
 
-PATIENCE = 10.0
+AUTHOR_PRIOR = 10.0
 LUCK = 2.0
 """So many successes more or less are taken for chance."""
 
@@ -273,7 +281,7 @@ def prior_of_author(
     It takes ten failures to halve the trust in an author; a memory's own evidence then
     speaks against this prior as it would against any.
     """
-    return (PATIENCE * initial + helped) / (PATIENCE + helped + failed)
+    return (AUTHOR_PRIOR * initial + helped) / (AUTHOR_PRIOR + helped + failed)
 
 
 def weight_of_author(
@@ -288,7 +296,7 @@ def weight_of_author(
 
     known = helped + failed + others_helped + others_failed
     rate = (1.0 + helped + others_helped) / (2.0 + known)
-    others = (PATIENCE * rate + others_helped) / (PATIENCE + others_helped + others_failed)
+    others = (AUTHOR_PRIOR * rate + others_helped) / (AUTHOR_PRIOR + others_helped + others_failed)
     # Twelve failures say little where even the others hardly ever help: what counts is how many
     # successes are missing.
     missed = (helped + LUCK) / ((helped + failed) * others + LUCK)
@@ -299,14 +307,14 @@ def weight_of_author(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class BeliefInputs:
     """All that a model may know about a memory on the day of reading."""
 
     initial: float
     masses: Masses
     counts: EvidenceCounts
-    weights: Weights
-    """The project's, without the memory's own lessons."""
+    weights: EvidenceWeights
+    """The project's, without the memory's own track record."""
     today: int
     last_day: int
     """See the function of that name."""
@@ -321,58 +329,58 @@ class Standing:
         return max(0, self.today - self.last_day)
 
 
-class Model(Protocol):
+class BeliefModel(Protocol):
     """How far to trust a memory.
 
-    Requirements: the answer lies in 0..1 and depends on nothing but the standing; at
+    Requirements: the answer lies in 0..1 and depends on nothing but the inputs; at
     given weights one more piece of evidence for the memory never lowers it, and one
     more against never raises it.
     """
 
-    def __call__(self, standing: Standing, /) -> float: ...
+    def __call__(self, inputs: BeliefInputs, /) -> float: ...
 
 
-def _bayesian(standing: Standing) -> float:
+def _bayesian(inputs: BeliefInputs) -> float:
     return bayesian(
-        standing.initial, standing.masses, standing.weights, standing.today, standing.half_life
+        inputs.initial, inputs.masses, inputs.weights, inputs.today, inputs.half_life
     ).mean
 
 
-def additive(standing: Standing) -> float:
+def additive(inputs: BeliefInputs) -> float:
     """Fixed steps up and down, and one down for each idle month.
 
     The steps for ratings, successes, kept code and idleness are those of the system it
     is taken from; failures and reverted code mirror them, which is our addition.
     """
-    seen = standing.counts
-    total = standing.initial + 0.3 * seen.rated_helpful - 0.2 * seen.rated_unhelpful
+    seen = inputs.counts
+    total = inputs.initial + 0.3 * seen.rated_helpful - 0.2 * seen.rated_unhelpful
     done = 0.1 * seen.tasks_succeeded - 0.1 * seen.tasks_failed
     total += done + 0.2 * seen.code_kept - 0.2 * seen.code_reverted
     # Clipped once: clipping at each step would make the order of evidence matter.
-    return _clip(total - 0.05 * standing.idle_days / 30)
+    return _clip(total - 0.05 * inputs.idle_days / 30)
 
 
-def safla(standing: Standing) -> float:
+def safla(inputs: BeliefInputs) -> float:
     """Success rate, usage frequency, recency and context match, mixed 4 : 3 : 2 : 1."""
-    seen = standing.counts
-    alpha, beta = prior(standing.initial)
+    seen = inputs.counts
+    alpha, beta = prior(inputs.initial)
     success = Belief(
         alpha=alpha + seen.rated_helpful + seen.tasks_succeeded + seen.code_kept,
         beta=beta + seen.rated_unhelpful + seen.tasks_failed + seen.code_reverted,
     )
-    frequency = seen.used / standing.project_uses if standing.project_uses else 0.0
-    recency = 2.0 ** (-standing.idle_days / 30)
+    frequency = seen.used / inputs.project_uses if inputs.project_uses else 0.0
+    recency = 2.0 ** (-inputs.idle_days / 30)
     total = 0.4 * success.mean + 0.3 * frequency + 0.2 * recency
-    if standing.context is None:
+    if inputs.context is None:
         return _clip(total / 0.9)
-    return _clip(total + 0.1 * standing.context)
+    return _clip(total + 0.1 * inputs.context)
 
 
 def _clip(value: float) -> float:
     return max(0.0, min(1.0, value))
 
 
-MODELS: dict[str, Model] = {
+MODELS: dict[str, BeliefModel] = {
     # In context, the confidence of a memory is that of `bayesian`; what differs is the
     # trust that a search ranks by.
     "contextual": _bayesian,

@@ -14,12 +14,12 @@ from reasonbank.trust.belief import (
     FOLDED,
     MODELS,
     Belief,
+    BeliefInputs,
     Counts,
+    EvidenceWeights,
     Masses,
     N,
-    Standing,
     Tally,
-    Weights,
     bayesian,
     counts,
     day_of,
@@ -45,13 +45,13 @@ class Known(Protocol):
     @property
     def masses(self) -> Masses: ...
     @property
-    def lessons(self) -> Counts: ...
+    def track_record(self) -> Counts: ...
     @property
     def created_at(self) -> int: ...
 
 
 class ManyKnown(Protocol):
-    """The same of many, as columns; ``masses`` and ``lessons`` have a row for each."""
+    """The same of many, as columns; ``masses`` and ``track_record`` have a row for each."""
 
     @property
     def nums(self) -> NDArray[np.int64]: ...
@@ -62,7 +62,7 @@ class ManyKnown(Protocol):
     @property
     def masses(self) -> Floats: ...
     @property
-    def lessons(self) -> NDArray[np.int64]: ...
+    def track_record(self) -> NDArray[np.int64]: ...
     @property
     def created_at(self) -> NDArray[np.int64]: ...
 
@@ -70,7 +70,7 @@ class ManyKnown(Protocol):
 class Source(Protocol):
     """What else a ledger knows of evidence."""
 
-    def lessons(self, workspace: str) -> Counts: ...
+    def track_record(self, workspace: str) -> Counts: ...
     def uses(self, workspace: str) -> int: ...
     def tallies(self, nums: Sequence[int]) -> Mapping[int, Tally]: ...
 
@@ -80,7 +80,7 @@ class _One(NamedTuple):
     workspace: str
     initial: float
     masses: Masses
-    lessons: Counts
+    track_record: Counts
     created_at: int
 
 
@@ -107,7 +107,7 @@ class Confidence:
         near = [math.nan] * len(rows.nums) if cosine is None else cosine.tolist()
         memories = map(
             _One, rows.nums.tolist(), rows.workspaces, rows.initial.tolist(),
-            rows.masses.tolist(), rows.lessons.tolist(), rows.created_at.tolist(),
+            rows.masses.tolist(), rows.track_record.tolist(), rows.created_at.tolist(),
         )  # fmt: skip
         contexts = [None if math.isnan(value) else value for value in near]
         return np.array(self._by_tally([*memories], contexts), np.float64)
@@ -124,14 +124,14 @@ class Confidence:
         owners = np.array(rows.workspaces, dtype=object)[told]
         for workspace in set(owners):
             mine = told[owners == workspace]
-            own = rows.lessons[mine]
+            own = rows.track_record[mine]
             held = self._belief(workspace, initial[mine], [*masses[mine].T], own.T)
             with np.errstate(over="ignore"):  # Next to nothing for it: the mean is 0.
                 means[mine] = held.mean
         return means
 
     def belief(self, memory: Known) -> Belief[float]:
-        return self._belief(memory.workspace, memory.initial, memory.masses, memory.lessons)
+        return self._belief(memory.workspace, memory.initial, memory.masses, memory.track_record)
 
     def _belief(
         self,
@@ -140,22 +140,25 @@ class Confidence:
         masses: Sequence[N],
         own: Sequence[int] | NDArray[np.int64],
     ) -> Belief[N]:
-        weights = Weights(lessons=self.source.lessons(workspace)).without(own)
+        weights = EvidenceWeights(track_record=self.source.track_record(workspace)).without(own)
         return bayesian(initial, masses, weights, self.today, self.half_life)
 
     def _by_tally(self, memories: Sequence[Known], contexts: Sequence[float | None]) -> list[float]:
         """By a model that needs more than what evidence amounts to."""
         tallies = self.source.tallies([memory.num for memory in memories])
         workspaces = {memory.workspace for memory in memories}
-        weights = {name: Weights(lessons=self.source.lessons(name)) for name in workspaces}
+        weights = {
+            name: EvidenceWeights(track_record=self.source.track_record(name))
+            for name in workspaces
+        }
         uses = {name: self.source.uses(name) for name in workspaces}
         return [
             MODELS[self.model](
-                Standing(
+                BeliefInputs(
                     initial=memory.initial,
                     masses=memory.masses,
                     counts=counts(tallies[memory.num]),
-                    weights=weights[memory.workspace].without(memory.lessons),
+                    weights=weights[memory.workspace].without(memory.track_record),
                     today=self.today,
                     last_day=last_day(tallies[memory.num], day_of(memory.created_at)),
                     half_life=self.half_life,

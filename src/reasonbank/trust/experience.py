@@ -30,7 +30,7 @@ BOLD = 0.2
 far as the question is new."""
 NEAREST = 64
 """So many outcomes of each memory are heard, those of the most similar questions."""
-MOST = 2_048
+MOST_OUTCOMES = 2_048
 """And so many of all memories together."""
 # Memories are solved together with others that have about as many outcomes.
 _SIZES = (0, 2, 4, 8, 16, 32, NEAREST)
@@ -53,7 +53,7 @@ def _sameness(related: Floats) -> Floats:
 
 def familiar(count: int, place: NDArray[np.intp], cosine: Floats, strength: Floats) -> Floats:
     """How far outcomes of this very question say all there is to say of it, 0..1; the arguments
-    are those of ``lifts``."""
+    are those of ``gp_lift``."""
     import numpy as np
 
     near = cosine.clip(0.0, None)
@@ -68,7 +68,7 @@ def share(place: int, count: int) -> float:
     return float(0.5**place / (2.0 - 0.5 ** (count - 1)))
 
 
-def lifts(
+def gp_lift(
     count: int,
     place: NDArray[np.intp],
     cosine: Floats,
@@ -127,8 +127,8 @@ def _nearest(place: NDArray[np.intp], cosine: Floats) -> NDArray[np.intp]:
     each = np.bincount(place)
     rank = np.arange(len(order)) - (np.cumsum(each) - each)[place[order]]
     order = order[rank < NEAREST]
-    if len(order) > MOST:
-        least = np.partition(cosine[order], len(order) - MOST)[len(order) - MOST]
+    if len(order) > MOST_OUTCOMES:
+        least = np.partition(cosine[order], len(order) - MOST_OUTCOMES)[len(order) - MOST_OUTCOMES]
         order = order[cosine[order] >= least]
     return order
 

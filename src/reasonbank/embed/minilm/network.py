@@ -92,7 +92,7 @@ class Norm:
         return x
 
 
-class Layer:
+class EncoderLayer:
     def __init__(self, stored: Any) -> None:
         self.qkv, self.mix = Linear(stored["qkv"]), Linear(stored["mix"])
         self.widen, self.narrow = Linear(stored["widen"]), Linear(stored["narrow"])
@@ -148,7 +148,7 @@ class Network:
         model: Any = np.frombuffer(data, MODEL)[0]
         self.word, self.word_scale = model["word"], model["word_scale"]
         self.position, self.norm = model["position"], Norm(model["norm"])
-        self.layers = [Layer(stored) for stored in model["layers"]]
+        self.layers = [EncoderLayer(stored) for stored in model["layers"]]
 
     def __call__(self, texts: list[list[int]]) -> Floats:
         """The unit vectors of some texts, given as tokens.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from reasonbank.ledger.events import CHANGES, Event, What, encode
+from reasonbank.ledger.events import CHANGES, Event, EventType, encode
 from reasonbank.ledger.port import SINCE, Token
 from reasonbank.ledger.projection.forgetting import OF_THE_MEMORY, Forgetting
 from reasonbank.ledger.queries.administration import TOKEN
@@ -44,7 +44,7 @@ class Writer(Forgetting):
         self.db.execute(
             "insert into events (id, what, subject, workspace, at, origin, author, surface,"
             " payload) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (event.id, event.what, event.subject, event.workspace, event.at, event.origin,
+            (event.id, event.type, event.subject, event.workspace, event.at, event.origin,
              event.author, event.surface,
              encode(event.payload) if payload is None else payload),
         )  # fmt: skip
@@ -61,10 +61,10 @@ class Writer(Forgetting):
                 continue
             if event.workspace not in deleted:
                 deleted[event.workspace] = self._deleted_at(event.workspace)
-            if event.what is What.DELETED:
+            if event.type is EventType.DELETED:
                 deleted[event.workspace] = max(deleted[event.workspace], event.at)
-            elif event.what not in OF_THE_MEMORY and event.at <= deleted[event.workspace]:
-                if event.what is What.RECORDED:
+            elif event.type not in OF_THE_MEMORY and event.at <= deleted[event.workspace]:
+                if event.type is EventType.RECORDED:
                     self._bury(event.subject, event.at)
                 continue
             if self.forgotten(event.subject):
@@ -72,7 +72,7 @@ class Writer(Forgetting):
             self._insert(event)
             self._project(event)
             new.append(event)
-        self._revisit({e.subject for e in new if e.what is What.RECORDED}, last[1])
+        self._revisit({e.subject for e in new if e.type is EventType.RECORDED}, last[1])
         if events:
             self.db.execute(
                 "insert into meta values ('clock', ?)"
@@ -84,7 +84,8 @@ class Writer(Forgetting):
     def _deleted_at(self, workspace: str) -> int:
         """When the workspace was deleted last; what happened in it before is out of date."""
         row = self.db.one(
-            "select max(at) from events where subject = ? and what = ?", (workspace, What.DELETED)
+            "select max(at) from events where subject = ? and what = ?",
+            (workspace, EventType.DELETED),
         )
         return (row and row[0]) or 0
 
@@ -97,27 +98,33 @@ class Writer(Forgetting):
                 self._stand(events[0])
         for row in self.db.all(
             f"select {EVENT} from events where seq <= ? and what in (?, ?) and payload != ''",
-            (last, What.OBSERVED, What.USED),
+            (last, EventType.OBSERVED, EventType.USED),
         ):
             event = event_of(row)
-            if event.what is What.USED:
+            if event.type is EventType.USED:
                 self._used(event, recorded)
             elif event.subject in recorded:
                 self._observed(event)
 
     def _project(self, event: Event) -> None:
-        match event.what:
-            case What.RECORDED | What.REVISED | What.ARCHIVED | What.RESTORED | What.UNDONE:
+        match event.type:
+            case (
+                EventType.RECORDED
+                | EventType.REVISED
+                | EventType.ARCHIVED
+                | EventType.RESTORED
+                | EventType.UNDONE
+            ):
                 self._stand(event)
-            case What.OBSERVED:
+            case EventType.OBSERVED:
                 self._observed(event)
-            case What.USED:
+            case EventType.USED:
                 self._used(event)
-            case What.WITHHELD:
+            case EventType.WITHHELD:
                 ids = encode(event.payload["ids"])
                 first = "withheld = coalesce(tasks.withheld, excluded.withheld)"
                 self._task(event, first, ids, None)
-            case What.ENDED:
+            case EventType.ENDED:
                 succeeded = event.payload["succeeded"]
                 # Of two reports the later stands, whichever came in first.
                 self._task(
@@ -128,27 +135,27 @@ class Writer(Forgetting):
                     None,
                     succeeded,
                 )
-            case What.FORGOTTEN:
+            case EventType.FORGOTTEN:
                 self._forgotten(event)
-            case What.LINKED | What.UNLINKED:
+            case EventType.LINKED | EventType.UNLINKED:
                 self._linked(event)
-            case What.TRACED:
+            case EventType.TRACED:
                 self.db.execute(
                     "insert into traces values (?, ?, ?, ?, null) on conflict do nothing",
                     (event.subject, event.workspace, event.payload["at"], self._seq(event)),
                 )
                 self._judge(event.subject)
-            case What.LEARNED:
+            case EventType.LEARNED:
                 self._judge(event.subject)
-            case What.PURGED:
+            case EventType.PURGED:
                 self._purged(event)
-            case What.JOINED:
+            case EventType.JOINED:
                 self._joined(event)
-            case What.NAMED:
+            case EventType.NAMED:
                 self._named(event)
-            case What.MOVED:
+            case EventType.MOVED:
                 self._moved(event)
-            case What.DELETED:
+            case EventType.DELETED:
                 self._deleted(event)
 
     def _linked(self, event: Event) -> None:
@@ -156,7 +163,7 @@ class Writer(Forgetting):
         link = (event.subject, event.payload["target"], event.payload["type"])
         said = self.db.all(
             f"select {EVENT} from events where subject = ? and what in (?, ?) and payload != ''",
-            (event.subject, What.LINKED, What.UNLINKED),
+            (event.subject, EventType.LINKED, EventType.UNLINKED),
         )
         last = max(
             (
@@ -167,7 +174,7 @@ class Writer(Forgetting):
             key=lambda e: e.order,
         )
         self.db.execute("delete from links where source = ? and target = ? and type = ?", link)
-        if last.what is What.LINKED and not self.forgotten(link[1]):
+        if last.type is EventType.LINKED and not self.forgotten(link[1]):
             self.db.execute(
                 "insert into links values (?, ?, ?, ?)", (*link, last.payload["strength"])
             )
@@ -190,7 +197,7 @@ class Writer(Forgetting):
             for row in self.db.all(
                 f"select {EVENT} from events where subject = ? and what in (?, ?)"
                 " and payload != '' and at > ? order by at",
-                (event.subject, What.NAMED, What.MOVED, event.at),
+                (event.subject, EventType.NAMED, EventType.MOVED, event.at),
             ):
                 self._project(event_of(row))  # These came in before it did.
 
@@ -211,7 +218,7 @@ class Writer(Forgetting):
         later = self.db.one(
             "select 1 from events where what = ? and (subject = ? or payload = ?)"
             " and (at, origin, id) > (?, ?, ?)",
-            (What.NAMED, event.subject, encode(event.payload), *event.order),
+            (EventType.NAMED, event.subject, encode(event.payload), *event.order),
         )
         if later is None:
             name = event.payload["name"]
@@ -254,6 +261,6 @@ class Writer(Forgetting):
         self.db.full_text.clear()
         events = sorted(self.events(None), key=lambda e: e.order)
         for event in events:
-            if event.what in CHANGES and self.forgotten(event.subject):
+            if event.type in CHANGES and self.forgotten(event.subject):
                 continue
             self._project(event)

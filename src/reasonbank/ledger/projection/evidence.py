@@ -8,7 +8,7 @@ from collections.abc import Callable, Container
 
 from reasonbank.ledger.database import Database
 from reasonbank.ledger.events import Event, evidence_key
-from reasonbank.ledger.port import STANDING, lessons_in
+from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
 from reasonbank.ledger.queries import Reader
 from reasonbank.trust import belief, experience
 
@@ -149,24 +149,26 @@ class EvidenceProjection(Reader):
     def _refold(self, num: int) -> None:
         """Store what the memory's evidence amounts to; all of it can be made anew."""
         tally = self.tallies([num])[num]
-        lessons = belief.rating_lessons(tally)
+        track_record = belief.track_record_of(tally)
         packed = None
         if tally:
-            packed = STANDING.pack(*belief.masses(tally, self._half_life), *lessons)
-        self._learn(num, lessons)
+            packed = PACKED_EVIDENCE.pack(*belief.masses(tally, self._half_life), *track_record)
+        self._learn(num, track_record)
         self.db.execute("update memories set standing = ? where num = ?", (packed, num))
 
-    def _learn(self, num: int, lessons: tuple[int, ...]) -> None:
-        """Put a memory's lessons in place of those it taught its project before."""
+    def _learn(self, num: int, track_record: tuple[int, ...]) -> None:
+        """Put a memory's track record in place of the one it gave its project before."""
         row = self.db.one("select standing, workspace from memories where num = ?", (num,))
         assert row is not None
         packed, workspace = row
         before = lessons_in(packed)
-        if lessons == before:
+        if track_record == before:
             return
         total = [
             was - gone + new
-            for was, gone, new in zip(self.lessons(workspace), before, lessons, strict=True)
+            for was, gone, new in zip(
+                self.track_record(workspace), before, track_record, strict=True
+            )
         ]
         self.db.execute(
             "insert into weights values (?, ?)"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from reasonbank.ledger.events import Event, What, encode, revisions
+from reasonbank.ledger.events import Event, EventType, encode, revisions
 from reasonbank.ledger.projection.memories import MemoryProjection
 from reasonbank.ledger.queries.base import EVENT, event_of, texts
 from reasonbank.model import ErrorContext, Memory
@@ -16,8 +16,8 @@ from reasonbank.trust.belief import NOTHING
 
 # Whoever did it, it belongs to the memory that it was done to, and goes with it.
 OF_THE_MEMORY = frozenset({
-    What.REVISED, What.ARCHIVED, What.RESTORED, What.UNDONE, What.FORGOTTEN,
-    What.LINKED, What.UNLINKED,
+    EventType.REVISED, EventType.ARCHIVED, EventType.RESTORED, EventType.UNDONE,
+    EventType.FORGOTTEN, EventType.LINKED, EventType.UNLINKED,
 })  # fmt: skip
 # A shorter line may well be anybody's.
 QUOTED = 12
@@ -46,7 +46,8 @@ class Forgetting(MemoryProjection):
         self.db.execute("insert into tombstones values (?, ?) on conflict do nothing", (id, at))
         # An empty payload marks an event whose content was removed.
         self.db.execute(
-            "update events set payload = '' where subject = ? and what != ?", (id, What.FORGOTTEN)
+            "update events set payload = '' where subject = ? and what != ?",
+            (id, EventType.FORGOTTEN),
         )
 
     def _scrub_quotes(self, id: str, versions: Sequence[Memory]) -> None:
@@ -55,14 +56,14 @@ class Forgetting(MemoryProjection):
         lines = {line.strip() for text in texts for line in text.splitlines()}
         quotes = sorted(texts | {line for line in lines if len(line) >= QUOTED}, key=len)[::-1]
         long = [quote for quote in quotes if len(quote) >= QUOTED]
-        self.misses.drop_quoting(long)
+        self.unanswered.drop_quoting(long)
         contains = self.db.dialect.contains
         wanted = self.db.dialect.texts([_in_json(quote) for quote in long])
         for seq, payload in self.db.all(
             f"select seq, payload from events where what in (?, ?) and"
             f" ({contains('payload', '?')} or exists"
             f" (select 1 from {wanted.sql} quote where {contains('payload', 'quote.value')}))",
-            (What.TRACED, What.LEARNED, id, *wanted.values),
+            (EventType.TRACED, EventType.LEARNED, id, *wanted.values),
         ):
             told = json.loads(payload)
             part = told.get("trace", told)
@@ -83,7 +84,7 @@ class Forgetting(MemoryProjection):
             told = self.db.all(
                 "select payload from events where subject = ? and what = ? and payload != ''"
                 " order by at, origin, id",
-                (trace, What.LEARNED),
+                (trace, EventType.LEARNED),
             )
             found = (json.loads(payload).get("outcome") for (payload,) in told)
             outcome = next((each for each in found if each is not None), None)
@@ -93,7 +94,7 @@ class Forgetting(MemoryProjection):
         ids = self.db.dialect.texts(event.payload["ids"])
         self.db.execute(
             f"update events set payload = '' where what in (?, ?) and subject in {ids.sql}",
-            (What.TRACED, What.LEARNED, *ids.values),
+            (EventType.TRACED, EventType.LEARNED, *ids.values),
         )
         self.db.execute(f"delete from traces where id in {ids.sql}", ids.values)
 
@@ -104,17 +105,17 @@ class Forgetting(MemoryProjection):
             "select id from memories where workspace = ? and created_at <= ?", (id, event.at)
         )
         for memory in {*(row[0] for row in found), *event.payload["ids"]}:
-            self._forgotten(replace(event, what=What.FORGOTTEN, subject=memory, payload={}))
+            self._forgotten(replace(event, type=EventType.FORGOTTEN, subject=memory, payload={}))
         observed = self._observed_by(id, event.at)
         self.db.execute(
             "update events set payload = '' where workspace = ? and at <= ?"
-            f" and what not in {texts(OF_THE_MEMORY | {What.DELETED})}",
+            f" and what not in {texts(OF_THE_MEMORY | {EventType.DELETED})}",
             (id, event.at),
         )
         for memory in observed:
             self._observe_anew(memory)
         self.queue.drop_all(id)
-        self.misses.drop_all(id, event.at)
+        self.unanswered.drop_all(id, event.at)
         for table, column in (("traces", "event"), ("questions", "id")):
             self.db.execute(
                 f"delete from {table} where workspace = ?"
@@ -123,7 +124,7 @@ class Forgetting(MemoryProjection):
             )
         self.db.execute("delete from tasks where workspace = ? and at <= ?", (id, event.at))
         again = "select 1 from events where subject = ? and what = ? and at > ?"
-        if self.db.one(again, (id, What.JOINED, event.at)) is None:
+        if self.db.one(again, (id, EventType.JOINED, event.at)) is None:
             for table, column in (("weights", "workspace"), ("paths", "workspace"),
                                   ("workspaces", "id")):  # fmt: skip
                 self.db.execute(f"delete from {table} where {column} = ?", (id,))
@@ -134,7 +135,7 @@ class Forgetting(MemoryProjection):
         for subject, payload in self.db.all(
             "select subject, payload from events"
             " where workspace = ? and at <= ? and what in (?, ?) and payload != ''",
-            (workspace, until, What.OBSERVED, What.USED),
+            (workspace, until, EventType.OBSERVED, EventType.USED),
         ):
             about.update(json.loads(payload).get("ids", (subject,)))
         wanted = self.db.dialect.texts([*about])
@@ -152,10 +153,10 @@ class Forgetting(MemoryProjection):
             f"select {EVENT} from events where payload != '' and"
             f" (what = ? and subject = ? or what = ? and"
             f" {self.db.dialect.contains('payload', '?')})",
-            (What.OBSERVED, id, What.USED, id),
+            (EventType.OBSERVED, id, EventType.USED, id),
         ):
             event = event_of(values)
-            if event.what is What.USED:
+            if event.type is EventType.USED:
                 self._used(event, {id})
             else:
                 self._observed(event)

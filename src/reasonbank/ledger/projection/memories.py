@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from reasonbank.ledger.events import Event, What, encode, lesson, memory_of, revisions
+from reasonbank.ledger.events import Event, EventType, encode, lesson, memory_of, revisions
 from reasonbank.ledger.projection.evidence import EvidenceProjection
 from reasonbank.model import Memory, Outcome, View, filtered, to_micros
 from reasonbank.trust import belief
@@ -17,7 +17,7 @@ class MemoryProjection(EvidenceProjection):
         old = self.db.one(
             "select num, lesson, realm, created_at from memories where id = ?", (event.subject,)
         )
-        new = old is None and event.what is What.RECORDED
+        new = old is None and event.type is EventType.RECORDED
         if not (history := revisions([event] if new else self._events_about(event.subject))):
             return
         memory = history[-1].memory
@@ -55,7 +55,7 @@ class MemoryProjection(EvidenceProjection):
         recorded = self.db.all(
             "select seq, payload from events where subject = ? and what = ?"
             " and payload != '' order by at, origin, id",
-            (memory.id, What.RECORDED),
+            (memory.id, EventType.RECORDED),
         )
         num = min(int(seq) for seq, _ in recorded)
         # What was made from others begins where they stood.

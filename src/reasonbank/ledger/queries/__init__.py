@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from reasonbank.ledger.queries.administration import Administration
+from reasonbank.ledger.queries.administration import AdministrationQueries
 from reasonbank.ledger.queries.evidence import EvidenceQueries
-from reasonbank.ledger.queries.log import Log
-from reasonbank.ledger.queries.memories import Memories
-from reasonbank.ledger.queue import Queue
-from reasonbank.ledger.unanswered import Misses
+from reasonbank.ledger.queries.log import LogQueries
+from reasonbank.ledger.queries.memories import MemoryQueries
+from reasonbank.ledger.queue import JobQueue
+from reasonbank.ledger.unanswered import UnansweredQuestions
 
 
-class Reader(Memories, EvidenceQueries, Log, Administration):
+class Reader(MemoryQueries, EvidenceQueries, LogQueries, AdministrationQueries):
     """``Reading``, over any ``Database``."""
 
     @property
-    def queue(self) -> Queue:
-        return Queue(self.db)
+    def queue(self) -> JobQueue:
+        return JobQueue(self.db)
 
     @property
-    def misses(self) -> Misses:
-        return Misses(self.db)
+    def unanswered(self) -> UnansweredQuestions:
+        return UnansweredQuestions(self.db)

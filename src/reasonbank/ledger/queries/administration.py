@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reasonbank.ledger.database import columns, record, records
-from reasonbank.ledger.events import What
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Token
 from reasonbank.ledger.queries.base import Queries
 from reasonbank.model import JSON, View, Workspace
@@ -12,7 +12,7 @@ _WORKSPACE = columns(Workspace)
 TOKEN = columns(Token)
 
 
-class Administration(Queries):
+class AdministrationQueries(Queries):
     def workspace_at(self, digest: str) -> str | None:
         row = self.db.one("select workspace from paths where digest = ?", (digest,))
         return row[0] if row else None
@@ -27,7 +27,8 @@ class Administration(Queries):
 
     def joined(self, workspace: str) -> int | None:
         row = self.db.one(
-            "select min(at) from events where subject = ? and what = ?", (workspace, What.JOINED)
+            "select min(at) from events where subject = ? and what = ?",
+            (workspace, EventType.JOINED),
         )
         return row[0] if row else None
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from reasonbank.ledger.database import Database, inline
-from reasonbank.ledger.events import CHANGES, Event, What
+from reasonbank.ledger.events import CHANGES, Event, EventType
 from reasonbank.model import Scope, State, View
 
 EVENT = "id, what, subject, workspace, at, origin, author, surface, payload"
@@ -65,14 +65,14 @@ class Queries:
 
 
 def event_of(row: Sequence[Any]) -> Event:
-    id, what, subject, workspace, at, origin, author, surface, payload = row
+    id, type, subject, workspace, at, origin, author, surface, payload = row
     return Event(
-        id=id, what=What(what), subject=subject, workspace=workspace, at=at, origin=origin,
+        id=id, type=EventType(type), subject=subject, workspace=workspace, at=at, origin=origin,
         author=author, surface=surface, payload=json.loads(payload or "{}"),
     )  # fmt: skip
 
 
 @cache
-def texts(values: frozenset[What]) -> str:
+def texts(values: frozenset[EventType]) -> str:
     """Some kinds of events, as SQL."""
     return "(" + ",".join(f"'{value}'" for value in sorted(values)) + ")"

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
-from reasonbank.ledger.port import Occasions
+from reasonbank.ledger.port import PastOutcomes
 from reasonbank.ledger.queries.base import Queries
-from reasonbank.model import Evidence, Kind, Task, View, from_micros
+from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
 from reasonbank.trust.belief import NOTHING, SLOTS, Tally
 
 if TYPE_CHECKING:
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # The newest so many outcomes of all candidates together: a search must stay quick.
-MOST_OCCASIONS = 20_000
+MOST_PAST_OUTCOMES = 20_000
 _EVIDENCE = "kind, positive, at, session, rater, comment"
 
 
 class EvidenceQueries(Queries):
     def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
-        result: dict[int, dict[tuple[Kind, bool, int], int]] = {num: {} for num in nums}
+        result: dict[int, dict[tuple[EvidenceKind, bool, int], int]] = {num: {} for num in nums}
         for num, kind, positive, day, count in self.db.all(
             f"select num, kind, positive, day, count from tally where num in {inline(nums)}"
             " union all select num, kind, positive, at / 86400000000, count(*) from evidence"
             f" where rolled = 0 and num in {inline(nums)} group by 1, 2, 3, 4"
         ):
-            key = (Kind(kind), bool(positive), day)
+            key = (EvidenceKind(kind), bool(positive), day)
             result[num][key] = result[num].get(key, 0) + count
         return dict(result)
 
-    def lessons(self, workspace: str) -> tuple[int, ...]:
+    def track_record(self, workspace: str) -> tuple[int, ...]:
         row = self.db.one("select counts from weights where workspace = ?", (workspace,))
         return tuple(json.loads(row[0])) if row else NOTHING
 
@@ -55,7 +55,7 @@ class EvidenceQueries(Queries):
         row = self.db.one("select positive, share is not null from evidence where key = ?", (key,))
         return (bool(row[0]), bool(row[1])) if row else None
 
-    def occasions(self, nums: NDArray[np.int64], model: str, dimensions: int) -> Occasions:
+    def past_outcomes(self, nums: NDArray[np.int64], model: str, dimensions: int) -> PastOutcomes:
         import numpy as np
 
         wanted = self.db.dialect.numbers(nums)
@@ -65,11 +65,11 @@ class EvidenceQueries(Queries):
             " join questions on questions.id = e.question"
             " where e.question is not null and e.kind != 'usage' and model = ?"
             " and length(vector) = ? order by e.at desc limit ?",
-            (*wanted.values, model, dimensions, MOST_OCCASIONS),
+            (*wanted.values, model, dimensions, MOST_PAST_OUTCOMES),
         )
         columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 6
         vectors = np.frombuffer(b"".join(columns[4]), np.int8).reshape(-1, dimensions)
-        return Occasions(
+        return PastOutcomes(
             nums=np.array(columns[0], np.int64),
             slots=np.array(
                 [SLOTS[kind, bool(positive)] for kind, positive in zip(*columns[1:3], strict=True)],

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from reasonbank.ledger.database import columns, records
-from reasonbank.ledger.events import BATCHES, Event, What
+from reasonbank.ledger.events import BATCHES, Event, EventType
 from reasonbank.ledger.port import Wanted
 from reasonbank.ledger.queries.base import EVENT, Queries, event_of, texts
 from reasonbank.model import Change, Outcome, Trace, View
@@ -16,7 +16,7 @@ from reasonbank.model import Change, Outcome, Trace, View
 _CHANGE = columns(Change)
 
 
-class Log(Queries):
+class LogQueries(Queries):
     def batch(self, view: View, id: str) -> list[Event]:
         found = self.db.all(
             f"select {EVENT} from events where subject = ? and workspace = ?"
@@ -47,7 +47,7 @@ class Log(Queries):
         for (told,) in self.db.all(
             "select payload from events where subject = ? and what = ? and payload != ''"
             " order by at, origin, id",
-            (trace.id, What.LEARNED),
+            (trace.id, EventType.LEARNED),
         ):
             found = json.loads(told)
             learned = dict.fromkeys((*trace.memories_learned, *found["ids"]))
@@ -81,7 +81,7 @@ class Log(Queries):
     def audit(self, wanted: Wanted) -> list[Change]:
         parts: list[str] = ["1 = 1"]
         values: list[Any] = []
-        uses = f"what = '{What.USED}'"
+        uses = f"what = '{EventType.USED}'"
         if wanted.subject is not None:
             parts.append(f"(subject = ? or {uses} and {self.db.dialect.contains('payload', '?')})")
             values += [wanted.subject] * 2
@@ -99,7 +99,7 @@ class Log(Queries):
             # What others did to a memory of this workspace is this workspace's business too.
             parts.append(
                 "(workspace = ? or exists (select 1 from events first where"
-                f" first.subject = events.subject and first.what = '{What.RECORDED}'"
+                f" first.subject = events.subject and first.what = '{EventType.RECORDED}'"
                 " and first.workspace = ?))"
             )
             values += [wanted.workspace] * 2

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reasonbank.ledger.database import columns, inline, records
-from reasonbank.ledger.events import Event, What
-from reasonbank.ledger.port import STANDING, Candidates, Filter, Row
+from reasonbank.ledger.events import Event, EventType
+from reasonbank.ledger.port import PACKED_EVIDENCE, Candidates, Filter, Row
 from reasonbank.ledger.queries.base import Queries
 from reasonbank.model import Link, LinkType, Memory, Scope, State, View, filtered
 from reasonbank.trust.belief import SLOTS
@@ -34,7 +34,7 @@ COLUMNS = (
 )
 
 
-class Memories(Queries):
+class MemoryQueries(Queries):
     def row(self, view: View, id: str) -> Row | None:
         found = self.db.one(f"select {_ROW} from memories where id = ?", (id,))
         if found is None or self._key(found[-1]) not in _visible(view):
@@ -56,7 +56,7 @@ class Memories(Queries):
         }
         return [by_num[num] for num in nums if num in by_num]
 
-    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         return make()
 
     def listed(self, view: View, filter: Filter, limit: int) -> list[Row]:
@@ -155,7 +155,7 @@ class Memories(Queries):
             workspaces=columns[5],
             authors=columns[10],
             initial=np.array(columns[6], np.float64),
-            standing=standing_of(columns[7]),
+            evidence=unpacked_evidence(columns[7]),
             errors=[
                 None if kind is None else (kind, pattern)
                 for kind, pattern in zip(columns[8], columns[9], strict=True)
@@ -179,7 +179,7 @@ class Memories(Queries):
         for source, payload in self.db.all(
             "select subject, payload from events"
             " where what = ? and workspace = ? and payload != ''",
-            (What.UNLINKED, view.workspace),
+            (EventType.UNLINKED, view.workspace),
         ):
             removed = json.loads(payload)
             found[source, removed["target"], removed["type"]] = None
@@ -270,12 +270,12 @@ class Memories(Queries):
         )
 
 
-def standing_of(packed: Sequence[bytes | None]) -> NDArray[np.float64]:
+def unpacked_evidence(packed: Sequence[bytes | None]) -> NDArray[np.float64]:
     import numpy as np
 
-    nothing = bytes(STANDING.size)
-    standing = np.frombuffer(b"".join(each or nothing for each in packed), np.float64)
-    return standing.reshape(-1, 2 * len(SLOTS))
+    nothing = bytes(PACKED_EVIDENCE.size)
+    evidence = np.frombuffer(b"".join(each or nothing for each in packed), np.float64)
+    return evidence.reshape(-1, 2 * len(SLOTS))
 
 
 @lru_cache(maxsize=64)

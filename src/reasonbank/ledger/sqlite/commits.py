@@ -15,7 +15,7 @@ from reasonbank.ledger.sqlite.errors import translated
 T = TypeVar("T")
 
 BATCH = 256
-PATIENCE = 0.002
+LONGEST_WAIT = 0.002
 
 
 class GroupCommit:
@@ -80,7 +80,7 @@ class GroupCommit:
 
     def _wait_for_writers(self) -> None:
         """Those who were served a moment ago are often about to write again."""
-        deadline = time.monotonic() + min(self._took / 4, PATIENCE)
+        deadline = time.monotonic() + min(self._took / 4, LONGEST_WAIT)
         while len(self.waiting) < self._expected and time.monotonic() < deadline:
             time.sleep(0)
 

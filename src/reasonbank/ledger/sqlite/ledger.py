@@ -19,7 +19,7 @@ from reasonbank.ledger.sqlite.connection import Connection, patiently
 from reasonbank.ledger.sqlite.errors import translated
 
 if TYPE_CHECKING:
-    from reasonbank.ledger.sqlite.read_cache import Glance, Shelf
+    from reasonbank.ledger.sqlite.read_cache import CachedReader, ReadCache
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class SQLiteLedger:
         self._closed = False
         self._watch: Connection | None = None
         self._watching = threading.Lock()
-        self._shelf: Shelf | None = None
+        self._read_cache: ReadCache | None = None
         self._shelving = threading.Lock()
         if not read_only:
             self._make_room()
@@ -150,20 +150,20 @@ class SQLiteLedger:
             reader = self._local.reader = Reader(self._reading())
         return reader
 
-    def glance(self) -> Glance:
-        from reasonbank.ledger.sqlite.read_cache import Glance, Postings, Shelf
+    def cached_read(self) -> CachedReader:
+        from reasonbank.ledger.sqlite.read_cache import CachedReader, Postings, ReadCache
 
         version = self.version()
         with self._shelving:
-            if self._shelf is None or self._shelf.version != version:
-                postings = Postings() if self._shelf is None else self._shelf.postings
-                self._shelf = Shelf(version, postings)
-            shelf = self._shelf
-        glance: Glance | None = getattr(self._local, "glance", None)
-        if glance is None:
-            glance = self._local.glance = Glance(self._reading(), shelf)
-        glance.shelf = shelf
-        return glance
+            if self._read_cache is None or self._read_cache.version != version:
+                postings = Postings() if self._read_cache is None else self._read_cache.postings
+                self._read_cache = ReadCache(version, postings)
+            cache = self._read_cache
+        cached_read: CachedReader | None = getattr(self._local, "cached_read", None)
+        if cached_read is None:
+            cached_read = self._local.cached_read = CachedReader(self._reading(), cache)
+        cached_read.cache = cache
+        return cached_read
 
     def version(self) -> int:
         # Only what one and the same connection says can be compared.
@@ -181,7 +181,7 @@ class SQLiteLedger:
         return self.commits.run(work)
 
     def scrub(self) -> None:
-        self._shelf = None
+        self._read_cache = None
         with self.commits.turn, translated(self.path):
             # Of two that start at once, SQLite turns one away without making it wait.
             for _ in patiently():
@@ -211,5 +211,5 @@ class SQLiteLedger:
             for db in list(self._opened):
                 db.close()
             self._opened.clear()
-            self._watch = self._shelf = None
+            self._watch = self._read_cache = None
         self._local = threading.local()

@@ -1,7 +1,7 @@
-"""What searches ask of SQLite, remembered for as long as it stays true.
+"""What searches ask of SQLite, cached for as long as it stays true.
 
-A shelf holds what was read since the ledger last changed, by whomever; the threads of a
-process share it. Full text outlives a shelf: most of what is written changes no words.
+A cache holds what was read since the ledger last changed, by whomever; the threads of a
+process share it. Full text outlives it: most of what is written changes no words.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from reasonbank.ledger.port import Candidates, Filter, Occasions, Row
+from reasonbank.ledger.port import Candidates, Filter, PastOutcomes, Row
 from reasonbank.ledger.queries import Reader
-from reasonbank.ledger.queries.memories import COLUMNS, standing_of
+from reasonbank.ledger.queries.memories import COLUMNS, unpacked_evidence
 from reasonbank.ledger.sqlite.connection import Connection
 from reasonbank.ledger.sqlite.fulltext import FTS5, rarest
 from reasonbank.model import LinkType, Scope, State, View
@@ -35,35 +35,35 @@ MOST_POSTINGS = 2_000_000  # Of 16 bytes each.
 # Above, reading the postings of a common word takes longer than it saves.
 MOST_ROWS = 100_000
 FEW_CONTRADICTIONS = 1_000
-# Where nothing is ever written, a shelf would grow to the whole bank.
+# Where nothing is ever written, a cache would grow to the whole bank.
 MOST_COLUMNS = 200_000
 MOST_TEXTS = 5_000
 
 
-class Shelf:
+class ReadCache:
     """``version`` is the ledger's when this was begun: nothing here is older."""
 
     def __init__(self, version: int, postings: Postings) -> None:
         self.version = version
         self.postings = postings
-        self.columns = Columns()
+        self.columns = CachedRows()
         self.rows: dict[int, Row] = {}
         self.tallies: dict[int, Tally] = {}
         self.others: dict[Hashable, Any] = {}
 
 
-class Glance(Reader):
-    """A reader that looks on the shelf first. One for each thread, for searches only."""
+class CachedReader(Reader):
+    """A reader that looks into the cache first. One for each thread, for searches only."""
 
-    def __init__(self, db: Connection, shelf: Shelf) -> None:
+    def __init__(self, db: Connection, cache: ReadCache) -> None:
         super().__init__(db)
         self._full_text: FTS5 = db.full_text
-        self.shelf = shelf
+        self.cache = cache
 
-    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
-        kept: dict[Hashable, T] = self.shelf.others
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        kept: dict[Hashable, T] = self.cache.others
         if len(kept) > MOST_TEXTS:
-            kept = self.shelf.others = {}
+            kept = self.cache.others = {}
         if key not in kept:
             kept[key] = make()
         return kept[key]
@@ -72,37 +72,39 @@ class Glance(Reader):
         self, view: View, scopes: Sequence[Scope], states: Sequence[State]
     ) -> tuple[int, ...]:
         key = ("realms", view, tuple(scopes), tuple(states))
-        return self.remembered(key, lambda: Reader.realms(self, view, scopes, states))
+        return self.cached(key, lambda: Reader.realms(self, view, scopes, states))
 
     def rows(self, view: View, nums: Sequence[int]) -> list[Row]:
-        kept = self.shelf.rows
+        kept = self.cache.rows
         if len(kept) > MOST_TEXTS:
-            kept = self.shelf.rows = {}
+            kept = self.cache.rows = {}
         if missing := [num for num in nums if num not in kept]:
             kept.update((row.num, row) for row in super().rows(view, missing))
         within = self.realms(view, tuple(Scope), tuple(State))
         return [row for num in nums if (row := kept.get(num)) and row.realm in within]
 
     def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
-        kept = self.shelf.tallies
+        kept = self.cache.tallies
         if len(kept) > MOST_TEXTS:
-            kept = self.shelf.tallies = {}
+            kept = self.cache.tallies = {}
         if missing := [num for num in nums if num not in kept]:
             kept.update(super().tallies(missing))
         return {num: kept[num] for num in nums}
 
     def uses(self, workspace: str) -> int:
-        return self.remembered(("uses", workspace), lambda: Reader.uses(self, workspace))
+        return self.cached(("uses", workspace), lambda: Reader.uses(self, workspace))
 
-    def lessons(self, workspace: str) -> tuple[int, ...]:
-        return self.remembered(("lessons", workspace), lambda: Reader.lessons(self, workspace))
+    def track_record(self, workspace: str) -> tuple[int, ...]:
+        return self.cached(
+            ("track_record", workspace), lambda: Reader.track_record(self, workspace)
+        )
 
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
         key = tuple(sorted(workspaces))
-        return self.remembered(("authors", key), lambda: Reader.authors(self, key))
+        return self.cached(("authors", key), lambda: Reader.authors(self, key))
 
     def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        pairs = self.remembered("contradictions", self._contradictions)
+        pairs = self.cached("contradictions", self._contradictions)
         if pairs is None:
             return super().contradictions(ids)
         return sorted({pair for id in ids for pair in pairs.get(id, ())})
@@ -121,16 +123,16 @@ class Glance(Reader):
             pairs.setdefault(target, set()).add((source, target))
         return pairs
 
-    def occasions(self, nums: Nums, model: str, dimensions: int) -> Occasions:
-        any_at_all = self.remembered("questions", lambda: self.db.one("select 1 from questions"))
-        return super().occasions(nums if any_at_all else nums[:0], model, dimensions)
+    def past_outcomes(self, nums: Nums, model: str, dimensions: int) -> PastOutcomes:
+        any_at_all = self.cached("questions", lambda: self.db.one("select 1 from questions"))
+        return super().past_outcomes(nums if any_at_all else nums[:0], model, dimensions)
 
     def candidates(self, view: View, filter: Filter, nums: Nums) -> Candidates:
         if filter.narrows or not len(nums):
             return super().candidates(view, filter, nums)
-        columns = self.shelf.columns
+        columns = self.cache.columns
         if len(columns) > MOST_COLUMNS:
-            columns = self.shelf.columns = Columns()
+            columns = self.cache.columns = CachedRows()
         with columns.lock:
             if len(missing := columns.missing(nums)):
                 wanted = self.db.dialect.numbers(missing)
@@ -150,8 +152,8 @@ class Glance(Reader):
         if nothing or self.word_rows() > MOST_ROWS:
             return super().words(view, filter, terms, limit, among)
         within = self._apart(realms)
-        state = self.remembered("full text", self._full_text.state)
-        found = self.shelf.postings.of(state, within, terms, self._full_text.posting)
+        state = self.cached("full text", self._full_text.state)
+        found = self.cache.postings.of(state, within, terms, self._full_text.posting)
         if found is None:
             return super().words(view, filter, terms, limit, among)
         if among is None:
@@ -161,13 +163,13 @@ class Glance(Reader):
         return summed(list(found.values()), among, limit)
 
     def word_rows(self) -> int:
-        return self.remembered("word_rows", self._full_text.rows)
+        return self.cached("word_rows", self._full_text.rows)
 
     def _apart(self, realms: tuple[int, ...]) -> tuple[int, ...] | None:
-        return self.remembered(("apart", realms), lambda: Reader._apart(self, realms))
+        return self.cached(("apart", realms), lambda: Reader._apart(self, realms))
 
 
-class Columns:
+class CachedRows:
     """What ranking needs to know of the rows that came up, as columns with room to grow."""
 
     def __init__(self) -> None:
@@ -177,7 +179,7 @@ class Columns:
         self._texts = np.empty((5, 0), object)  # id, scope, workspace, author, error
         self._whole = np.empty((3, 0), np.int64)  # realm, consolidated, created_at
         self._initial = np.empty(0, np.float64)
-        self._standing = standing_of(())
+        self._evidence = unpacked_evidence(())
         self._derived: dict[Hashable, Scores] = {}
 
     def __len__(self) -> int:
@@ -198,7 +200,7 @@ class Columns:
             self._grow(2 * self._count)
         new = slice(start, self._count)
         (
-            realms, nums, ids, scopes, consolidated, created_at, workspaces, initial, standing,
+            realms, nums, ids, scopes, consolidated, created_at, workspaces, initial, evidence,
             kinds, patterns, authors,
         ) = zip(*rows, strict=True)  # fmt: skip
         errors = np.empty(len(rows), object)
@@ -209,7 +211,7 @@ class Columns:
         self._texts[:, new] = [ids, scopes, workspaces, authors, errors]
         self._whole[:, new] = realms, consolidated, created_at
         self._initial[new] = initial
-        self._standing[new] = standing_of(standing)
+        self._evidence[new] = unpacked_evidence(evidence)
         self._place[np.array(nums)] = np.arange(start, self._count)
 
     def _grow(self, size: int) -> None:
@@ -219,7 +221,7 @@ class Columns:
             return np.concatenate([values, np.empty(more, values.dtype)], axis)
 
         self._texts, self._whole = grown(self._texts, 1), grown(self._whole, 1)
-        self._initial, self._standing = grown(self._initial, 0), grown(self._standing, 0)
+        self._initial, self._evidence = grown(self._initial, 0), grown(self._evidence, 0)
 
     def taken(
         self, nums: Nums, *, visible: tuple[int, ...], allowed: tuple[int, ...]
@@ -240,10 +242,10 @@ class Columns:
             workspaces=workspaces,
             authors=authors,
             initial=self._initial[places],
-            standing=self._standing[places],
+            evidence=self._evidence[places],
             errors=errors,
             allowed=member(realms, allowed),
-            shelf=self,
+            cache=self,
         )
 
     def derived(

@@ -13,13 +13,14 @@ import click
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput
 from reasonbank.fields import plain
+from reasonbank.model import counted
 from reasonbank.surfaces.cli.plain import add_plain
 from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading
 
 
 @command()
 @click.option("--all", "everywhere", is_flag=True, help="Count all workspaces.")
-@click.option("--reset", is_flag=True, help="Begin anew to count searches and latencies.")
+@click.option("--reset", is_flag=True, help="Reset the search counters and latencies.")
 def stats(shell: Shell, everywhere: bool, reset: bool) -> None:
     """Show what is in the bank, and how it is used."""
     with shell.bank() as bank:
@@ -34,11 +35,11 @@ def stats(shell: Shell, everywhere: bool, reset: bool) -> None:
 @command()
 @click.option("--limit", type=int, default=50, show_default=True)
 @click.option("--before", type=int, metavar="SEQ", help="Only entries with a lower number.")
-@click.option("--author", help="Only what they did.")
+@click.option("--author", help="Only what this author did.")
 @click.option("--surface", help="Only what came through it: cli, mcp, http, library, …")
-@click.option("--memory", metavar="ID", help="Only what happened to it.")
+@click.option("--memory", metavar="ID", help="Only what happened to this memory.")
 @click.option("--uses", is_flag=True, help="Also what searches returned.")
-@click.option("--all", "everywhere", is_flag=True, help="Of all workspaces.")
+@click.option("--all", "everywhere", is_flag=True, help="Include all workspaces.")
 @click.option("--export", "file", type=click.Path(dir_okay=False, allow_dash=True),
               help="Write every entry to a file, as JSON lines.")  # fmt: skip
 def audit(shell: Shell, limit: int, file: str | None, **wanted: Any) -> None:
@@ -106,7 +107,7 @@ def workspace_move(shell: Shell, id: str, path: str) -> None:
 
 @command("delete", group=workspace)
 @click.argument("id")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def workspace_delete(shell: Shell, id: str, yes: bool) -> None:
     """Delete a workspace with all that belongs to it."""
     with shell.bank() as bank:
@@ -116,7 +117,7 @@ def workspace_delete(shell: Shell, id: str, yes: bool) -> None:
             confirm(shell, yes, f"{warning}. Go on?")
         count = bank.delete_workspace(id, confirm=True)
     value = {"id": id, "memories": count, "message": "Workspace deleted"}
-    shell.show(value, lambda: click.echo(f"Deleted {id} with {count} memories"))
+    shell.show(value, lambda: click.echo(f"Deleted {id} with {counted(count)}"))
 
 
 @main.group()
@@ -204,7 +205,7 @@ def reindex(shell: Shell) -> None:
 
 
 @command()
-@click.option("--rebuild", is_flag=True, help="First make every table anew from the log.")
+@click.option("--rebuild", is_flag=True, help="First rebuild every table from the log.")
 def maintain(shell: Shell, rebuild: bool) -> None:
     """Roll up old evidence, archive what proved useless, purge old traces."""
     with shell.bank() as bank:

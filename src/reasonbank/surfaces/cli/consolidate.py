@@ -9,9 +9,9 @@ from reasonbank.surfaces.cli.shell import Shell, command
 
 @command()
 @click.option("--dry-run", is_flag=True, help="Show the plan and change nothing.")
-@click.option("--force", is_flag=True, help="Also when it was done within the last 24 hours.")
+@click.option("--force", is_flag=True, help="Run even if it ran within the last 24 hours.")
 @click.option("--max-clusters", type=int, default=0, show_default=True,
-              help="Merge at most this many; 0 is no limit.")  # fmt: skip
+              help="Maximum number of clusters to merge; 0 means no limit.")  # fmt: skip
 @click.option("--threshold", type=float, help="0 to 1: how alike they must be [default: measured].")
 def consolidate(
     shell: Shell, dry_run: bool, force: bool, max_clusters: int, threshold: float | None

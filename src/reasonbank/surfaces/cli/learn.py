@@ -11,6 +11,7 @@ import click
 
 from reasonbank.errors import InvalidInput
 from reasonbank.learn.transcripts import FORMATS
+from reasonbank.model import counted
 from reasonbank.surfaces.cli.plain import add_plain
 from reasonbank.surfaces.cli.shell import Shell, command, main, reading
 
@@ -46,7 +47,7 @@ def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: 
         elif job.state == "done" and not learned:
             click.echo(f"Session {job.subject} teaches nothing that is not known already")
         elif job.state == "done":
-            click.echo(f"Learned {len(learned)} memories from session {job.subject}")
+            click.echo(f"Learned {counted(len(learned))} from session {job.subject}")
             for memory in learned:
                 click.echo(f"  {memory.id}  {memory.title}")
         else:
@@ -67,7 +68,7 @@ def session_in(text: str, form: str | None, outcome: str | None) -> Trace:
         return trace if told is None else replace(trace, outcome=told)
     read = transcripts.read(form, text)
     if not read.entries:
-        raise InvalidInput("file", f"has no step of a {form} session; say which with --format")
+        raise InvalidInput("file", f"has no step of a {form} session; choose one with --format")
     # By its name: read twice, it is the same session.
     return session.to_trace(read, told, id=derived_id("session", read.agent, read.id))
 
@@ -163,7 +164,7 @@ def capture(shell: Shell, question: str, answer: str, session: str | None) -> No
 @command()
 @click.argument("task")
 @click.option("--max-tokens", type=int, default=1000, show_default=True)
-@click.option("--limit", type=int, help="At most this many [default: 5].")
+@click.option("--limit", type=int, help="Maximum number of results [default: 5].")
 @click.option("--session", help="The task at hand, to credit its outcome later.")
 def inject(
     shell: Shell, task: str, max_tokens: int, limit: int | None, session: str | None

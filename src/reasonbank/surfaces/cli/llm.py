@@ -46,10 +46,10 @@ async def _checked(settings: Settings) -> dict[str, Any]:
     import time
     from dataclasses import replace
 
-    from reasonbank.llm.port import Meters, user
+    from reasonbank.llm.port import ModelMeters, user
     from reasonbank.opening import model_of, style_of
 
-    meters = Meters()
+    meters = ModelMeters()
     # From the cache nothing would be learned.
     fresh = replace(settings, llm=replace(settings.llm, cache="off"))
     model = model_of(fresh, meters=meters)

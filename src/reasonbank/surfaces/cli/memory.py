@@ -10,7 +10,7 @@ import click
 
 from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.fields import ruled
-from reasonbank.model import Filter, Memory, filtered, labels
+from reasonbank.model import Filter, Memory, counted, filtered, labels
 from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def asked(names: tuple[str, ...], kind: Any) -> Callable[[Command], Command]:
 @click.option("--description", required=True, help="When to use it, or when not to.")
 @click.option("--content", required=True, help="What to do; - reads standard input.")
 @click.option("--outcome", required=True, help="success, failure or mixed.")
-@click.option("--tag", "tags", multiple=True, help="May be given several times.")
+@click.option("--tag", "tags", multiple=True, help="Repeatable.")
 @click.option("--scope", default="project", show_default=True, help="project, team or org.")
 @asked(labels(), Memory)
 @click.option("--parent", "parents", multiple=True, help="A memory that this one was made from.")
@@ -72,7 +72,7 @@ def filters(function: Command) -> Command:
         click.option("--scope", default="all", show_default=True, help="all, project, team, org."),
         click.option("--outcome", default="all", show_default=True,
                      help="all, success, failure, mixed."),
-        click.option("--tag", "tags", multiple=True, help="All that are given must be there."),
+        click.option("--tag", "tags", multiple=True, help="Repeatable; all of them must match."),
         asked(filtered(), Filter),
         click.option("--error-type", help="Only warnings of this type."),
         click.option("--source", "sources", multiple=True, help="explicit, distilled, …"),
@@ -105,7 +105,7 @@ def make_filter(options: dict[str, Any]) -> Filter:
         if days is None:
             return None
         if not 0 <= days <= 1_000_000:
-            raise InvalidInput(name, f"{days!r} is no number of days")
+            raise InvalidInput(name, f"{days!r} is not a number of days")
         return int((time.time() - days * 86400) * 1_000_000)
 
     outcome = options.pop("outcome")
@@ -124,9 +124,9 @@ def make_filter(options: dict[str, Any]) -> Filter:
 
 @command()
 @click.argument("query")
-@click.option("--limit", type=int, help="At most this many [default: 5].")
+@click.option("--limit", type=int, help="Maximum number of results [default: 5].")
 @click.option("--min-confidence", type=float, help="0 to 1 [default: 0.3].")
-@click.option("--max-tokens", type=int, help="The most that the answer may cost a model.")
+@click.option("--max-tokens", type=int, help="Maximum length of the answer, in tokens.")
 @click.option("--session", help="The task at hand, to credit its outcome later.")
 @click.option("--explain", is_flag=True, help="Show every part of every score.")
 @click.option("--follow-links", is_flag=True, help="Add what the hits are linked to.")
@@ -197,7 +197,7 @@ def update(shell: Shell, id: str, tags: tuple[str, ...], **fields: str | None) -
 
 @command()
 @click.argument("id")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def forget(shell: Shell, id: str, yes: bool) -> None:
     """Remove a memory's content for good."""
     with shell.bank() as bank:
@@ -228,7 +228,7 @@ def undo(shell: Shell, id: str, to: int | None) -> None:
 
 
 def verdict(positive: str, negative: str) -> Callable[[Command], Command]:
-    return click.option(f"--{positive}/--{negative}", "verdict", default=None, help="Which?")
+    return click.option(f"--{positive}/--{negative}", "verdict", default=None, help="Choose one.")
 
 
 def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> None:
@@ -245,7 +245,7 @@ def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> No
 
 def needed(value: bool | None, name: str) -> bool:
     if value is None:
-        raise InvalidInput(name, "say which")
+        raise InvalidInput(name, "choose one")
     return value
 
 
@@ -278,7 +278,7 @@ def outcome(shell: Shell, id: str | None, verdict: bool | None, session: str | N
         with shell.bank() as bank:
             count = bank.credit(session, succeeded=succeeded)
         did = "Credited" if succeeded else "Blamed"
-        told = f"{did} {count} {'memory' if count == 1 else 'memories'}"
+        told = f"{did} {counted(count)}"
         shell.show({"credited": count}, lambda: click.echo(told))
         return
     memory = id
@@ -302,7 +302,7 @@ def stability(shell: Shell, id: str, verdict: bool | None, session: str | None) 
 @click.option("--limit", type=int, default=20, show_default=True)
 @click.option("--forget", "question", help="Remove the gap with this question instead.")
 @click.option("--forget-all", is_flag=True, help="Remove all questions that found nothing here.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def gaps(shell: Shell, limit: int, question: str | None, forget_all: bool, yes: bool) -> None:
     """List what was asked here and is not known, the most asked first."""
     if forget_all:

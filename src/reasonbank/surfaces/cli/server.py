@@ -35,16 +35,16 @@ def mcp(shell: Shell, tools: str) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True,
               help="The address to listen on; others than loopback need a token.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True,
-              help="0 takes any that is free.")  # fmt: skip
+              help="0 picks any free port.")  # fmt: skip
 @click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
-              help="Of MCP; core: only search, record and outcome.")  # fmt: skip
-@click.option("--no-auth", is_flag=True, help="Ask for no token, though there are some.")
+              help="MCP tools; core: only search, record and outcome.")  # fmt: skip
+@click.option("--no-auth", is_flag=True, help="Require no token, even if there are some.")
 @click.option(
     "--processes",
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="How many serve; a core each pays. Learning then has one of its own.",
+    help="Number of server processes, at best one per core. Learning gets its own.",
 )
 @click.option("--member", is_flag=True, hidden=True)  # fmt: skip
 def serve(
@@ -57,7 +57,7 @@ def serve(
     """
     _start()
     with shell.bank(surface="http") as bank:
-        from reasonbank.jobs.service import beside
+        from reasonbank.jobs.service import in_background
         from reasonbank.opening import model_for
         from reasonbank.surfaces.http.server import serve as listen
 
@@ -77,7 +77,9 @@ def serve(
             authenticate=not no_auth,
             announce=lambda address, locked: announce(shell, address, locked),
             shared=member,
-            company=nullcontext if member else lambda: beside(bank.context, model_for(bank.store)),
+            background=nullcontext
+            if member
+            else lambda: in_background(bank.context, model_for(bank.store)),
         )
 
 

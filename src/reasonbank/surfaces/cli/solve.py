@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 @command()
 @click.argument("task")
-@click.option("--k", type=int, help="So many attempts, 1 to 5 [default: agent.k].")
+@click.option("--k", type=int, help="Number of attempts, 1 to 5 [default: agent.k].")
 @click.option("--mode", help="parallel, sequential, adaptive or off [default: agent.mode].")
-@click.option("--iterations", type=int, help="So many rounds at most [default: agent.iterations].")
+@click.option(
+    "--iterations", type=int, help="Maximum number of rounds [default: agent.iterations]."
+)
 @click.option("--verify", metavar="NAME", help="A verifier that the settings allow.")
 @click.option("--budget", type=int, help="Tokens for all of it [default: agent.budget_tokens].")
 @click.option("--no-memory", is_flag=True, help="Show the model nothing that the bank knows.")

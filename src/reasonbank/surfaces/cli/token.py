@@ -17,17 +17,17 @@ def token() -> None:
 @command("create", group=token, workspace=False)
 @click.option("--scope", required=True, help="read, write or admin; each includes the former.")
 @click.option("--workspace", "workspaces", multiple=True, metavar="PATH|ID|NAME",
-              help="A workspace it reaches; may be given often [default: all].")  # fmt: skip
+              help="A workspace it reaches; repeatable [default: all].")  # fmt: skip
 @click.option("--name", help="Who it is for: the author of what is written with it.")
 @click.option("--expires", "days", type=int, metavar="DAYS", help="[default: never]")
 def create(
     shell: Shell, scope: str, workspaces: tuple[str, ...], name: str | None, days: int | None
 ) -> None:
     """Make a token, and print it this once."""
-    from reasonbank.access import Tokens
+    from reasonbank.access import TokenStore
 
     with shell.bank() as bank:
-        made = Tokens(bank).create(
+        made = TokenStore(bank).create(
             scope=scope,
             workspaces=[_full(place) for place in workspaces] or None,
             name=name,
@@ -50,11 +50,11 @@ def _full(workspace: str) -> str:
 @command("list", group=token)
 def list_(shell: Shell) -> None:
     """List all tokens that were ever made, without their secrets."""
-    from reasonbank.access import Tokens
+    from reasonbank.access import TokenStore
     from reasonbank.surfaces.show import tables
 
     with shell.bank() as bank:
-        found = Tokens(bank).list()
+        found = TokenStore(bank).list()
     shell.show(found, lambda: tables.tokens(found))
 
 
@@ -62,8 +62,8 @@ def list_(shell: Shell) -> None:
 @click.argument("id")
 def revoke(shell: Shell, id: str) -> None:
     """Revoke a token; it opens nothing from now on."""
-    from reasonbank.access import Tokens
+    from reasonbank.access import TokenStore
 
     with shell.bank() as bank:
-        told = Tokens(bank).revoke(id, by=bank)
+        told = TokenStore(bank).revoke(id, by=bank)
     shell.show(told, lambda: click.echo(f"Revoked {told.id} ({told.name})"))

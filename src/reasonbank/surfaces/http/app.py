@@ -26,7 +26,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from reasonbank.access import Caller, Tokens
+from reasonbank.access import Caller, TokenStore
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, Refused, TooMany
 from reasonbank.fields import plain
@@ -36,13 +36,13 @@ from reasonbank.model import Right
 from reasonbank.surfaces import operations, shapes
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.http.gate import (
-    Door,
-    Doorstep,
-    Later,
+    AllowedHosts,
+    ClientDisconnected,
+    Gate,
     Receive,
+    RetryAfter,
     Scope,
     Send,
-    Vanished,
     pieces,
 )
 from reasonbank.surfaces.http.openapi import document
@@ -90,7 +90,7 @@ class WrongMediaType(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpAnswer:
     body: bytes
     status: int = 200
     kind: bytes = JSON_TYPE
@@ -101,23 +101,29 @@ class Application:
     """Serves ``bank``, which stays yours to close once ``close`` has returned."""
 
     def __init__(
-        self, bank: Bank, *, tools: str, doorstep: Doorstep, authenticate: bool, address: str
+        self,
+        bank: Bank,
+        *,
+        tools: str,
+        allowed_hosts: AllowedHosts,
+        authenticate: bool,
+        address: str,
     ) -> None:
         self._bank = bank
         self._address = address
         self._settings = bank.settings.server
-        self._tokens = Tokens(bank)
-        self._door = Door(self._tokens, self._settings, doorstep, authenticate=authenticate)
+        self._tokens = TokenStore(bank)
+        self._gate = Gate(self._tokens, self._settings, allowed_hosts, authenticate=authenticate)
         self._paths = Paths()
         self._threads = ThreadPoolExecutor(THREADS, "bank")
         self._long = ThreadPoolExecutor(1, "bank-long")
         self._at_length = threading.Lock()
         self._noting: set[str] = set()
-        self._ready: tuple[float, Answer] = (0.0, Answer(body=b""))
-        self._own: dict[str, Answer | Callable[[], Answer]] = {
+        self._ready: tuple[float, HttpAnswer] = (0.0, HttpAnswer(body=b""))
+        self._own: dict[str, HttpAnswer | Callable[[], HttpAnswer]] = {
             # Said without a thread: a busy server is alive.
-            "/livez": Answer(body=b'{"status":"alive"}'),
-            "/openapi.json": Answer(body=to_json(document())),
+            "/livez": HttpAnswer(body=b'{"status":"alive"}'),
+            "/openapi.json": HttpAnswer(body=to_json(document())),
             "/readyz": self._readiness,
             "/metrics": self._metrics,
             "/": self._page,
@@ -129,7 +135,7 @@ class Application:
             streamable_http_path="/mcp",
             stateless_http=True,
             max_request_body_size=self._settings.body_bytes,
-            transport_security=_transport_security(doorstep),
+            transport_security=_transport_security(allowed_hosts),
         )
 
     def stop(self) -> None:
@@ -152,13 +158,13 @@ class Application:
 
     async def _serve(self, exchange: Exchange) -> None:
         try:
-            self._door.check(exchange.scope, exchange.headers)
+            self._gate.check(exchange.scope, exchange.headers)
             await self._dispatch(exchange)
-        except Vanished:
+        except ClientDisconnected:
             return
-        except Later as later:
-            wait = str(max(1, round(later.seconds))).encode()
-            await exchange.answer(problem(later.error, (b"retry-after", wait)))
+        except RetryAfter as retry:
+            wait = str(max(1, round(retry.seconds))).encode()
+            await exchange.answer(problem(retry.error, (b"retry-after", wait)))
         except ReasonBankError as error:
             await exchange.answer(problem(error))
         except Exception as error:  # noqa: BLE001
@@ -189,7 +195,7 @@ class Application:
         methods, values = self._paths.find(path)
         if methods is None:
             # Whoever may not come in need not learn what there is.
-            self._door.caller(exchange.scope, exchange.headers, anybody=False)
+            self._gate.caller(exchange.scope, exchange.headers, anybody=False)
             raise NotFound(f"there is nothing at {API}{path[:80]}; /openapi.json lists what is")
         _only(method, *methods)
         operation = methods[method]
@@ -202,7 +208,7 @@ class Application:
             workspace=exchange.workspace(),
             progress=self._progress,
         )
-        async with self._door.place():
+        async with self._gate.place():
             if operation.run is operations.import_:
                 await self._import(exchange, operation, call)
             elif operation.run is operations.export:
@@ -211,7 +217,7 @@ class Application:
                 body = b"" if operation.in_query else await self._body(exchange)
                 query = exchange.query()
 
-                def work() -> Answer:
+                def work() -> HttpAnswer:
                     given = _given(operation, query, body)
                     named = dict(zip(operation.in_path, values, strict=True))
                     return _told(operation, operation.perform(call, named | given))
@@ -223,7 +229,7 @@ class Application:
             raise Stopping(f"the server stops, {done:,} of {total:,} done; call again later")
 
     def _caller(self, exchange: Exchange) -> Caller:
-        caller, token = self._door.caller(exchange.scope, exchange.headers, anybody=False)
+        caller, token = self._gate.caller(exchange.scope, exchange.headers, anybody=False)
         if token is not None and self._tokens.used(token) and token.id not in self._noting:
             self._noting.add(token.id)
             self._threads.submit(self._note, token)
@@ -241,7 +247,7 @@ class Application:
                 "Content-Type", f"{kind[:80].decode('latin-1')!r} is not understood; send "
                 "`Content-Type: application/json`"
             )  # fmt: skip
-        return await self._door.body(exchange.headers, exchange.receive)
+        return await self._gate.body(exchange.headers, exchange.receive)
 
     async def _run(self, work: Callable[[], T], *, alone: bool = False) -> T:
         """In a worker thread; long work one at a time, apart from the rest."""
@@ -250,7 +256,7 @@ class Application:
             return await loop.run_in_executor(self._threads, work)
         if not self._at_length.acquire(blocking=False):
             error = TooMany("other long work is going on; try again when it is done")
-            raise Later(error, 5.0)
+            raise RetryAfter(error, 5.0)
 
         def at_length() -> T:
             try:
@@ -272,7 +278,7 @@ class Application:
                 spool.write(piece)
             spool.seek(0)
 
-            def work() -> Answer:
+            def work() -> HttpAnswer:
                 with _as_text(spool) as file:
                     return _told(operation, operation.perform(call, {"file": file}))
 
@@ -298,7 +304,7 @@ class Application:
                     while piece := spool.read(CHUNK):
                         await exchange.send_piece(piece, more=True)
             except TimeoutError:
-                raise Vanished from None
+                raise ClientDisconnected from None
             await exchange.send_piece(b"", more=False)
 
     # MCP
@@ -307,8 +313,8 @@ class Application:
         # No streams that stay open without a call, and no sessions to delete.
         _only(exchange.method, "POST")
         caller = self._caller(exchange)
-        async with self._door.place():
-            body = await self._door.body(exchange.headers, exchange.receive)
+        async with self._gate.place():
+            body = await self._gate.body(exchange.headers, exchange.receive)
             waiting = True
 
             async def receive() -> dict[str, Any]:
@@ -325,55 +331,55 @@ class Application:
 
     async def _say(self, exchange: Exchange, path: str) -> None:
         anybody = path != "/metrics"
-        caller, _ = self._door.caller(exchange.scope, exchange.headers, anybody=anybody)
+        caller, _ = self._gate.caller(exchange.scope, exchange.headers, anybody=anybody)
         if not anybody:
             caller.must_reach_all()  # They count the whole bank.
         said = self._own[path]
-        if isinstance(said, Answer):
+        if isinstance(said, HttpAnswer):
             await exchange.answer(said)
         elif path == "/readyz" and time.monotonic() < self._ready[0]:
             await exchange.answer(self._ready[1])
         else:
-            async with self._door.place():
+            async with self._gate.place():
                 await exchange.answer(await self._run(said))
 
-    def _page(self) -> Answer:
-        return _as_page(page(self._bank, self._address, locked=self._door.locked))
+    def _page(self) -> HttpAnswer:
+        return _as_page(page(self._bank, self._address, locked=self._gate.locked))
 
     async def _show(self, exchange: Exchange, make: Callable[[Bank, str | None], str]) -> None:
         """A page about a workspace, for whoever may read it."""
         caller, workspace = self._caller(exchange), exchange.workspace()
         caller.must(Right.READ)
 
-        def work() -> Answer:
+        def work() -> HttpAnswer:
             bank = caller.bank(self._bank, workspace, surface="http")
             return _as_page(make(bank, workspace))
 
-        async with self._door.place():
+        async with self._gate.place():
             await exchange.answer(await self._run(work))
 
-    def _metrics(self) -> Answer:
+    def _metrics(self) -> HttpAnswer:
         body = render(self._bank).encode()
-        return Answer(body=body, kind=b"text/plain; version=0.0.4; charset=utf-8")
+        return HttpAnswer(body=body, kind=b"text/plain; version=0.0.4; charset=utf-8")
 
-    def _readiness(self) -> Answer:
+    def _readiness(self) -> HttpAnswer:
         """Looked at anew every other second at most, as anybody may ask."""
         found = readiness(self._bank)
         self._ready = (time.monotonic() + READY_SECONDS, found)
         return found
 
 
-def _as_page(text: str) -> Answer:
+def _as_page(text: str) -> HttpAnswer:
     policy = (b"content-security-policy", POLICY)
-    return Answer(body=text.encode(), kind=b"text/html; charset=utf-8", headers=(policy,))
+    return HttpAnswer(body=text.encode(), kind=b"text/html; charset=utf-8", headers=(policy,))
 
 
-def readiness(bank: Bank) -> Answer:
+def readiness(bank: Bank) -> HttpAnswer:
     """Which parts fail, and nothing else: anybody may ask."""
     checks = health(bank.context, deep=False)
     failed = [check.name for check in checks if check.status == "fail"]
     body = {"status": "unready", "failed": failed} if failed else {"status": "ready"}
-    return Answer(body=to_json(body), status=503 if failed else 200)
+    return HttpAnswer(body=to_json(body), status=503 if failed else 200)
 
 
 class Exchange:
@@ -440,7 +446,7 @@ class Exchange:
     async def send_piece(self, body: bytes, *, more: bool) -> None:
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
 
-    async def answer(self, answer: Answer) -> None:
+    async def answer(self, answer: HttpAnswer) -> None:
         if self._started:
             return  # Cut off: all that is left is to end the connection.
         # A line of its own, for those who read it in a terminal.
@@ -542,8 +548,8 @@ def _refused(adapter: TypeAdapter[Any], error: ValidationError) -> InvalidInput:
     return InvalidInput(name, shapes.problem(found))
 
 
-def _told(operation: Operation, result: object) -> Answer:
-    return Answer(body=to_json(plain(result)), status=operation.status)
+def _told(operation: Operation, result: object) -> HttpAnswer:
+    return HttpAnswer(body=to_json(plain(result)), status=operation.status)
 
 
 @contextlib.contextmanager
@@ -555,7 +561,7 @@ def _as_text(spool: IO[bytes]) -> Iterator[IO[str]]:
         file.detach()
 
 
-def problem(error: ReasonBankError, *headers: tuple[bytes, bytes]) -> Answer:
+def problem(error: ReasonBankError, *headers: tuple[bytes, bytes]) -> HttpAnswer:
     """The same words as the command's `--json`."""
     told = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, InvalidInput):
@@ -566,19 +572,19 @@ def problem(error: ReasonBankError, *headers: tuple[bytes, bytes]) -> Answer:
         headers = (*headers, (b"allow", error.allowed.encode()))
     # Not pydantic's: what is refused may quote text that cannot be written as UTF-8.
     body = json.dumps(told, separators=(",", ":")).encode()
-    return Answer(body=body, status=error.status, headers=headers)
+    return HttpAnswer(body=body, status=error.status, headers=headers)
 
 
-def _unexpected(scope: Scope, error: Exception) -> Answer:
+def _unexpected(scope: Scope, error: Exception) -> HttpAnswer:
     told = {"error": "Unexpected", "message": unexpected(scope["method"], error)}
-    return Answer(body=to_json(told), status=500)
+    return HttpAnswer(body=to_json(told), status=500)
 
 
-def _transport_security(doorstep: Doorstep) -> TransportSecuritySettings:
+def _transport_security(allowed_hosts: AllowedHosts) -> TransportSecuritySettings:
     """The door has checked already; this keeps the SDK from ever being without."""
-    hosts = [f"[{name}]" if ":" in name else name for name in sorted(doorstep.names)]
+    hosts = [f"[{name}]" if ":" in name else name for name in sorted(allowed_hosts.names)]
     pages = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
     return TransportSecuritySettings(
         allowed_hosts=[*hosts, *(f"{host}:*" for host in hosts)],
-        allowed_origins=[*pages, *(f"{page}:*" for page in pages), *sorted(doorstep.origins)],
+        allowed_origins=[*pages, *(f"{page}:*" for page in pages), *sorted(allowed_hosts.origins)],
     )

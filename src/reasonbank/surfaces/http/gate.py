@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from reasonbank.access import LOCAL, Caller, Tokens
+from reasonbank.access import LOCAL, Caller, TokenStore
 from reasonbank.errors import (
     Forbidden,
     InvalidInput,
@@ -58,12 +58,12 @@ class Busy(TooMany):
     status = 503
 
 
-class Vanished(Exception):
+class ClientDisconnected(Exception):
     """The client is gone; nobody is left to tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doorstep:
+class AllowedHosts:
     """Where the server stands: the names it answers to, and the pages that may call it."""
 
     names: frozenset[str]
@@ -72,7 +72,7 @@ class Doorstep:
     """The name that others should call it by."""
 
     @classmethod
-    def of(cls, host: str, settings: Server) -> Doorstep:
+    def of(cls, host: str, settings: Server) -> AllowedHosts:
         host, further = host.lower(), _listed(settings.hosts)
         # Listening everywhere is no name that anybody could call.
         own = [] if host in ("0.0.0.0", "::") else [host]  # noqa: S104
@@ -82,7 +82,8 @@ class Doorstep:
             parts = urlsplit(origin)
             if parts.scheme not in ("http", "https") or not parts.netloc or parts.path:
                 raise InvalidSetting(
-                    "server.origins", f"{origin!r} is no origin; write it as https://example.org"
+                    "server.origins",
+                    f"{origin!r} is not an origin; write it as https://example.org",
                 )
         return cls(
             names=frozenset((*LOOPBACK, *own, *further)),
@@ -146,14 +147,14 @@ class Rates:
                 f"more than {self._rate:g} requests a second from one caller; wait {wait:.1f} s, "
                 "or raise the setting server.rate"
             )
-            raise Later(error, wait)
+            raise RetryAfter(error, wait)
         self._buckets[caller] = (left - 1, now)
         self._buckets.move_to_end(caller)
         if len(self._buckets) > CALLERS:
             self._buckets.popitem(last=False)
 
 
-class Later(Exception):
+class RetryAfter(Exception):
     """An error that passes: try again after so many seconds."""
 
     def __init__(self, error: ReasonBankError, seconds: float) -> None:
@@ -162,13 +163,18 @@ class Later(Exception):
         self.seconds = seconds
 
 
-class Door:
+class Gate:
     def __init__(
-        self, tokens: Tokens, settings: Server, doorstep: Doorstep, *, authenticate: bool
+        self,
+        tokens: TokenStore,
+        settings: Server,
+        allowed_hosts: AllowedHosts,
+        *,
+        authenticate: bool,
     ) -> None:
         self._tokens = tokens
         self._settings = settings
-        self._doorstep = doorstep
+        self._allowed_hosts = allowed_hosts
         self._authenticate = authenticate
         self._rates = Rates(settings.rate)
         self._inside = 0
@@ -185,7 +191,7 @@ class Door:
                 "headers",
                 f"are more than {HEADERS}, or than {HEAD_BYTES:,} bytes; send fewer or shorter",
             )
-        self._doorstep.check(headers)
+        self._allowed_hosts.check(headers)
 
     def caller(
         self, scope: Scope, headers: Mapping[bytes, bytes], *, anybody: bool
@@ -221,7 +227,7 @@ class Door:
     async def place(self) -> AsyncIterator[None]:
         """Room for one request; when there is none, the caller hears so at once."""
         if self._inside >= self._settings.concurrency:
-            raise Later(
+            raise RetryAfter(
                 Busy(
                     f"{self._inside} requests are being worked on, and that is the most; try "
                     "again in a moment, or raise the setting server.concurrency"
@@ -264,7 +270,7 @@ async def pieces(
                 "raise the setting server.patience"
             ) from None
         if message["type"] == "http.disconnect":
-            raise Vanished
+            raise ClientDisconnected
         piece = message.get("body", b"")
         size += len(piece)
         if size > most:

@@ -15,11 +15,11 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from reasonbank.access import Tokens
+from reasonbank.access import TokenStore
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, Refused
 from reasonbank.surfaces.http.app import Application, problem
-from reasonbank.surfaces.http.gate import HEAD_BYTES, Doorstep, is_loopback
+from reasonbank.surfaces.http.gate import HEAD_BYTES, AllowedHosts, is_loopback
 
 KEEP_ALIVE_SECONDS = 30
 FAREWELL_SECONDS = 30
@@ -35,22 +35,22 @@ def serve(
     authenticate: bool,
     announce: Callable[[str, bool], None],
     shared: bool = False,
-    company: Callable[[], AbstractContextManager[None]] = nullcontext,
+    background: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
     """Serve until SIGTERM or SIGINT, and close the bank; a second one ends at once.
 
     ``announce`` hears the address, and whether a token is needed, once it can be called.
-    ``shared``: other processes listen to the same address. ``company`` is what works beside
+    ``shared``: other processes listen to the same address. ``background`` is what works beside
     the server as long as it serves.
     """
     check_access(bank, host, authenticate)
     listener = bound(host, port, shared=shared)
-    doorstep = Doorstep.of(host, bank.settings.server)
-    address = f"http://{doorstep.shown}:{listener.getsockname()[1]}"
+    allowed_hosts = AllowedHosts.of(host, bank.settings.server)
+    address = f"http://{allowed_hosts.shown}:{listener.getsockname()[1]}"
     application = Application(
         bank,
         tools=tools,
-        doorstep=doorstep,
+        allowed_hosts=allowed_hosts,
         authenticate=authenticate,
         address=address,
     )
@@ -69,9 +69,9 @@ def serve(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=FAREWELL_SECONDS,
     )
-    locked = authenticate and Tokens(bank).exist
+    locked = authenticate and TokenStore(bank).exist
     try:
-        with company():
+        with background():
             server = _Server(config, lambda: announce(address, locked), application.stop)
             server.run(sockets=[listener])
     finally:
@@ -88,7 +88,7 @@ def check_access(bank: Bank, host: str, authenticate: bool) -> None:
             f"--no-auth would open this bank to everybody who reaches {host}; leave it out, or "
             "serve on 127.0.0.1"
         )
-    if not Tokens(bank).exist:
+    if not TokenStore(bank).exist:
         raise Refused(
             f"others can reach {host}, and there is no token yet; make one first: "
             "reasonbank token create --scope write"
@@ -102,7 +102,7 @@ def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
         )[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise InvalidInput("host", f"{host!r} is no address of this machine: {error}") from None
+        raise InvalidInput("host", f"{host!r} is not an address of this machine: {error}") from None
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -114,7 +114,7 @@ def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
             raise InvalidInput(
                 "port",
                 f"{port} is taken on {host}; stop what runs there, or choose another with --port "
-                "(0 takes any that is free)",
+                "(0 picks any free port)",
             ) from None
         raise InvalidInput("host", f"cannot listen on {host}:{port}: {error.strerror}") from None
     return listener
@@ -186,7 +186,7 @@ class Patient(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         error = InvalidInput(
             "request",
-            f"is no HTTP/1.1, or its head is larger than {HEAD_BYTES:,} bytes; send fewer "
+            f"is not HTTP/1.1, or its head is larger than {HEAD_BYTES:,} bytes; send fewer "
             "or shorter headers",
         )
         self._answer(problem(error).body)

@@ -50,10 +50,13 @@ def memory_consolidate(
         bool, Field(description="Show what would be merged; change nothing.")
     ] = False,
     max_clusters: Annotated[
-        int, Field(ge=0, le=1_000_000, description="Merge at most so many clusters; 0: no limit.")
+        int,
+        Field(
+            ge=0, le=1_000_000, description="Maximum number of clusters to merge; 0 means no limit."
+        ),
     ] = 0,
     force: Annotated[
-        bool, Field(description="Also when it was done within the last 24 hours.")
+        bool, Field(description="Run even if it ran within the last 24 hours.")
     ] = False,
 ) -> Result:
     """Merge memories that say the same into one, and put their sources into the archive.

@@ -10,13 +10,13 @@ from pydantic import BeforeValidator, Field
 
 from reasonbank.bank import Bank
 from reasonbank.fields import LIMITS, Text
-from reasonbank.learn.distil import MOST, MOST_BY_CONTRAST
+from reasonbank.learn.distil import MOST_BY_CONTRAST, MOST_BY_SESSION
 from reasonbank.learn.passive import Captured
 from reasonbank.learn.tickets import Prepared, Submitted, think
 from reasonbank.llm.prompts import prompt
 from reasonbank.model import Job, Right, Trace
 from reasonbank.surfaces.call import Call
-from reasonbank.surfaces.mcp.memory_tools import offer
+from reasonbank.surfaces.mcp.memory_tools import tool
 from reasonbank.surfaces.shapes import DoneStep, unpacked
 
 Task = Annotated[str, Text(LIMITS.content), Field(description="What was to be done.")]
@@ -45,7 +45,7 @@ def _session(
     )
 
 
-@offer("Learn from a finished task", Right.WRITE)
+@tool("Learn from a finished task", Right.WRITE)
 async def distil(
     call: Call,
     task: Task,
@@ -74,7 +74,7 @@ async def distil(
     return job
 
 
-@offer("Get a session to think about", Right.WRITE)
+@tool("Get a session to think about", Right.WRITE)
 def distil_prepare(
     bank: Bank,
     task: Task | None = None,
@@ -92,7 +92,7 @@ def distil_prepare(
     return bank.distil_prepare(session)
 
 
-@offer("Hand in what a session taught", Right.WRITE, idempotent=True)
+@tool("Hand in what a session taught", Right.WRITE, idempotent=True)
 def distil_submit(
     bank: Bank,
     ticket: Annotated[str, Field(max_length=200, description="From distil_prepare.")],
@@ -110,7 +110,7 @@ def distil_submit(
     return bank.distil_submit(ticket, answer)
 
 
-@offer("Keep a question and its answer", Right.WRITE, idempotent=True)
+@tool("Keep a question and its answer", Right.WRITE, idempotent=True)
 def capture_knowledge(
     bank: Bank,
     question: Annotated[str, Text(LIMITS.query), Field(description="What was asked.")],
@@ -134,7 +134,9 @@ def add_prompts(server: MCPServer[Any]) -> None:
     @server.prompt(title="Distil a session", description="Lessons from the record of one task.")
     def distil(record: str, outcome: str = "success") -> str:
         form = "success" if outcome == "success" else "failure"
-        return f"{prompt('learn', form).format(most=MOST)}\n\n<record>\n{record}\n</record>"
+        return (
+            f"{prompt('learn', form).format(most=MOST_BY_SESSION)}\n\n<record>\n{record}\n</record>"
+        )
 
     @server.prompt(title="Contrast attempts", description="What made the difference between them.")
     def contrast(attempts: str) -> str:

@@ -14,7 +14,7 @@ from reasonbank.errors import BudgetExhausted, InvalidSetting
 from reasonbank.fields import LIMITS, Text, Whole, plain
 from reasonbank.model import Right
 from reasonbank.surfaces.call import Call
-from reasonbank.surfaces.mcp.tool import Offer
+from reasonbank.surfaces.mcp.tool import ToolSpec
 
 
 class Tried(TypedDict):
@@ -130,7 +130,7 @@ def _told(solution: Solution) -> Solved:
     return cast(Solved, {name: known[name] for name in Solved.__annotations__})
 
 
-SOLVE = Offer(
+SOLVE = ToolSpec(
     function=solve_coding_task,
     title="Solve a task",
     right=Right.WRITE,

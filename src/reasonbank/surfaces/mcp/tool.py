@@ -14,7 +14,7 @@ from reasonbank.surfaces.call import Call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class ToolSpec:
     """A tool. Its function takes ``bank`` first, or the whole ``call``; then what a model sends.
 
     It runs in a worker thread, or, if it is ``async``, in the event loop. ``right`` is what
