@@ -1,13 +1,41 @@
-"""The rules that stand in the signatures of a class, applied before its methods run."""
+"""What methods take: types with a rule and a meaning, and a class that applies them."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache, wraps
 from types import FunctionType
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
-from reasonbank.fields import Limits, Nested, Rule, rule_of
+from reasonbank.fields import (
+    LIMITS,
+    SHARE,
+    Id,
+    Limits,
+    Nested,
+    Rule,
+    Text,
+    Whole,
+    rule_of,
+)
+
+AnId = Annotated[str, Id(), "A UUID."]
+Query = Annotated[str, Text(LIMITS.query)]
+Session = Annotated[str, Text(LIMITS.label), "The task; one report each counts."]
+Comment = Annotated[str, Text(LIMITS.comment, blank=True)]
+Reason = Annotated[str, Text(LIMITS.comment)]
+Name = Annotated[str, Text(LIMITS.label)]
+TaskAtHand = Annotated[
+    Name, "The task at hand, so that its outcome can be credited to what was found."
+]
+RevisionNumber = Annotated[int, Whole(1), "The revision to return to; else the last change."]
+Results = Annotated[int, Whole(1, LIMITS.results), "Maximum number of results."]
+Budget = Annotated[int, Whole(1, 10_000_000), "In tokens."]
+Newest = Annotated[int, Whole(1, 100_000), "Maximum number of results."]
+Days = Annotated[int, Whole(0, 100_000)]
+Share = Annotated[float, SHARE]
+Everywhere = Annotated[bool, "All workspaces; needs admin."]
+DryRun = Annotated[bool, "Show the plan and change nothing."]
 
 C = TypeVar("C", bound=type)
 

@@ -6,20 +6,31 @@ import os
 from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Annotated, Any, Self
 
-from reasonbank.arguments import checks_arguments
+from reasonbank.arguments import (
+    AnId,
+    Budget,
+    Comment,
+    Days,
+    DryRun,
+    Everywhere,
+    Name,
+    Newest,
+    Query,
+    Reason,
+    Results,
+    RevisionNumber,
+    Session,
+    Share,
+    TaskAtHand,
+    checks_arguments,
+)
 from reasonbank.embed.port import Embedder
 from reasonbank.fields import LIMITS, Text, Whole
 from reasonbank.index.port import Index
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Ledger
 from reasonbank.model import (
-    AnId,
-    Budget,
     Change,
-    Comment,
-    Days,
-    DryRun,
-    Everywhere,
     Evidence,
     Gap,
     Genealogy,
@@ -29,18 +40,9 @@ from reasonbank.model import (
     Link,
     LinkType,
     Memory,
-    Name,
-    Newest,
-    Query,
-    Reason,
     Reply,
-    Results,
     Revision,
-    RevisionNumber,
     Right,
-    Session,
-    Share,
-    TaskAtHand,
     Trace,
     View,
     Workspace,

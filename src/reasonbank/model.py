@@ -34,25 +34,6 @@ JSON = dict[str, Any]
 Label = Annotated[str, Text(LIMITS.label, strip=True)]
 ErrorText = Annotated[str, Text(LIMITS.error_text)]
 
-# What the methods of a bank take.
-AnId = Annotated[str, Id(), "A UUID."]
-Query = Annotated[str, Text(LIMITS.query)]
-Session = Annotated[str, Text(LIMITS.label), "The task; one report each counts."]
-Comment = Annotated[str, Text(LIMITS.comment, blank=True)]
-Reason = Annotated[str, Text(LIMITS.comment)]
-Name = Annotated[str, Text(LIMITS.label)]
-TaskAtHand = Annotated[
-    Name, "The task at hand, so that its outcome can be credited to what was found."
-]
-RevisionNumber = Annotated[int, Whole(1), "The revision to return to; else the last change."]
-Results = Annotated[int, Whole(1, LIMITS.results), "Maximum number of results."]
-Budget = Annotated[int, Whole(1, 10_000_000), "In tokens."]
-Newest = Annotated[int, Whole(1, 100_000), "Maximum number of results."]
-Days = Annotated[int, Whole(0, 100_000)]
-Share = Annotated[float, SHARE]
-Everywhere = Annotated[bool, "All workspaces; needs admin."]
-DryRun = Annotated[bool, "Show the plan and change nothing."]
-
 
 class Outcome(StrEnum):
     SUCCESS = "success"

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 from reasonbank.access import NewToken, StoredToken
+from reasonbank.arguments import AnId
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded
 from reasonbank.fields import LIMITS, Many, Text, Whole
-from reasonbank.model import AnId, Label, LinkType, Memory, Right, Trace, Workspace
+from reasonbank.model import Label, LinkType, Memory, Right, Trace, Workspace
 from reasonbank.store.maintenance import Maintained
 from reasonbank.surfaces.call import Call
 
