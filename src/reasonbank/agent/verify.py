@@ -116,10 +116,12 @@ class Verifier:
         }
         heard, tell = os.pipe()
         try:
-            process = await anyio.open_process(
-                [sys.executable, "-I", "-S", sandbox.__file__, str(tell)],
-                stdin=-1, stdout=-1, stderr=-2, pass_fds=(tell,), start_new_session=True,
-            )  # fmt: skip
+            # Whoever is cancelled while it starts would leave it running, with nobody to end it.
+            with anyio.CancelScope(shield=True):
+                process = await anyio.open_process(
+                    [sys.executable, "-I", "-S", sandbox.__file__, str(tell)],
+                    stdin=-1, stdout=-1, stderr=-2, pass_fds=(tell,), start_new_session=True,
+                )  # fmt: skip
             os.close(tell)
             tell = -1
             ended = await _watched(process, json.dumps(spec).encode(), limits)
