@@ -32,6 +32,9 @@ class Bounded(Generic[K, V]):
         self._weight = 0
         self._lock = threading.Lock()
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def get(self, key: K, now: float = 0.0) -> V | None:
         with self._lock:
             entry = self._kept.get(key)

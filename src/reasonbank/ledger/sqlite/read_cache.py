@@ -7,12 +7,12 @@ process share it. Full text outlives it: most of what is written changes no word
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from reasonbank.bounded import Bounded
 from reasonbank.ledger.port import Candidates, Filter, PastOutcomes, Row
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.queries.memories import COLUMNS, unpacked_evidence
@@ -283,8 +283,9 @@ class Postings:
         self._lock = threading.Lock()
         self._words = b""
         self._searches = 0
-        self._kept: OrderedDict[tuple[Realms, str], Posting] = OrderedDict()
-        self._size = 0
+        self._kept = Bounded[tuple[Realms, str], Posting](
+            MOST_POSTINGS, weigh=lambda posting: 1 + len(posting[0])
+        )
 
     def of(
         self,
@@ -298,13 +299,12 @@ class Postings:
         with self._lock:
             if words != self._words:
                 self._words = words
-                self._searches = self._size = 0
+                self._searches = 0
                 self._kept.clear()
             self._searches += 1
             for term in terms:
                 if kept := self._kept.get((within, term)):
                     found[term] = kept
-                    self._kept.move_to_end((within, term))
             if len(found) < len(terms) and self._searches <= QUIET:
                 return None
         for term in terms:
@@ -315,13 +315,8 @@ class Postings:
 
     def _keep(self, words: bytes, key: tuple[Realms, str], posting: Posting) -> None:
         with self._lock:
-            if words != self._words or key in self._kept:
-                return
-            self._kept[key] = posting
-            self._size += 1 + len(posting[0])
-            while self._size > MOST_POSTINGS:
-                _, (nums, _) = self._kept.popitem(last=False)
-                self._size -= 1 + len(nums)
+            if words == self._words:
+                self._kept.put(key, posting)
 
 
 def summed(postings: Sequence[Posting], among: Nums | None, limit: int) -> Posting:

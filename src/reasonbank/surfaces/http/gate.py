@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from reasonbank.access import LOCAL, Caller, TokenStore
+from reasonbank.bounded import Bounded
 from reasonbank.errors import (
     Forbidden,
     InvalidInput,
@@ -135,11 +135,11 @@ class Rates:
         self._rate = rate
         self._size = max(rate, 1.0)
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets = Bounded[str, tuple[float, float]](CALLERS)
 
     def take(self, caller: str) -> None:
         now = self._clock()
-        left, then = self._buckets.get(caller, (self._size, now))
+        left, then = self._buckets.get(caller) or (self._size, now)
         left = min(self._size, left + (now - then) * self._rate)
         if left < 1:
             wait = (1 - left) / self._rate
@@ -148,10 +148,7 @@ class Rates:
                 "or raise the setting server.rate"
             )
             raise RetryAfter(error, wait)
-        self._buckets[caller] = (left - 1, now)
-        self._buckets.move_to_end(caller)
-        if len(self._buckets) > CALLERS:
-            self._buckets.popitem(last=False)
+        self._buckets.put(caller, (left - 1, now))
 
 
 class RetryAfter(Exception):
