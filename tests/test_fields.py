@@ -11,11 +11,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from reasonbank import InvalidInput, Memory
 from reasonbank.fields import (
+    ENDLESS,
     SHARE,
+    Choice,
+    Flag,
     Id,
     Json,
     Limits,
     Many,
+    Moment,
+    Nested,
     Number,
     OneOf,
     Span,
@@ -25,6 +30,8 @@ from reasonbank.fields import (
     checked,
     from_json,
     plain,
+    rule,
+    rule_of,
     ruled,
     to_json,
 )
@@ -87,6 +94,7 @@ def refusal(of: Any) -> str:
         ({"name": "é\ud800"}, "name: has a lone surrogate at 1, which is not text; remove it"),
         ({"colour": "green"}, "colour: must be one of red, blue (got 'green')"),
         ({"colour": None}, "colour: must be one of red, blue (got 'None')"),
+        ({"colour": "x" * 81}, f"colour: must be one of red, blue (got '{'x' * 80}')"),
         ({"colours": ("red",) * 3}, "colours: has 3 entries; at most 2 are allowed"),
         ({"wheels": 5}, "wheels: must be a list, got int"),
         ({"wheels": (5,)}, "wheels: must be an object, got int"),
@@ -149,6 +157,18 @@ def test_json_follows_from_the_types_and_leads_back() -> None:
     assert plain([car, {"at": car.built}, Colour.RED])[1:] == [{"at": told["built"]}, "red"]
 
 
+class Engine(Wheel):
+    def to_json(self) -> str:
+        return f"{self.size} litres"
+
+
+def test_a_part_may_tell_itself_in_its_own_way() -> None:
+    engine = Engine(size=3)
+    assert to_json(a_car(spare=engine))["spare"] == plain(engine) == "3 litres"
+    assert plain((Wheel(size=3), {1: None})) == [{"size": 3, "spare": False}, {"1": None}]
+    assert (type(plain(Colour.RED)), type(plain(1.5))) == (str, float)
+
+
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
@@ -165,6 +185,11 @@ def test_json_follows_from_the_types_and_leads_back() -> None:
 )
 def test_json_that_is_none_of_it_is_refused(value: Any, sentence: str) -> None:
     assert refusal(lambda: from_json(RaceCar, value)) == sentence
+
+
+def test_a_refusal_names_the_kind_with_its_article() -> None:
+    assert refusal(lambda: from_json(Engine, [])) == "an engine: must be an object, got list"
+    assert refusal(lambda: from_json(Wheel, [])) == "a wheel: must be an object, got list"
 
 
 def test_json_may_leave_out_a_list_or_say_null() -> None:
@@ -187,6 +212,7 @@ def test_a_payload_may_know_more_but_not_less() -> None:
         (Table(Whole(1, 9)), [{}, {"a": 1}], [{"a": 10}, [], None]),
         (Table(SHARE, Id()), [{ID: 1}], [{"x": 1}]),
         (Text(2, blank=True), ["", " ", "ab"], ["abc", None]),
+        (Span(), [(0, 0), (0, 10**9)], [(-1, 0), (0, 10**9 + 1), (0, True), (1, 0)]),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -197,11 +223,76 @@ def test_a_rule_has_exact_edges(rule: Any, good: list[Any], bad: list[Any]) -> N
         assert refusal(lambda value=value: rule.check(value, "x", Limits()))[:3] == "x: "
 
 
+def test_a_rule_is_what_it_was_made_with() -> None:
+    assert Many(Text(2)).check(("a", "a"), "x", Limits()) == ("a", "a")
+    assert OneOf("", "low").check("low", "x", Limits()) == "low"
+    deep: dict[str, Any] = {"a": [[1]], "b" * 41: {"c": [2]}}
+    assert Json(3).check(deep, "x", Limits()) is deep
+    assert refusal(lambda: Json(2).check({"a": [[1]]}, "x", Limits())) == (
+        "x.a: is nested too deeply"
+    )
+    assert refusal(lambda: Json(1).check({"b" * 41: {"c": 2}}, "x", Limits())) == (
+        f"x.{'b' * 40}.c: is nested too deeply"
+    )
+
+
+@pytest.mark.parametrize(
+    ("hint", "kind", "optional"),
+    [
+        (Colour, Choice, False),
+        (Wheel, Nested, False),
+        (datetime, Moment, False),
+        (bool, Flag, False),
+        (bool | None, Flag, True),
+        (bool | str, Flag, False),
+        (Annotated[str, Id()] | None, Id, True),
+        (Annotated[bool | None, "With a meaning."], Flag, True),
+        (tuple[Wheel, ...], Many, False),
+        (tuple[Colour, ...], Many, False),
+        (tuple[int], type(None), False),
+        (str, type(None), False),
+        (Any, type(None), False),
+    ],
+    ids=str,
+)
+def test_a_type_implies_its_rule(hint: Any, kind: type, optional: bool) -> None:
+    found, may_be_none = rule_of(hint)
+    assert (type(found), may_be_none) == (kind, optional)
+
+
+def test_a_list_of_choices_holds_each_once_and_a_list_of_others_any_number() -> None:
+    colours, wheels = rule_of(tuple[Colour, ...])[0], rule_of(tuple[Wheel, ...])[0]
+    assert isinstance(colours, Many) and isinstance(wheels, Many)
+    assert (colours.most, wheels.most) == (2, ENDLESS)
+    assert colours.check(["red", "red"], "x", Limits()) == (Colour.RED,)
+    assert len(wheels.check([{"size": 3}, {"size": 3}], "x", Limits())) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ((1 << 64) - 1, "18446744073709551615"),
+        (1 << 64, "that"),
+        (-(1 << 64), "that"),
+        ("x" * 78, f"'{'x' * 78}'"),
+        ("x" * 79, f"'{'x' * 79}…"),
+    ],
+    ids=["largest", "too large", "too small", "longest", "too long"],
+)
+def test_a_refusal_shows_as_much_of_a_value_as_can_be_read(value: Any, shown: str) -> None:
+    sentence = refusal(lambda: Whole(1, 9).check(value, "x", Limits()))
+    assert sentence == f"x: {shown} is not a whole number from 1 to 9"
+
+
 def test_a_rule_is_told_in_words_and_as_a_schema() -> None:
     assert [str(f.rule) for f in ruled(Wheel)] == ["from 1 to 30", "true or false"]
     assert [f.meaning for f in ruled(Wheel)] == ["In inches.", ""]
     assert str(Whole(1)) == str(Number(1)) == "from 1 on"
     assert str(Text("content")) == "at most 32,000 characters"
+    assert str(OneOf("low", "", "high")) == "low or high"
+    assert OneOf("low", "").schema() == {"enum": ["low", ""]}
+    assert Choice(Colour).schema() == {"enum": ["red", "blue"]}
+    assert isinstance(rule(Wheel, "spare"), Flag)
     schema = TypeAdapter(shapes.given(Memory)).json_schema()["properties"]
     assert schema["title"] == {
         "type": "string", "minLength": 1, "maxLength": 200, "title": "Title",
