@@ -1,8 +1,10 @@
 """A rule beside a field: what it lets pass, makes fit or refuses, in one sentence everywhere."""
 
 import json
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -29,6 +31,8 @@ from reasonbank.fields import (
     check_payload,
     checked,
     from_json,
+    moment,
+    parse_id,
     plain,
     rule,
     rule_of,
@@ -173,11 +177,14 @@ def test_a_part_may_tell_itself_in_its_own_way() -> None:
     ("value", "sentence"),
     [
         ("{", "a race car: is not JSON: '{'"),
+        ("x" * 81, f"a race car: is not JSON: '{'x' * 80}'"),
         ([], "a race car: must be an object, got list"),
         ({}, "name: is missing"),
         ({"name": None}, "name: is missing"),
         ({"name": "x", "wings": 2}, "wings: is not a field of a race car"),
+        ({"name": "x", "wings": 2, 5: 1}, "5: is not a field of a race car"),
         ({"name": "x", "built": "soon"}, "built: 'soon' is not an ISO 8601 time"),
+        ({"name": "x", "built": "x" * 81}, f"built: '{'x' * 80}' is not an ISO 8601 time"),
         ({"name": "x", "spare": {"size": 1, "x": 1}}, "spare.x: is not a field of a wheel"),
         ({"name": "x", "spare": 5}, "spare: must be an object, got int"),
     ],
@@ -194,6 +201,41 @@ def test_a_refusal_names_the_kind_with_its_article() -> None:
 
 def test_json_may_leave_out_a_list_or_say_null() -> None:
     assert from_json(RaceCar, {"name": "x", "wheels": None, "fuel": None}) == a_car(name="x")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    row: Annotated[int, Whole(1)] | None
+    side: Colour = Colour.RED
+
+
+def test_json_may_say_null_for_what_it_must_not_leave_out() -> None:
+    assert from_json(Place, {"row": None}) == Place(row=None)
+    assert refusal(lambda: from_json(Place, {})) == "row: is missing"
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "JST-9")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_a_time_is_in_utc_wherever_it_is_read() -> None:
+    noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    two_hours_east = noon.astimezone(timezone(timedelta(hours=2)))
+    for told in (noon, two_hours_east, two_hours_east.isoformat(), "2026-01-02T12:00"):
+        assert moment(told, "x") == noon
+        assert moment(told, "x").tzinfo is UTC
+
+
+def test_an_id_is_refused_by_its_first_characters() -> None:
+    assert refusal(lambda: parse_id("x" * 81)) == (
+        f"id: '{'x' * 80}' is not a UUID; use the id that `record` or `search` gave"
+    )
 
 
 def test_a_payload_may_know_more_but_not_less() -> None:
