@@ -37,6 +37,7 @@ from reasonbank.fields import (
     rule,
     rule_of,
     ruled,
+    text,
     to_json,
 )
 from reasonbank.ledger.payloads import Table
@@ -94,7 +95,7 @@ def refusal(of: Any) -> str:
         ({"name": 5}, "name: must be text, got int"),
         ({"name": " "}, "name: must not be blank"),
         ({"name": "x" * 201}, "name: has 201 characters; at most 200 are allowed"),
-        ({"name": "a\0"}, "name: has a NUL character at 1; remove it"),
+        ({"name": "a\0b\0"}, "name: has a NUL character at 1; remove it"),
         ({"name": "é\ud800"}, "name: has a lone surrogate at 1, which is not text; remove it"),
         ({"colour": "green"}, "colour: must be one of red, blue (got 'green')"),
         ({"colour": None}, "colour: must be one of red, blue (got 'None')"),
@@ -263,6 +264,14 @@ def test_a_rule_has_exact_edges(rule: Any, good: list[Any], bad: list[Any]) -> N
         assert rule.check(value, "x", Limits()) == value
     for value in bad:
         assert refusal(lambda value=value: rule.check(value, "x", Limits()))[:3] == "x: "
+
+
+def test_text_is_kept_as_it_is_and_not_blank_unless_said_otherwise() -> None:
+    assert text(" a ", "x", 3) == Text(3).check(" a ", "x", Limits()) == " a "
+    assert text(" a ", "x", 1, strip=True) == "a"
+    assert text(" ", "x", 1, blank=True) == " "
+    assert refusal(lambda: text(" ", "x", 1)) == "x: must not be blank"
+    assert refusal(lambda: Text(1).check(" ", "x", Limits())) == "x: must not be blank"
 
 
 def test_a_rule_is_what_it_was_made_with() -> None:
