@@ -188,6 +188,11 @@ def test_a_part_may_tell_itself_in_its_own_way() -> None:
         ({"name": "x", "built": "x" * 81}, f"built: '{'x' * 80}' is not an ISO 8601 time"),
         ({"name": "x", "spare": {"size": 1, "x": 1}}, "spare.x: is not a field of a wheel"),
         ({"name": "x", "spare": 5}, "spare: must be an object, got int"),
+        ({"name": "x", "colour": "green"}, "colour: must be one of red, blue (got 'green')"),
+        ({"name": "x", "colours": ["green"]}, "colours: must be one of red, blue (got 'green')"),
+        ({"name": "x", "colours": [5]}, "colours: must contain only strings (found int)"),
+        ({"name": "x", "wheels": {}}, "wheels: must be a list, got dict"),
+        ({"name": "x", "laps": [2, 1]}, "laps: begins at 2, after its end at 1"),
     ],
     ids=str,
 )
@@ -335,14 +340,33 @@ def test_a_refusal_shows_as_much_of_a_value_as_can_be_read(value: Any, shown: st
     assert sentence == f"x: {shown} is not a whole number from 1 to 9"
 
 
+@pytest.mark.parametrize(
+    ("rule", "schema"),
+    [
+        (Id(), {"minLength": 32, "maxLength": 64}),
+        (Text(5), {"minLength": 1, "maxLength": 5}),
+        (Text("tag", blank=True), {"maxLength": 64}),
+        (Number(0), {"minimum": 0}),
+        (Number(0, 1), {"minimum": 0, "maximum": 1}),
+        (OneOf("low", ""), {"enum": ["low", ""]}),
+        (Choice(Colour), {"enum": ["red", "blue"]}),
+        (Many(Text(5), "tags"),
+         {"items": {"type": "string", "minLength": 1, "maxLength": 5}, "maxItems": 32}),
+        (Many(Number(0), 3), {"maxItems": 3}),
+        (Many(Flag()), {}),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_a_rule_has_a_schema(rule: Any, schema: dict[str, Any]) -> None:
+    assert rule.schema() == schema
+
+
 def test_a_rule_is_told_in_words_and_as_a_schema() -> None:
     assert [str(f.rule) for f in ruled(Wheel)] == ["from 1 to 30", "true or false"]
     assert [f.meaning for f in ruled(Wheel)] == ["In inches.", ""]
     assert str(Whole(1)) == str(Number(1)) == "from 1 on"
     assert str(Text("content")) == "at most 32,000 characters"
     assert str(OneOf("low", "", "high")) == "low or high"
-    assert OneOf("low", "").schema() == {"enum": ["low", ""]}
-    assert Choice(Colour).schema() == {"enum": ["red", "blue"]}
     assert isinstance(rule(Wheel, "spare"), Flag)
     schema = TypeAdapter(shapes.given(Memory)).json_schema()["properties"]
     assert schema["title"] == {
