@@ -141,6 +141,8 @@ def test_what_can_be_made_fit_is() -> None:
     assert made == a_car(name="Ant", colour=Colour.BLUE, owners=(ID,), colours=(Colour.RED,))
     assert made.colour is Colour.BLUE
     assert made.colours[0] is Colour.RED
+    assert checked(a_car(colours=("blue",))).colours[0] is Colour.BLUE
+    assert checked(a_car(colours=(Colour.RED, Colour.RED))).colours == (Colour.RED,)
 
 
 def test_limits_may_be_lowered_and_are_found_by_name() -> None:
