@@ -27,6 +27,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     item: Any
     for item in items:
         item._nodeid = item.nodeid
+        # One process collects the tests many times. pytest 9.2 keeps the ids that it made and
+        # escapes them once more: a mutant whose tests are not found would count as killed.
+        for mark in item.iter_markers("parametrize"):
+            if source := mark._param_ids_from:
+                object.__setattr__(source, "_param_ids_generated", None)
     # What was remembered before the mutant came would hide it.
     for name, module in list(sys.modules.items()):
         if name.startswith("reasonbank."):
