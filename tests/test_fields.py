@@ -381,6 +381,13 @@ def test_a_rule_is_told_in_words_and_as_a_schema() -> None:
     )  # fmt: skip
 
 
+def test_pydantic_refuses_the_wrong_type_even_where_the_rule_would_do() -> None:
+    doors = TypeAdapter(Annotated[int, Number(0, 9)])
+    assert doors.validate_python(4) == 4
+    with pytest.raises(ValidationError, match="valid integer"):
+        doors.validate_python(4.5)
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "wrong",
