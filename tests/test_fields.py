@@ -311,7 +311,6 @@ def test_a_rule_is_what_it_was_made_with() -> None:
         (str, type(None), False),
         (Any, type(None), False),
     ],
-    ids=str,
 )
 def test_a_type_implies_its_rule(hint: Any, kind: type, optional: bool) -> None:
     found, may_be_none = rule_of(hint)
