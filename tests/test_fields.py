@@ -403,3 +403,16 @@ async def test_library_http_and_mcp_say_the_same_sentence(plain_bank, wrong: Any
     assert f"{'.'.join(map(str, found['loc']))}: {shapes.problem(found)}" == sentence
     async with connected(plain_bank) as agent:
         assert (await agent.refused("memory_record", **lesson)).startswith(f"{sentence}. ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bell:
+    """A single field."""
+
+    note: Annotated[str, Text(9, strip=True)] = "a"
+
+
+def test_a_dataclass_with_one_field_is_checked_and_written_like_any_other() -> None:
+    assert checked(Bell(note=" b ")) == Bell(note="b")
+    assert to_json(Bell()) == {"note": "a"}
+    assert from_json(Bell, {"note": "c"}) == Bell(note="c")

@@ -72,11 +72,6 @@ def choice(kind: type[_Choice], value: object, name: str) -> _Choice:
         raise InvalidInput(name, _one_of(kind, value)) from None
 
 
-def share(value: object, name: str) -> float:
-    """A number from 0 to 1."""
-    return SHARE.check(value, name, LIMITS)
-
-
 def whole(value: object, name: str, *, least: float, most: float) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(name, f"{_short(value)} is not a whole number {_range(least, most)}")
@@ -575,6 +570,9 @@ def _written(kind: Any) -> tuple[tuple[str, ...], _Writer, tuple[tuple[str, _Wri
         for f in ruled(kind)
         if f.rule is not None and type(f.rule).write is not Rule.write
     )
+    if len(names) == 1:
+        # Of one name an attrgetter gives the value, not a tuple of it.
+        return names, lambda value: (getattr(value, names[0]),), writers
     return names, attrgetter(*names), writers
 
 
