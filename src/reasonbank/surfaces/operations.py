@@ -44,6 +44,9 @@ class Operation:
     """Its words in a shell, where a plain command will do."""
     says: str = ""
     """How a shell tells the answer: a format, or the name of a table in ``show.tables``."""
+    tool: str | None = None
+    """Its name for agents, where its own sentences will do; tools with words for models are
+    functions of ``surfaces/mcp``."""
     body: type[Memory] | type[Trace] | None = None
     """The parameter that the whole body is, if it is one."""
     key: str | None = None

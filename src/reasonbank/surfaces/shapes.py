@@ -170,6 +170,19 @@ def taken(operation: Operation) -> Any:
     return closed(_typed_dict(operation.name, shape, total=False))
 
 
+def parameters(operation: Operation) -> list[tuple[str, inspect.Parameter, Any]]:
+    """Name, parameter and JSON type of all that a method takes."""
+    hints = parameter_types(inspect.unwrap(operation.run))
+    return [
+        (name, parameter, json_type(hints[name]))
+        for name, parameter in list(operation.signature.parameters.items())[1:]
+    ]
+
+
+def items_of(operation: Operation, answer: Any) -> Any:
+    return _typed_dict(f"{operation.name}_items", {"items": answer})
+
+
 def _paged(hint: Any, name: str, most: int) -> Any:
     """A list over HTTP has pages; the library has none."""
     if name != "limit" or get_origin(hint) is not Annotated:

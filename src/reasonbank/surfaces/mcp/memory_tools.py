@@ -36,6 +36,7 @@ from reasonbank.store import workspaces
 from reasonbank.store.statistics import Statistics
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.consolidate_tools import memory_consolidate
+from reasonbank.surfaces.mcp.plain_tools import plain_tools
 from reasonbank.surfaces.mcp.solve_tools import SOLVE
 from reasonbank.surfaces.mcp.tool import ToolSpec
 from reasonbank.surfaces.operations import Forgotten
@@ -520,3 +521,4 @@ def _places(
 
 TOOLS[SOLVE.name] = SOLVE
 tool("Merge memories that say the same", Right.WRITE)(memory_consolidate)
+TOOLS |= {spec.name: spec for spec in plain_tools()}
