@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from reasonbank import InvalidInput, Memory
 from reasonbank.fields import (
     ENDLESS,
+    LIMITS,
     SHARE,
     Choice,
     Flag,
@@ -416,3 +417,17 @@ def test_a_dataclass_with_one_field_is_checked_and_written_like_any_other() -> N
     assert checked(Bell(note=" b ")) == Bell(note="b")
     assert to_json(Bell()) == {"note": "a"}
     assert from_json(Bell, {"note": "c"}) == Bell(note="c")
+
+
+def test_a_list_may_need_an_entry() -> None:
+    some = Many(Text(9), 3, least=2)
+    assert some.check(("a", "b"), "names", LIMITS) == ("a", "b")
+    assert refusal(lambda: some.check(("a",), "names", LIMITS)) == (
+        "names: must have at least 2 (got 1)"
+    )
+    assert some.schema() == {
+        "items": {"type": "string", "minLength": 1, "maxLength": 9},
+        "minItems": 2,
+        "maxItems": 3,
+    }
+    assert "minItems" not in Many(Text(9)).schema()

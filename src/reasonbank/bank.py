@@ -398,7 +398,7 @@ class Bank:
         self,
         task: Query,
         *,
-        max_tokens: Annotated[int, Whole(1, 1_000_000)] = 1000,
+        max_tokens: Budget = 1000,
         limit: Results | None = None,
         session: Session | None = None,
     ) -> answers.Injection:

@@ -308,11 +308,15 @@ class Span(Rule):
 class Many(Rule):
     """A list of what keeps ``each``; ``most`` is a number, or the name of a limit."""
 
-    def __init__(self, each: Rule, most: int | str = ENDLESS, *, unique: bool = False) -> None:
-        self.each, self.most, self.unique = each, most, unique
+    def __init__(
+        self, each: Rule, most: int | str = ENDLESS, *, unique: bool = False, least: int = 0
+    ) -> None:
+        self.each, self.most, self.unique, self.least = each, most, unique, least
 
     def check(self, value: Any, name: str, limits: Limits) -> tuple[Any, ...]:
         self._list(value, name)
+        if len(value) < self.least:
+            raise InvalidInput(name, f"must have at least {self.least} (got {len(value)})")
         most = self.most if isinstance(self.most, int) else getattr(limits, self.most)
         if len(value) > most:
             raise InvalidInput(name, f"has {len(value):,} entries; at most {most:,} are allowed")
@@ -341,8 +345,14 @@ class Many(Rule):
                     raise InvalidInput(name, f"must contain only strings (found {kind})")
 
     def schema(self) -> dict[str, Any]:
-        items = {"items": {"type": "string"} | self.each.schema()} if self.each.strings else {}
-        return items | ({"maxItems": most} if (most := _limit(self.most)) < ENDLESS else {})
+        found: dict[str, Any] = {}
+        if self.each.strings:
+            found["items"] = {"type": "string"} | self.each.schema()
+        if self.least:
+            found["minItems"] = self.least
+        if (most := _limit(self.most)) < ENDLESS:
+            found["maxItems"] = most
+        return found
 
 
 class Json(Rule):

@@ -28,8 +28,12 @@ def bank(open_bank):
 
 
 def run_due(bank, **options):
+    """Do all that is due now; how many turns that were."""
+
     async def run():
-        return await Scheduler(bank.context, **options).run_due()
+        scheduler = Scheduler(bank.context, **options)
+        await anyio.to_thread.run_sync(scheduler.queue)
+        return await Worker(bank.context, scheduler.tasks(), slots=1).run(until_empty=True)
 
     return anyio.run(run)
 

@@ -1,6 +1,5 @@
 """Counts and durations in bounded room."""
 
-import json
 import math
 import threading
 
@@ -30,14 +29,7 @@ def test_a_quantile_is_at_most_five_percent_off(values, share):
 def test_meters_of_two_processes_add_up(mine, yours):
     both = measured(mine)
     both.add(measured(yours))
-    assert both.to_json() == measured(mine + yours).to_json()
-
-
-@given(durations)
-def test_nothing_is_lost_as_json(values):
-    meters = measured(values)
-    meters.count("cache.hits", 3)
-    assert list(Meters.from_json(json.loads(json.dumps(meters.to_json())))) == list(meters)
+    assert sorted(both) == sorted(measured(mine + yours))
 
 
 @given(durations, durations)
@@ -46,7 +38,7 @@ def test_what_came_since_is_what_was_added(before, since):
     earlier = Meters(meters)
     meters.add(measured(since))
     earlier.add(meters.beyond(earlier))
-    assert earlier.to_json() == meters.to_json()
+    assert sorted(earlier) == sorted(meters)
     assert meters.beyond(earlier) == []
 
 

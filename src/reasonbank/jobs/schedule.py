@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from reasonbank.errors import StorageError
-from reasonbank.jobs.worker import Effects, Task, Work, Worker
+from reasonbank.jobs.worker import Effects, Task, Work
 from reasonbank.ledger.port import Reading, Writing
 from reasonbank.llm.port import Model
 from reasonbank.model import Job, JobState, to_micros
@@ -102,11 +102,6 @@ class Scheduler:
 
     def stop(self) -> None:
         self._stopping.set()
-
-    async def run_due(self) -> int:
-        """Do all that is due now; how many turns that were."""
-        await anyio.to_thread.run_sync(self.queue)
-        return await Worker(self._context, self.tasks(), slots=1).run(until_empty=True)
 
     async def _consolidate(self, work: Work) -> Effects:
         async def all_of_it() -> None:

@@ -21,7 +21,7 @@ from reasonbank.errors import (
     NotFound,
     Refused,
 )
-from reasonbank.fields import parse_id, text
+from reasonbank.fields import parse_id
 from reasonbank.learn import lessons
 from reasonbank.learn.distil import (
     SESSION,
@@ -138,7 +138,7 @@ def submit(context: Context, ticket: str, answer: Any) -> Submitted:
 
 
 def _held(context: Context, ticket: str) -> Job:
-    id, _, claim = text(ticket, "ticket", 200).partition(".")
+    id, _, claim = ticket.partition(".")
     job = context.read().queue.job(parse_id(id, "ticket"))
     if job is None or job.workspace != context.view.workspace:
         raise NotFound("there is no such ticket in this workspace; ask for a new one")

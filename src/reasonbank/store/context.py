@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from reasonbank.errors import Forbidden, Forgotten, NotFound, ReasonBankError, StorageError
+from reasonbank.errors import Forgotten, NotFound, ReasonBankError, StorageError
 from reasonbank.fields import checked, text
 from reasonbank.ledger.events import Event, EventType
 from reasonbank.ledger.port import Ledger, Reading, Row, UnansweredQuestion, Writing
@@ -196,10 +196,6 @@ class Context:
             right=right or self.right,
         )
 
-    def must(self, right: Right) -> None:
-        if not self.right.includes(right):
-            raise Forbidden(f"this needs a token with scope {right}; yours has {self.right}")
-
     # Reading
 
     def read(self) -> Reading:
@@ -285,8 +281,7 @@ class Context:
         return memory if cleaned is memory else checked(cleaned, self.settings.limits)
 
     def fit_comment(self, value: str, name: str, *, blank: bool = False) -> str:
-        """A remark checked and without secrets."""
-        value = text(value, name, self.settings.limits.comment, blank=blank)
+        """A remark without secrets; a placeholder may be longer than what it stands for."""
         if not self.settings.scrub:
             return value
         from reasonbank.safety.scrub import clean

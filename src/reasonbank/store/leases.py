@@ -21,10 +21,6 @@ from reasonbank.store.context import Context
 HOUR = 3_600_000_000
 
 
-def last(context: Context, kind: str) -> Job | None:
-    return context.read().queue.latest(kind, context.view.workspace)
-
-
 def take(context: Context, kind: str, *, hours: float) -> Job | None:
     """This workspace's turn, now; None if the last one is not ``hours`` ago.
 

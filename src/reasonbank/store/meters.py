@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
-
-from reasonbank.model import JSON
+from collections.abc import Iterable, Iterator
 
 GROWTH = 1.1
 CELLS = 218
@@ -114,18 +111,6 @@ class Meters:
     def _durations(self, name: str) -> list[tuple[int, int]]:
         with self._lock:
             return sorted(i for i in self._meters.get(name, {}).items() if i[0] != TOTAL)
-
-    def to_json(self) -> JSON:
-        result: dict[str, dict[str, int]] = {}
-        for name, cell, amount in self:
-            result.setdefault(name, {})[str(cell)] = amount
-        return result
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Mapping[str, int]]) -> Self:
-        return cls(
-            (name, int(cell), n) for name, cells in data.items() for cell, n in cells.items()
-        )
 
 
 def _middle(cell: int) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 from reasonbank.access import NewToken, StoredToken
@@ -60,7 +60,8 @@ class Operation:
     """It concerns all workspaces at once."""
     nullable: bool = False
     """Whether null stands for what is left out."""
-    page: int = PAGE
+    most: Mapping[str, int] = field(default_factory=lambda: {"limit": PAGE}, hash=False)
+    """Over HTTP a number may be smaller than in the library, which has no other callers."""
 
     @property
     def name(self) -> str:
@@ -244,7 +245,7 @@ def create_token(
     scope: Right,
     name: Annotated[str, Text(LIMITS.label)] | None = None,
     workspaces: Annotated[
-        tuple[str, ...], Many(Text(4096), 100), "Full paths, ids or names."
+        tuple[str, ...], Many(Text(4096), 100, least=1), "Full paths, ids or names."
     ] | None = None,
     expires_days: Annotated[int, Whole(1, 36_500)] | None = None,
 ) -> NewToken:  # fmt: skip
@@ -301,7 +302,7 @@ OPERATIONS = (
     op(Bank.distil_prepare, WRITE, "POST /sessions/prepare"),
     op(Bank.distil_submit, WRITE, "POST /sessions/submit"),
     op(Bank.capture, WRITE, "POST /capture"),
-    op(Bank.inject, READ, "POST /inject"),
+    op(Bank.inject, READ, "POST /inject", most={"max_tokens": 1_000_000}),
     op(Bank.jobs, READ, "GET /jobs", command="queue list", says="jobs"),
     op(Bank.retry_job, WRITE, "POST /jobs/{id}/retry", command="queue retry",
        says="Job {0.id} waits for a worker again"),
@@ -316,7 +317,7 @@ OPERATIONS = (
     op(Bank.reset_statistics, ADMIN, "DELETE /statistics", whole=True, message="Statistics reset"),
     op(Bank.health, READ, "GET /health"),
     op(Bank.report, READ, "GET /report", alone=True),
-    op(Bank.audit, READ, "GET /audit", page=100_000),
+    op(Bank.audit, READ, "GET /audit", most={}),
     op(Bank.consolidate, WRITE, "POST /consolidate", alone=True),
     op(Bank.promote, ADMIN, "POST /promote", alone=True, whole=True),
     op(Bank.batches, READ, "GET /batches", command="batches", says="batches"),

@@ -36,11 +36,11 @@ from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict
 
 from reasonbank import answers, model
-from reasonbank.arguments import parameter_types
+from reasonbank.arguments import Share, parameter_types
 from reasonbank.fields import (
+    ENDLESS,
     LIMITS,
     REFUSED,
-    SHARE,
     Id,
     Rule,
     Text,
@@ -108,9 +108,6 @@ Verdict = Annotated[
 Label = model.Label
 ErrorText = model.ErrorText
 ErrorType = Annotated[str, rule(model.ErrorContext, "error_type")]
-SessionName = Annotated[str, Text(LIMITS.label)]
-Query = Annotated[str, Text(LIMITS.query)]
-Results = Annotated[int, Whole(1, LIMITS.results)]
 Confirm = Annotated[
     bool, Field(description="Must be true. Ask your user first: this cannot be undone.")
 ]
@@ -130,7 +127,6 @@ class ErrorContext(TypedDict):
 # refused, and no value is taken for one of another type.
 
 closed = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
-Share = Annotated[float, SHARE]
 MOMENT = Annotated[
     str,
     Text(64),
@@ -162,7 +158,7 @@ def taken(operation: Operation) -> Any:
             shape[name] = given(model.Trace)
         else:
             hint = hints[name] if operation.nullable else _only(hints[name])
-            hint = _paged(hint, name, operation.page)
+            hint = _capped(hint, operation.most.get(name, ENDLESS))
             needed = parameter.default is inspect.Parameter.empty
             shape[name] = Required[json_type(hint)] if needed else json_type(hint)
     if not shape and operation.in_query:
@@ -170,25 +166,14 @@ def taken(operation: Operation) -> Any:
     return closed(_typed_dict(operation.name, shape, total=False))
 
 
-def parameters(operation: Operation) -> list[tuple[str, inspect.Parameter, Any]]:
-    """Name, parameter and JSON type of all that a method takes."""
-    hints = parameter_types(inspect.unwrap(operation.run))
-    return [
-        (name, parameter, json_type(hints[name]))
-        for name, parameter in list(operation.signature.parameters.items())[1:]
-    ]
-
-
 def items_of(operation: Operation, answer: Any) -> Any:
     return _typed_dict(f"{operation.name}_items", {"items": answer})
 
 
-def _paged(hint: Any, name: str, most: int) -> Any:
-    """A list over HTTP has pages; the library has none."""
-    if name != "limit" or get_origin(hint) is not Annotated:
-        return hint
-    capped = next((r for r in hint.__metadata__ if isinstance(r, Whole) and r.most > most), None)
-    return hint if capped is None else Annotated[int, Whole(capped.least, most)]
+def _capped(hint: Any, most: int) -> Any:
+    rules = getattr(hint, "__metadata__", ())
+    high = next((rule for rule in rules if isinstance(rule, Whole) and rule.most > most), None)
+    return hint if high is None else Annotated[int, Whole(high.least, most)]
 
 
 @cache
@@ -255,7 +240,7 @@ def json_type(hint: Any, *, answer: bool = False) -> Any:
         kinds = [part for part in parts if not (part is str and _is_enum(parts[0]))]
         return Union[tuple(inner(part) for part in kinds)]  # noqa: UP007
     if origin in (tuple, list):
-        items = {inner(part) for part in parts if part is not Ellipsis}
+        items = dict.fromkeys(inner(part) for part in parts if part is not Ellipsis)
         many: Any = list[Union[tuple(items)]]  # type: ignore[misc] # noqa: UP007
         most = len(parts[0]) if _is_enum(parts[0]) and not answer else 0
         return Annotated[many, Field(max_length=most)] if most else many

@@ -50,7 +50,7 @@ from reasonbank.surfaces.logs import unexpected
 from reasonbank.surfaces.mcp.server import CALLER, make_server
 from reasonbank.surfaces.operations import Operation
 from reasonbank.surfaces.show.memory_page import memory_page
-from reasonbank.surfaces.show.metrics import render
+from reasonbank.surfaces.show.metrics import CONTENT_TYPE, render
 from reasonbank.surfaces.show.page import POLICY, page, report_page
 
 T = TypeVar("T")
@@ -359,8 +359,7 @@ class Application:
             await exchange.answer(await self._run(work))
 
     def _metrics(self) -> HttpAnswer:
-        body = render(self._bank).encode()
-        return HttpAnswer(body=body, kind=b"text/plain; version=0.0.4; charset=utf-8")
+        return HttpAnswer(body=render(self._bank).encode(), kind=CONTENT_TYPE)
 
     def _readiness(self) -> HttpAnswer:
         """Looked at anew every other second at most, as anybody may ask."""

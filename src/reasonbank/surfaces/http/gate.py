@@ -33,7 +33,6 @@ from reasonbank.settings import Server
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HEADERS = 100

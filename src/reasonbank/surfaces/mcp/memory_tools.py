@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, cast
 from mcp.types import ToolAnnotations
 from pydantic import BeforeValidator, Field
 
+from reasonbank.arguments import Name, Query, Results, Share
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound
 from reasonbank.fields import LIMITS, Text, Whole, plain
@@ -50,15 +51,11 @@ from reasonbank.surfaces.shapes import (
     FoundMemory,
     Label,
     MemoryId,
-    Query,
     Rated,
     Recorded,
     ReplyFacts,
     Reported,
-    Results,
     Retrieved,
-    SessionName,
-    Share,
     ShownMemory,
     Tags,
     Title,
@@ -148,7 +145,7 @@ def memory_search(
         Field(description="Maximum length of the answer, in tokens."),
     ] = None,
     session_id: Annotated[
-        SessionName | None,
+        Name | None,
         Field(description="A name for this task; give memory_outcome the same."),
     ] = None,
 ) -> Found:
@@ -287,7 +284,7 @@ def memory_outcome(
         bool, Field(description="Whether the task succeeded after using this memory.")
     ],
     session_id: Annotated[
-        SessionName | None,
+        Name | None,
         Field(description="A name for this task; reporting twice under one name counts once."),
     ] = None,
 ) -> Reported:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
 from mcp.types import ToolAnnotations
 
-from reasonbank.bank import Bank
+from reasonbank.arguments import parameter_types
 from reasonbank.model import Right
 from reasonbank.surfaces import shapes
+from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.tool import ToolSpec
 from reasonbank.surfaces.operations import OPERATIONS, Operation
 
@@ -20,31 +21,42 @@ def plain_tools() -> Iterator[ToolSpec]:
 
 
 def plain_tool(operation: Operation) -> ToolSpec:
-    """An answer is an object: a bare list becomes its ``items``."""
+    """It takes what the operation takes over HTTP. A bare list becomes ``items`` of an object."""
     answer = shapes.answered(operation)
     bare = get_origin(answer) is list
 
-    def function(bank: Bank, **given: Any) -> Any:
-        result = operation.run(bank, **given)
+    def function(call: Call, **given: Any) -> Any:
+        sent = {name: value for name, value in given.items() if value is not None}
+        named = {name: sent.pop(name) for name in operation.in_path}
+        result = operation.perform(call, named | shapes.arguments(operation, sent))
         return {"items": result} if bare else result
 
-    kind = inspect.Parameter.KEYWORD_ONLY
-    taken = [
-        inspect.Parameter(name, kind, default=parameter.default, annotation=hint)
-        for name, parameter, hint in shapes.parameters(operation)
-    ]
-    first = inspect.Parameter("bank", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Bank)
+    first = inspect.Parameter("call", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Call)
+    taken = [first, *_parameters(operation)]
     shape = shapes.items_of(operation, answer) if bare else answer
     function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [first, *taken], return_annotation=shape
+        taken, return_annotation=shape
     )
-    function.__annotations__ = {p.name: p.annotation for p in (first, *taken)} | {"return": shape}
+    function.__annotations__ = {p.name: p.annotation for p in taken} | {"return": shape}
     function.__name__ = function.__qualname__ = str(operation.tool)
     function.__doc__ = operation.description
-    reads = operation.right is Right.READ
     title = str(operation.tool).replace("_", " ").capitalize()
+    reads = operation.right is Right.READ
     hints = ToolAnnotations(
         title=title, read_only_hint=reads, destructive_hint=False, idempotent_hint=reads,
         open_world_hint=False,
     )  # fmt: skip
     return ToolSpec(function=function, title=title, right=operation.right, hints=hints)
+
+
+def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    hints = parameter_types(inspect.unwrap(operation.run))
+    for name in operation.in_path:
+        yield inspect.Parameter(name, kind, annotation=shapes.json_type(hints[name]))
+    shape = shapes.taken(operation)
+    for name, hint in () if shape is None else shape.__annotations__.items():
+        if name in shape.__required_keys__:
+            yield inspect.Parameter(name, kind, annotation=get_args(hint)[0])
+        else:
+            yield inspect.Parameter(name, kind, default=None, annotation=hint | None)

@@ -14,7 +14,7 @@ from reasonbank.fields import plain
 from reasonbank.model import State
 from reasonbank.store.meters import CELLS, Meters, upper_edge
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 # Every eighth edge: each bucket a little more than twice as wide as the one before.
 _EDGES = range(8, CELLS - 1, 8)
 
