@@ -11,6 +11,8 @@ from reasonbank.opening import model_status
 from reasonbank.store.context import Context
 from reasonbank.store.statistics import statistics
 
+CLOCK_MINUTES = 5
+"""So far the clocks of two machines may differ."""
 STUCK_MINUTES = 10
 """From then on, a job that nobody works on is worth a warning."""
 
@@ -49,10 +51,14 @@ def verdict(checks: Iterable[Check]) -> str:
     return "fail" if "fail" in found else "warn" if "warn" in found else "ok"
 
 
-def examine_bank(context: Context) -> Iterator[Check]:
+def examine_bank(context: Context, *, log: bool = False) -> Iterator[Check]:
+    """``log`` also reads the log from end to end: is it what was written?"""
     engine, version = context.store.ledger.engine
     yield Check(name=engine, status="ok", found=version)
     yield from health(context)
+    yield _clock(context)
+    if log:
+        yield _log(context)
     yield _vectors(context)
     yield Check(
         name="workspace",
@@ -115,6 +121,32 @@ def _disk(context: Context) -> Iterator[Check]:
             yield Check(name="disk", status="warn", found=shown, repair="free some space")
         else:
             yield Check(name="disk", status="ok", found=shown)
+
+
+def _clock(context: Context) -> Check:
+    """A clock may be wrong: here, or where an import comes from."""
+    now = context.now()
+    count, latest = context.read().from_the_future(now + CLOCK_MINUTES * 60_000_000)
+    if not count:
+        return Check(name="clock", status="ok", found="nothing is dated in the future")
+    ahead = (latest - now) / 86_400_000_000
+    return Check(
+        name="clock",
+        status="warn",
+        found=f"{count} events are dated up to {ahead:,.1f} days in the future; they count as new",
+        repair="set this machine's clock if it is wrong; nothing else needs to be done",
+    )
+
+
+def _log(context: Context) -> Check:
+    if wrong := context.read().broken_chain():
+        return Check(
+            name="log",
+            status="fail",
+            found="; ".join(wrong),
+            repair="find out who changed the bank's file; restore a backup",
+        )
+    return Check(name="log", status="ok", found="as it was written")
 
 
 def _model(context: Context, *, deep: bool) -> Check:

@@ -74,6 +74,16 @@ class Right(StrEnum):
         return rights.index(self) >= rights.index(other)
 
 
+class Principal(StrEnum):
+    """Who acts: the program that lets somebody in says which it is."""
+
+    PERSON = "person"
+    AGENT = "agent"
+    MODEL = "model"
+    IMPORT = "import"
+    PEER = "peer"
+
+
 class EvidenceKind(StrEnum):
     """The kinds of evidence."""
 
@@ -529,6 +539,8 @@ class Change:
     author: str
     surface: str
     origin: str
+    principal: Principal = Principal.AGENT
+    batch: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import permutations
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from reasonbank.errors import InvalidInput
 from reasonbank.ledger.events import (
     CHANGES,
+    END_OF_TIME,
     NOTES,
     Event,
     EventType,
@@ -28,6 +30,7 @@ from reasonbank.model import (
     ErrorContext,
     Memory,
     Outcome,
+    Principal,
     Revision,
     Scope,
     Source,
@@ -50,6 +53,7 @@ def an_event(
         "origin": "bank-1",
         "author": f"author-{minute}",
         "surface": f"surface-{minute}",
+        "counter": minute,
     }
     at = MORNING + minute * MINUTE
     return Event(type=type, at=at, payload=payload or {}, **known | given)
@@ -143,12 +147,13 @@ def test_any_order_of_events_gives_the_same_history() -> None:
     assert all(history == histories[0] for history in histories)
 
 
-def test_of_two_events_at_one_moment_the_bank_decides_and_then_the_id() -> None:
-    def revision(title: str, origin: str, id: str) -> Event:
-        return an_event(EventType.REVISED, 1, {"changes": {"title": title}}, origin=origin, id=id)
+def test_the_counter_is_the_order_then_the_id_and_never_the_clock() -> None:
+    def revision(title: str, counter: int, id: str, minute: int) -> Event:
+        changes = {"changes": {"title": title}}
+        return an_event(EventType.REVISED, minute, changes, counter=counter, id=id, origin="b")
 
-    events = [revision("D", "b", "1"), revision("C", "a", "9"), revision("B", "a", "2"), recorded()]
-    assert titles(*events) == ["A", "B", "C", "D"]
+    events = [revision("D", 2, "1", 1), revision("C", 1, "9", 5), revision("B", 1, "2", 9)]
+    assert titles(*events, recorded()) == ["A", "B", "C", "D"]
 
 
 def test_of_two_recordings_the_earlier_counts_and_what_came_between_stays() -> None:
@@ -221,16 +226,48 @@ def test_an_event_survives_json() -> None:
         "id": "event-4",
         "subject": "memory-1",
         "workspace": "workspace-1",
+        "counter": 4,
         "at": MORNING + 4 * MINUTE,
         "origin": "bank-1",
         "author": "author-4",
+        "principal": "agent",
         "surface": "surface-4",
         "payload": {"changes": {"title": "B", "tags": ["ä"]}},
     }
     assert Event.from_json(json.loads(encode(data))) == event
+    sealed = replace(event, batch="batch-1").sealed(7, "before")
+    assert Event.from_json(json.loads(encode(sealed.to_json()))) == sealed
+    gone = replace(sealed, redacted=True, salt=None, payload={})
+    assert gone.to_json()["payload"] is None
+    assert Event.from_json(json.loads(encode(gone.to_json()))) == gone
 
 
-@pytest.mark.parametrize("name", recorded().to_json())
+def test_an_event_of_before_there_was_a_counter_is_ordered_by_its_time() -> None:
+    old = {k: v for k, v in recorded(3).to_json().items() if k not in ("counter", "principal")}
+    assert Event.from_json(old).counter == MORNING + 3 * MINUTE
+
+
+# The chain
+
+
+def test_a_link_tells_of_all_that_an_event_says() -> None:
+    event = revised(1, title="B").sealed(5, "before")
+    assert event.intact and event.counter == 5 and event.prev == "before"
+    assert not replace(event, payload={"changes": {"title": "C"}}).intact
+    assert replace(event, payload={}, salt=None, redacted=True).link == event.link
+    changed = {"id": "x", "type": EventType.UNDONE, "subject": "x", "workspace": "x", "at": 1,
+               "origin": "x", "author": "x", "surface": "x", "counter": 6, "batch": "x",
+               "principal": Principal.PEER, "prev": "x", "digest": "x"}  # fmt: skip
+    links = {replace(event, **{name: value}).link for name, value in changed.items()}
+    assert len(links) == len(changed) and event.link not in links
+
+
+def test_two_events_that_say_the_same_have_nothing_in_common() -> None:
+    one, other = (revised(1, title="B").sealed(5, "before") for _ in range(2))
+    assert one.salt != other.salt and one.digest != other.digest
+
+
+@pytest.mark.parametrize("name", sorted(recorded().to_json().keys() - {"counter", "principal"}))
 def test_an_event_that_lacks_something_is_refused_by_name(name: str) -> None:
     data = recorded().to_json()
     del data[name]
@@ -247,7 +284,12 @@ def test_an_event_that_lacks_something_is_refused_by_name(name: str) -> None:
         *((name, 5, "event: its ids and names must be texts")
           for name in ("id", "subject", "workspace", "origin", "author", "surface")),
         *(("at", at, f"at: {at!r} is not a time in microseconds")
-          for at in (-1, 1 << 62, 1.5, "5", True, None)),
+          for at in (-1, END_OF_TIME, 1.5, "5", True, None)),
+        *(("counter", n, f"counter: {n!r} is not a whole number from 0 to 2^62")
+          for n in (-1, 1 << 62, 1.5, "5", True, None)),
+        ("principal", "cat", "principal: must be one of person, agent, model, import, peer"
+         " (got 'cat')"),
+        ("salt", 5, "event: its ids and names must be texts"),
         ("payload", [], "payload: must be an object"),
     ],
 )  # fmt: skip
@@ -257,7 +299,7 @@ def test_an_event_that_makes_no_sense_is_refused(name: str, value: object, messa
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("at", [0, (1 << 62) - 1])
+@pytest.mark.parametrize("at", [0, END_OF_TIME - 1])
 def test_the_first_and_the_last_moment_are_times(at: int) -> None:
     assert Event.from_json(recorded().to_json() | {"at": at}).at == at
 
@@ -325,6 +367,7 @@ def test_where_a_lesson_comes_from_is_not_revised() -> None:
 
 
 def test_the_key_of_an_observation_is_fixed_since_ledgers_store_it() -> None:
-    key = evidence_key("m", "outcome", "r", "s")
-    assert key == hashlib.sha256(b"m\0outcome\0r\0s").digest()[:16]
-    assert key != evidence_key("m", "outcome", "rs", "")
+    key = evidence_key("w", "m", "explicit", "r", "s")
+    assert key == hashlib.sha256(b"w\0m\0explicit\0r\0s").digest()[:16]
+    assert key != evidence_key("w", "m", "explicit", "rs", "")
+    assert evidence_key("w", "m", "outcome", "r", "s") == evidence_key("w", "m", "outcome", "", "s")

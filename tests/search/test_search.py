@@ -134,6 +134,7 @@ def test_uses_and_the_time_of_the_last_are_counted(open_bank, clock):
     with open_bank() as bank:
         assert bank.get(memory.id).usage_count == 3
         last = bank.get(memory.id).last_used
+        clock.advance(days=1)
         bank.search("retry uploads")
         bank.record(a_memory())
         assert bank.get(memory.id).usage_count == 4

@@ -166,7 +166,7 @@ def broken(file):
         "without its end": "".join(lines[:-1]),
         "with a line removed": "".join(lines[:half] + lines[half + 1 :]),
         "with a word changed": file.replace("root", "ruin", 1),
-        "of a newer version": file.replace('"version":1', '"version":2', 1),
+        "of a newer version": file.replace('"version":2', '"version":3', 1),
         "empty": "",
         "of another kind": "%PDF-1.4\n",
         "a list": "[]\n",

@@ -48,6 +48,10 @@ class Told:
     def track_record(self) -> tuple[int, ...]:
         return belief.track_record_of(self.tally)
 
+    @property
+    def newest_day(self) -> int:
+        return belief.newest(self.tally)
+
 
 @dataclass(frozen=True)
 class Bank:
@@ -75,6 +79,7 @@ class Columns:
     masses: NDArray[np.float64]
     track_record: NDArray[np.int64]
     created_at: NDArray[np.int64]
+    newest_day: NDArray[np.int64]
 
 
 def columns(bank: Bank) -> Columns:
@@ -86,6 +91,7 @@ def columns(bank: Bank) -> Columns:
         np.array([m.masses for m in each], np.float64).reshape(-1, len(SLOTS)),
         np.array([m.track_record for m in each], np.int64).reshape(-1, len(SLOTS)),
         np.array([m.created_at for m in each], np.int64),
+        np.array([m.newest_day for m in each], np.int64),
     )
 
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
 from reasonbank.errors import InvalidInput
+from reasonbank.fields import choice
 from reasonbank.model import (
     JSON,
     LESSON,
     ErrorContext,
+    EvidenceKind,
     Memory,
     Outcome,
+    Principal,
     Revision,
     Scope,
     Source,
@@ -93,10 +97,18 @@ only place where batches are kept.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """``subject`` is the memory, trace or workspace it is about. ``at`` is in
-    microseconds, and later than every event that its bank had seen. ``origin`` is the
-    bank it was first written in; with author and surface it is set by the program,
-    never by what a caller sends."""
+    """``subject`` is the memory, trace, task or workspace it is about.
+
+    ``origin`` is the bank it was first written in; ``counter`` is greater than that of every event
+    which that bank had seen, and with the id the only order there is. ``at`` is what a clock said
+    (microseconds): data, for clocks are wrong. ``author`` and ``principal`` say who acted,
+    ``surface`` through what, ``batch`` as part of what; all of this is set by the program, never
+    by what a caller sends.
+
+    ``digest`` is a salted hash of the payload, and ``prev`` the link of the event that its bank
+    wrote before: a chain. What is forgotten loses payload and salt (``redacted``), and the chain
+    still holds. A payload without its salt was changed on purpose: a quotation was taken out.
+    """
 
     id: str
     type: EventType
@@ -107,33 +119,65 @@ class Event:
     author: str
     surface: str
     payload: JSON
+    counter: int = 0
+    principal: Principal = Principal.AGENT
+    batch: str | None = None
+    prev: str | None = None
+    digest: str | None = None
+    salt: str | None = None
+    redacted: bool = False
 
     @property
-    def order(self) -> tuple[int, str, str]:
+    def order(self) -> tuple[int, str]:
         """The same on every replica."""
-        return (self.at, self.origin, self.id)
+        return (self.counter, self.id)
+
+    def sealed(self, counter: int, prev: str) -> Self:
+        """As the next event of its bank's chain."""
+        salt = os.urandom(16).hex()
+        digest = payload_digest(salt, encode(self.payload))
+        return replace(self, counter=counter, prev=prev, salt=salt, digest=digest)
+
+    @property
+    def link(self) -> str:
+        """What the next event of the same bank names as its ``prev``."""
+        told = (self.prev, self.digest, self.id, self.type, self.subject, self.workspace,
+                self.counter, self.at, self.origin, self.author, self.principal, self.surface,
+                self.batch)  # fmt: skip
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+    @property
+    def intact(self) -> bool:
+        """Whether the payload is the one that was written; nothing is said against one that
+        was taken out or changed on purpose, or that is older than the chain."""
+        if self.redacted or self.salt is None:
+            return True
+        return self.digest == payload_digest(self.salt, encode(self.payload))
 
     def to_json(self) -> JSON:
-        return {
+        told: JSON = {
             "event": str(self.type),
             "id": self.id,
             "subject": self.subject,
             "workspace": self.workspace,
+            "counter": self.counter,
             "at": self.at,
             "origin": self.origin,
             "author": self.author,
+            "principal": str(self.principal),
             "surface": self.surface,
-            "payload": self.payload,
+            "payload": None if self.redacted else self.payload,
         }
+        for name in ("batch", "prev", "digest", "salt"):
+            if (value := getattr(self, name)) is not None:
+                told[name] = value
+        return told
 
     @classmethod
     def from_json(cls, data: JSON) -> Self:
         try:
             type = EventType(data["event"])
-            texts = {
-                name: data[name]
-                for name in ("id", "subject", "workspace", "origin", "author", "surface")
-            }
+            texts = {name: data[name] for name in _TEXTS}
             at, payload = data["at"], data["payload"]
         except KeyError as missing:
             raise InvalidInput(str(missing.args[0]), "is missing from an event") from None
@@ -141,13 +185,37 @@ class Event:
             raise InvalidInput(
                 "event", f"{str(data['event'])[:80]!r} is unknown; a newer program may know it"
             ) from None
-        if not all(isinstance(value, str) for value in texts.values()):
+        principal = choice(Principal, data.get("principal", Principal.AGENT), "principal")
+        maybe: JSON = {name: data.get(name) for name in ("batch", "prev", "digest", "salt")}
+        if not all(isinstance(value, str) for value in texts.values()) or not all(
+            value is None or isinstance(value, str) for value in maybe.values()
+        ):
             raise InvalidInput("event", "its ids and names must be texts")
-        if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < 1 << 62:
+        # Before there was a counter, times were made to grow from event to event.
+        counter: Any = data.get("counter", at)
+        if not (_is_number(at) and at < END_OF_TIME):
             raise InvalidInput("at", f"{at!r} is not a time in microseconds")
-        if not isinstance(payload, dict):
+        if not _is_number(counter):
+            raise InvalidInput("counter", f"{counter!r} is not a whole number from 0 to 2^62")
+        if payload is not None and not isinstance(payload, dict):
             raise InvalidInput("payload", "must be an object")
-        return cls(type=type, at=at, payload=payload, **texts)
+        return cls(
+            type=type, at=at, counter=counter, payload=payload or {}, redacted=payload is None,
+            principal=principal, **texts, **maybe,
+        )  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
+
+
+END_OF_TIME = 253_402_300_800_000_000
+"""The year 10,000: no calendar of ours goes further."""
+_TEXTS = ("id", "subject", "workspace", "origin", "author", "surface")
+
+
+def payload_digest(salt: str, payload: str) -> str:
+    return hashlib.sha256(f"{salt}\0{payload}".encode()).hexdigest()
 
 
 def lesson(memory: Memory) -> JSON:
@@ -270,7 +338,14 @@ def encode(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def evidence_key(memory_id: str, kind: str, rater: str, session: str) -> bytes:
-    """The same observation has the same key, wherever and however often it is reported."""
-    text = "\0".join((memory_id, kind, rater, session))
+def evidence_key(workspace: str, memory_id: str, kind: str, rater: str, session: str) -> bytes:
+    """The same observation has the same key, wherever and however often it is reported.
+
+    It was made in ``workspace``, in whose words ``session`` names a task. Only of a rating
+    does it matter who gave it.
+    """
+    text = "\0".join((workspace, memory_id, kind, rater if kind == RATING else "", session))
     return hashlib.sha256(text.encode()).digest()[:16]
+
+
+RATING = str(EvidenceKind.EXPLICIT)

@@ -30,6 +30,9 @@ def meta(db: Database, key: str) -> str:
     return str(row[0])
 
 
+REFOLD_BEFORE = 9
+"""What follows from the log of an older bank is made anew, but for words and vectors."""
+
 Step = Callable[[Database], None]
 
 
@@ -68,6 +71,14 @@ def misses(db: Database) -> None:
     # For what servers of this bank hand out sealed and take back, whichever of them gets it.
     seal = os.urandom(32).hex()
     db.execute("insert into meta values ('seal', ?) on conflict do nothing", (seal,))
+
+
+def envelope(db: Database) -> None:
+    _define(_ENVELOPE)(db)
+    row = db.one("select max(counter) from events")
+    db.execute("delete from meta where key = 'clock'")
+    if row is not None and row[0] is not None:
+        db.execute("insert into meta values ('log', ?)", (f"{row[0]}  ",))
 
 
 # No part of the log: a token opens one server, and is worth nothing to another bank.
@@ -277,6 +288,71 @@ create table misses (
 create index misses_last on misses (workspace, last);
 """
 
+# Until then the times of events were made to grow, so they can stand in for the counter.
+_ENVELOPE = """
+alter table events add column counter {whole} not null default 0;
+alter table events add column principal text not null default 'agent';
+alter table events add column batch text;
+alter table events add column prev text;
+alter table events add column digest text;
+alter table events add column salt text;
+update events set counter = at, principal = case surface
+    when 'cli' then 'person' when 'worker' then 'model' else 'agent' end;
+create index events_places on events (what, subject)
+    where what in ('workspace.joined', 'workspace.named', 'workspace.moved', 'workspace.deleted');
+
+-- What was observed, once per workspace, memory, kind, rater and session. `counter` and `event`
+-- are those of the event that says so. After 30 days a row is counted in its tally; it stays, so
+-- that it is never counted again and still tells who said what.
+drop table evidence;
+create table evidence (
+    key {bytes} primary key,
+    num {whole} not null,
+    workspace text not null,
+    kind text not null,
+    positive {whole} not null,
+    at {whole} not null,
+    session text,
+    rater text,
+    comment text,
+    rolled {whole} not null default 0,
+    question {whole},
+    expected {real},
+    share {real},
+    counter {whole} not null,
+    event text not null
+) {table};
+create index evidence_num on evidence (num, rolled);
+create index evidence_at on evidence (at) where rolled = 0;
+create index evidence_session on evidence (workspace, session, num) where session is not null;
+create index evidence_question on evidence (num) where question is not null and kind != 'usage';
+drop table tally;
+create table tally (
+    num {whole}, workspace text, kind text, positive {whole}, day {whole}, count {whole} not null,
+    primary key (num, workspace, kind, positive, day)
+) {table};
+
+drop table tasks;
+create table tasks (
+    workspace text, session text, at {whole} not null,
+    succeeded {whole}, reporter text, counter {whole}, event text, -- as the last who said it
+    withheld text, withheld_counter {whole}, withheld_event text, -- as the first
+    primary key (workspace, session)
+) {table};
+
+drop table authors;
+create table authors (
+    workspace text, author text, memories {whole} not null, helped {whole} not null,
+    failed {whole} not null, primary key (workspace, author)
+) {table};
+
+create table purged (
+    id text primary key, counter {whole} not null, event text not null
+) {table};
+-- Of what something was observed that is not here (yet).
+create table awaited (id text primary key) {table};
+"""
+
 STEPS: list[Step] = [
     first,
     _define(_JOBS),
@@ -286,4 +362,5 @@ STEPS: list[Step] = [
     _define(_OCCASIONS),
     misses,
     _define(_SHARES),
+    envelope,
 ]

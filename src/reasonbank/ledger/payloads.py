@@ -143,6 +143,7 @@ class Several:
     expected: Annotated[Mapping[str, float], Table(SHARE, Id())] = field(default_factory=dict)
     vector: Annotated[str, Vector()] | None = None
     model: Name | None = None
+    paths: Annotated[Mapping[str, str], Table(Text(64), Text(64))] = field(default_factory=dict)
 
     def check_together(self) -> None:
         if self.vector is not None and self.model is None:
@@ -153,7 +154,7 @@ class Several:
 class Observed:
     kind: EvidenceKind
     positive: bool
-    key: Annotated[str, Digest()]
+    key: Annotated[str, Digest()] | None = None
     session: MaybeName = None
     rater: MaybeName = None
     comment: Annotated[str, Text(LIMITS.comment, blank=True)] | None = None
@@ -252,8 +253,15 @@ def check_event(event: Event) -> None:
         raise InvalidInput("event", f"{event.type} is never exported; somebody else wrote this")
     for name in ("workspace", "origin", "author", "surface"):
         text(getattr(event, name), name, LIMITS.label)
+    for name in ("batch", "prev", "digest", "salt"):
+        if (value := getattr(event, name)) is not None:
+            text(value, name, 64, blank=True)
     subject, payload = PAYLOADS[event.type]
     subject.check(event.subject, "subject", LIMITS)
+    if event.redacted:
+        return
+    if not event.intact:
+        raise InvalidInput("payload", "is not what was written; somebody changed it")
     check_payload(payload, event.payload)
     if event.type is EventType.RECORDED and event.payload.get("created_at", 0) > event.at:
         raise InvalidInput("created_at", "is later than its event")

@@ -42,7 +42,8 @@ T = TypeVar("T")
 SINCE = "since"
 """The meter whose total is the time of the last reset."""
 
-PACKED_EVIDENCE = struct.Struct(f"<{2 * len(SLOTS)}d")  # Masses, then the track record.
+# Masses, then the track record, then the day of the newest.
+PACKED_EVIDENCE = struct.Struct(f"<{2 * len(SLOTS) + 1}d")
 STATES = {str(state): state for state in State}
 # What we wrote ourselves needs none of the checks of json.loads.
 _decoded = json.JSONDecoder().raw_decode
@@ -88,6 +89,10 @@ class Row(NamedTuple):
     def track_record(self) -> tuple[int, ...]:
         return lessons_in(self.packed)
 
+    @property
+    def newest_day(self) -> int:
+        return int(PACKED_EVIDENCE.unpack(self.packed)[-1]) if self.packed else 0
+
     def memory(self, confidence: float | None = None) -> Memory:
         return memory_of(
             _decoded(self.lesson)[0],
@@ -106,7 +111,7 @@ class Row(NamedTuple):
 
 
 def lessons_in(packed: bytes | None) -> tuple[int, ...]:
-    return tuple(map(int, PACKED_EVIDENCE.unpack(packed)[len(SLOTS) :])) if packed else NOTHING
+    return tuple(map(int, PACKED_EVIDENCE.unpack(packed)[len(SLOTS) : -1])) if packed else NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +162,7 @@ class Candidates:
     authors: Sequence[str]
     initial: NDArray[np.float64]
     evidence: NDArray[np.float64]
-    """A row of masses, then lessons, of each; see ``belief.SLOTS``."""
+    """A row of each: masses, then the track record (see ``belief.SLOTS``), then a day."""
     errors: Sequence[tuple[str, str] | None]
     allowed: NDArray[np.bool_]
     cache: RowCache | None = None
@@ -168,7 +173,11 @@ class Candidates:
 
     @property
     def track_record(self) -> NDArray[np.int64]:
-        return self.evidence[:, len(SLOTS) :].astype("int64")
+        return self.evidence[:, len(SLOTS) : -1].astype("int64")
+
+    @property
+    def newest_day(self) -> NDArray[np.int64]:
+        return self.evidence[:, -1].astype("int64")
 
     def derived(self, key: Hashable, make: Callable[[Candidates], Floats]) -> Floats:
         """``make(self)``, a row for each row; from the cache where it is still known.
@@ -380,6 +389,9 @@ class Reading(Protocol):
         """When the bank first stored something in a workspace."""
 
     def workspaces(self) -> list[Workspace]: ...
+    def old_paths(self, workspace: str) -> dict[str, str]:
+        """Where the paths lead now that it was moved away from."""
+
     def unembedded(
         self, model: str, *, any_model: bool, limit: int
     ) -> list[tuple[int, Memory]]: ...
@@ -403,7 +415,14 @@ class Reading(Protocol):
     def audit(self, wanted: Wanted) -> list[Change]:
         """Newest first."""
 
-    def events(self, workspace: str | None) -> Iterator[Event]: ...
+    def events(self, workspace: str | None, *, redacted: bool = False) -> Iterator[Event]:
+        """The log, oldest arrival first; ``redacted``: with those whose payload was removed."""
+
+    def broken_chain(self) -> list[str]:
+        """Where the log is not as it was written; empty when it is."""
+
+    def from_the_future(self, now: int) -> tuple[int, int]:
+        """How many events are dated after ``now``, and the latest of these dates."""
 
 
 class Writing(Reading, Protocol):
@@ -415,13 +434,19 @@ class Writing(Reading, Protocol):
     def unanswered(self) -> UnansweredWriting: ...
 
     def stamp(self) -> int:
-        """The time of the next event: later than every event seen so far."""
+        """What the clock says, in microseconds since 1970."""
 
-    def append(self, event: Event) -> None:
-        """Write an event and bring every table up to date with it."""
+    def append(self, event: Event) -> Event:
+        """Write an event of this bank and bring every table up to date with it.
+
+        It comes after every event seen so far, and is the next link of the bank's chain.
+        """
 
     def take(self, events: Iterable[Event]) -> int:
-        """Append events of another bank, in any order, each once; return how many were new."""
+        """Add events of other banks as they are, each once; return how many were new.
+
+        Whatever order they come in, the tables end up the same.
+        """
 
     def put_vectors(self, model: str, vectors: Sequence[tuple[int, int, bytes]]) -> None:
         """Vectors of (row, revision); one whose memory has changed since is dropped."""

@@ -57,8 +57,7 @@ def search(
     if session is not None and held_out(session, settings.proof):
         return _withhold(context, session, reply)
     if reply.hits:
-        with context.store.lock:
-            context.store.used.append((context, _use(context, reply, query, session)))
+        reply = _keep_use(context, reply, _use(context, reply, query, session))
     elif not (reply.total_found or reply.skipped or question.filter.narrows):
         _keep_question(context, query)
     context.store.indexing.wake()
@@ -138,6 +137,23 @@ def _use(context: Context, reply: Reply, query: str, session: str | None) -> JSO
         used["model"] = indexing.embedder.name
         used["vector"] = base64.b64encode(packed(asked)).decode()
     return used
+
+
+def _keep_use(context: Context, reply: Reply, use: JSON) -> Reply:
+    """What a named task was given is on disk when it has it: whoever reports how the task went,
+    wherever, credits these memories. Other uses are written down with the next commit."""
+    store = context.store
+    if use["session"] is not None:
+        try:
+            context.write(lambda txn: context.append(txn, EventType.USED, "", use))
+            return reply
+        except StorageError as error:
+            # What is found is right all the same.
+            note = f"what this task was given could not be written down yet: {error}"
+            reply = replace(reply, degraded=True, notes=(*reply.notes, note))
+    with store.lock:
+        store.used.append((context, use))
+    return reply
 
 
 def _keep_question(context: Context, query: str) -> None:

@@ -80,7 +80,7 @@ def trust_in(
 
     def anywhere(rows: Candidates) -> Floats:
         initial, author_weight = _by_author(reading, rows)
-        trust = known.folded(rows, initial, belief.without_usage(rows.masses))
+        trust = known.folded(rows, initial, belief.without_usage(known.masses(rows)))
         return np.column_stack([trust, initial, author_weight])
 
     # An author is compared with those of all workspaces that are in view here.
@@ -97,8 +97,8 @@ def trust_in(
             trust / initial * author_weight,
         )
     place = places(found.nums, rows.nums)
-    weight = belief.strength_then(found.days, known.half_life)
-    masses = belief.without_usage(rows.masses)
+    weight = belief.strength_then(found.days.clip(max=known.today), known.half_life)
+    masses = belief.without_usage(known.masses(rows))
     np.subtract.at(masses, (place, found.slots), weight)
     trust = known.folded(rows, initial, masses.clip(0.0))
     now = belief.strength_then(np.array([known.today]), known.half_life)

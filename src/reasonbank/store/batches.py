@@ -58,12 +58,13 @@ class Undone:
 
 
 def apply(context: Context, txn: Writing, batch: str, kind: str, step: BatchStep) -> None:
+    context = context.in_batch(batch)
     created = step.created
     if created is not None:
-        made = {"stage": step.stage, "initial": step.initial, "batch": batch}
+        made = {"stage": step.stage, "initial": step.initial}
         memories.record_in(context, txn, created, made=made)
         for id in step.archived:
-            reason = {"reason": kind, "merged_into": created.id, "batch": batch}
+            reason = {"reason": kind, "merged_into": created.id}
             context.append(txn, EventType.ARCHIVED, id, reason)
     for link in step.links:
         payload = {"target": link.target, "type": str(link.type), "strength": link.strength}
@@ -83,6 +84,7 @@ def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) 
     What happened to its memories since is respected: one that somebody restored, changed
     back or forgot is left as it is.
     """
+    context = context.in_batch(id)
     events = txn.batch(context.view, id)
     steps = [
         event for event in _in_force(events) if only is None or event.payload["created"] == only
@@ -116,10 +118,10 @@ def _revert(context: Context, txn: Writing, event: Event) -> list[str]:
     for id in step["archived"]:
         source = txn.row(context.view, id)
         if source is not None and source.merged_into == created:
-            context.append(txn, EventType.RESTORED, id, {"batch": event.subject})
+            context.append(txn, EventType.RESTORED, id, {})
             restored.append(id)
     if row is not None and row.state == State.ACTIVE:
-        reason = {"reason": f"{step['kind']} was undone", "batch": event.subject}
+        reason = {"reason": f"{step['kind']} was undone"}
         context.append(txn, EventType.ARCHIVED, created, reason)
     for source_id, target, kind in step["links"]:
         if txn.row(context.view, source_id) is not None:
@@ -149,7 +151,8 @@ def heirs(context: Context, reading: Reading, id: str) -> list[Row]:
             row = reading.row(context.view, child)
             if row is None or row.workspace != context.view.workspace:
                 continue
-            if reading.changes_of(context.view, child)[0].payload.get("batch"):
+            recorded = reading.changes_of(context.view, child)[0]
+            if recorded.batch or recorded.payload.get("batch"):
                 found[child] = row
                 frontier.append(child)
     return list(found.values())

@@ -13,7 +13,7 @@ from reasonbank.errors import Forgotten, NotFound, ReasonBankError, StorageError
 from reasonbank.fields import checked, text
 from reasonbank.ledger.events import Event, EventType
 from reasonbank.ledger.port import Ledger, Reading, Row, UnansweredQuestion, Writing
-from reasonbank.model import JSON, Memory, Right, View, new_id
+from reasonbank.model import JSON, Memory, Principal, Right, View, new_id
 from reasonbank.safety.prompt_injection import Flags
 from reasonbank.settings import ORG, TEAM, Settings
 from reasonbank.store.meters import Meters
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from reasonbank.llm.port import Model
 
 T = TypeVar("T")
+PRINCIPALS = {"cli": Principal.PERSON, "demo": Principal.PERSON, "worker": Principal.MODEL}
+"""Who comes through a surface; through all others, agents do."""
 Progress = Callable[[int, int], None]
 
 
@@ -172,6 +174,13 @@ class Context:
     author: str
     surface: str
     right: Right = Right.ADMIN
+    batch: str | None = None
+    acts_as: Principal | None = None
+
+    @property
+    def principal(self) -> Principal:
+        """Who acts; ``acts_as`` where that cannot be told by the surface."""
+        return self.acts_as or PRINCIPALS.get(self.surface, Principal.AGENT)
 
     @property
     def settings(self) -> Settings:
@@ -243,6 +252,10 @@ class Context:
         at = txn.stamp() if at is None else at
         txn.append(self._event(type, subject, workspace or self.view.workspace, at, dict(payload)))
 
+    def in_batch(self, batch: str) -> Context:
+        """What is written from here is part of what can be taken back in one go."""
+        return replace(self, batch=batch)
+
     def note(self, txn: Writing, type: EventType, subject: str | None = None) -> None:
         """For the audit: something was done that changes no memory, by default to the bank."""
         subject = subject or self.store.ledger.bank_id
@@ -260,6 +273,8 @@ class Context:
             origin=self.store.ledger.bank_id,
             author=self.author,
             surface=self.surface,
+            principal=self.principal,
+            batch=self.batch,
             payload=payload,
         )
 

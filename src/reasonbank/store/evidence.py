@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from reasonbank.ledger.events import EventType, evidence_key
 from reasonbank.ledger.port import Writing
-from reasonbank.model import JSON, Evidence, EvidenceKind, Memory, new_id
+from reasonbank.model import Evidence, EvidenceKind, Memory
 from reasonbank.store.context import Context
 
 
 def feedback(
     context: Context, id: str, helpful: bool, comment: str | None, session: str | None
 ) -> Memory:
-    return _observe(context, id, EvidenceKind.EXPLICIT, helpful, session, context.author, comment)
+    return _observe(context, id, EvidenceKind.EXPLICIT, helpful, session, comment)
 
 
 def outcome(context: Context, id: str, succeeded: bool, session: str | None) -> Memory:
@@ -23,29 +23,27 @@ def stability(context: Context, id: str, kept: bool, session: str | None) -> Mem
 
 
 def credit(context: Context, session: str, succeeded: bool) -> int:
-    context.store.flush()
+    """The end of a task says of all memories that it used, or will turn out to have used, how
+    that went: it follows from both being in the log."""
 
     def work(txn: Writing) -> int:
         if txn.ended(context.view, session) is not succeeded:
             context.join(txn)
             context.append(txn, EventType.ENDED, session, {"succeeded": succeeded})
-        ids = txn.session_uses(context.view, session)
-        for id in ids:
-            observe_in(context, txn, id, EvidenceKind.OUTCOME, succeeded, session, shared=True)
-        return len(ids)
+        return len(txn.session_uses(context.view, session))
 
     return context.write(work)
 
 
 def _observe(
     context: Context, id: str, kind: EvidenceKind, positive: bool, session: str | None,
-    rater: str = "", comment: str | None = None,
+    comment: str | None = None,
 ) -> Memory:  # fmt: skip
     if comment is not None:
         comment = context.fit_comment(comment, "comment", blank=True)
 
     def work(txn: Writing) -> Memory:
-        observe_in(context, txn, id, kind, positive, session, rater, comment)
+        observe_in(context, txn, id, kind, positive, session, comment)
         return context.memory(txn, context.row(txn, id))
 
     return context.write(work)
@@ -53,21 +51,19 @@ def _observe(
 
 def observe_in(
     context: Context, txn: Writing, id: str, kind: EvidenceKind, positive: bool,
-    session: str | None, rater: str = "", comment: str | None = None, *, shared: bool = False,
+    session: str | None, comment: str | None = None, *, shared: bool = False,
 ) -> None:  # fmt: skip
     """Write an observation down, unless it is known already.
 
     ``shared``: it is told of a whole task, whatever other memories that was given.
     """
     context.row(txn, id)
-    key = evidence_key(id, kind, rater, session or new_id())
-    known = txn.observed(key)
-    if known == (positive, shared) or (shared and known and not known[1]):
-        return
-    payload: JSON = {
-        "kind": str(kind), "positive": positive, "session": session,
-        "rater": context.author, "comment": comment, "key": key.hex(),
-    }  # fmt: skip
+    if session is not None:
+        key = evidence_key(context.view.workspace, id, kind, context.author, session)
+        known = txn.observed(key)
+        if known == (positive, shared) or (shared and known and not known[1]):
+            return
+    payload = {"kind": str(kind), "positive": positive, "session": session, "comment": comment}
     context.append(txn, EventType.OBSERVED, id, payload | ({"shared": True} if shared else {}))
 
 

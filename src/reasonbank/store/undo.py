@@ -16,7 +16,7 @@ def undo(context: Context, id: str, to: int | None) -> Memory:
     def work(txn: Writing) -> Memory:
         context.row(txn, id)
         changes = txn.changes_of(context.view, id)
-        batch = changes[0].payload.get("batch")
+        batch = changes[0].batch or changes[0].payload.get("batch")
         if to is None and batch and len(changes) == 1:
             batches.revert(context, txn, batch, only=id)
             return context.memory(txn, context.row(txn, id))

@@ -75,7 +75,7 @@ def delete(context: Context, id: str, *, confirm: bool) -> int:
 
     def work(txn: Writing) -> list[tuple[int, str]]:
         rows = txn.nums_of(place.id)
-        payload = {"ids": [id for _, id in rows]}
+        payload = {"ids": [id for _, id in rows], "paths": txn.old_paths(place.id)}
         context.append(txn, EventType.DELETED, place.id, payload, workspace=place.id)
         return rows
 

@@ -20,4 +20,4 @@ def examine(url: str | None, workspace: str | None) -> list[Check]:
     except ReasonBankError as error:
         return [*checks, failed("store", error, "choose another place with --bank URL")]
     with bank:
-        return [*checks, *examine_bank(bank.context)]
+        return [*checks, *examine_bank(bank.context, log=True)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reasonbank.ledger.events import Event, EventType, evidence_key, lesson
+from reasonbank.ledger.events import Event, EventType, lesson
 from reasonbank.ledger.port import Filter, Ledger, Writing
 from reasonbank.model import Memory, Scope, State, View, new_id
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
@@ -44,9 +44,10 @@ class Story:
         payload: dict[str, Any] | None = None,
         view: View = HERE,
     ) -> Event:
+        at = next(self._times)
         event = Event(
             id=new_id(), type=type, subject=subject, workspace=view.workspace,
-            at=next(self._times), origin=self._origin, author="mika", surface="library",
+            at=at, counter=at, origin=self._origin, author="mika", surface="library",
             payload=payload or {},
         )  # fmt: skip
         self.told.append(event)
@@ -61,9 +62,7 @@ class Story:
     def observed(
         self, id: str, positive: bool, *, kind: str = "explicit", session: str, shared: bool = False
     ) -> Event:
-        key = evidence_key(id, kind, "mika", session).hex()
-        payload = {"kind": kind, "positive": positive, "session": session, "rater": "mika",
-                   "comment": None, "key": key}  # fmt: skip
+        payload = {"kind": kind, "positive": positive, "session": session, "comment": None}
         return self(EventType.OBSERVED, id, payload | ({"shared": True} if shared else {}))
 
     def used(self, ids: Sequence[str], session: str) -> Event:
@@ -96,8 +95,7 @@ def a_life() -> tuple[Story, list[Memory]]:
     story.used([third, first], "task 2")
     story.observed(first, True, session="task 1")
     story.observed(first, False, session="task 1")
-    for id in (first, second):
-        story.observed(id, True, kind="outcome", session="task 1", shared=True)
+    story.observed(second, True, kind="outcome", session="a trace", shared=True)
     story(EventType.ENDED, "task 1", {"succeeded": True})
     story(EventType.WITHHELD, "task 3", {"ids": [second]})
     story(EventType.ENDED, "task 3", {"succeeded": False})

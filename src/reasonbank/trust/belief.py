@@ -99,8 +99,7 @@ def masses(tally: Tally, half_life: float = HALF_LIFE) -> Masses:
 
     Stored masses never change with time, so there is no daily run that could fade
     them twice. They belong to one half-life: rebuild them when the setting changes.
-    Evidence dated after the day of reading weighs more than one; refuse such dates
-    where evidence enters.
+    Evidence dated after the day of reading would weigh more than one: see `no_later`.
     """
     shares: list[list[float]] = [[] for _ in SLOTS]
     last_use: dict[bool, int] = {}
@@ -118,6 +117,20 @@ def masses(tally: Tally, half_life: float = HALF_LIFE) -> Masses:
             sums[SLOTS[EvidenceKind.USAGE, positive]], cap
         )
     return tuple(sums)
+
+
+def newest(tally: Tally) -> int:
+    """The day of the newest evidence; 0 if there is none."""
+    return max((day for (_, _, day), count in tally.items() if count), default=0)
+
+
+def no_later(tally: Tally, today: int) -> Tally:
+    """What a clock that was ahead dated after today happened today: nothing is younger."""
+    found: dict[tuple[EvidenceKind, bool, int], int] = {}
+    for (kind, positive, day), count in tally.items():
+        key = (kind, positive, min(day, today))
+        found[key] = found.get(key, 0) + count
+    return found
 
 
 def counts(tally: Tally) -> EvidenceCounts:

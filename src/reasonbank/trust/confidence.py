@@ -24,6 +24,8 @@ from reasonbank.trust.belief import (
     counts,
     day_of,
     last_day,
+    masses as belief_masses,
+    no_later,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +50,9 @@ class Known(Protocol):
     def track_record(self) -> Counts: ...
     @property
     def created_at(self) -> int: ...
+    @property
+    def newest_day(self) -> int:
+        """Of its evidence."""
 
 
 class ManyKnown(Protocol):
@@ -65,6 +70,8 @@ class ManyKnown(Protocol):
     def track_record(self) -> NDArray[np.int64]: ...
     @property
     def created_at(self) -> NDArray[np.int64]: ...
+    @property
+    def newest_day(self) -> NDArray[np.int64]: ...
 
 
 class Source(Protocol):
@@ -82,6 +89,7 @@ class _One(NamedTuple):
     masses: Masses
     track_record: Counts
     created_at: int
+    newest_day: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,16 +106,33 @@ class Confidence:
             return self._by_tally([memory], [None])[0]
         return self.belief(memory).mean if any(memory.masses) else memory.initial
 
+    def masses(self, rows: ManyKnown) -> Floats:
+        """What evidence amounts to; none of it counts as if it were younger than today."""
+        import numpy as np
+
+        early = np.flatnonzero(rows.newest_day > self.today)
+        if not len(early):
+            return rows.masses
+        masses = rows.masses.copy()
+        tallies = self.source.tallies(rows.nums[early].tolist())
+        for place in early.tolist():
+            masses[place] = self._masses(tallies[int(rows.nums[place])])
+        return masses
+
+    def _masses(self, tally: Tally) -> Masses:
+        return belief_masses(no_later(tally, self.today), self.half_life)
+
     def of_many(self, rows: ManyKnown, cosine: Floats | None = None) -> Floats:
         """``cosine``: how near each is to the question at hand, NaN where that is unknown."""
         import numpy as np
 
         if self.model in FOLDED:
-            return self.folded(rows, rows.initial, rows.masses)
+            return self.folded(rows, rows.initial, self.masses(rows))
         near = [math.nan] * len(rows.nums) if cosine is None else cosine.tolist()
         memories = map(
             _One, rows.nums.tolist(), rows.workspaces, rows.initial.tolist(),
             rows.masses.tolist(), rows.track_record.tolist(), rows.created_at.tolist(),
+            rows.newest_day.tolist(),
         )  # fmt: skip
         contexts = [None if math.isnan(value) else value for value in near]
         return np.array(self._by_tally([*memories], contexts), np.float64)
@@ -131,7 +156,10 @@ class Confidence:
         return means
 
     def belief(self, memory: Known) -> Belief[float]:
-        return self._belief(memory.workspace, memory.initial, memory.masses, memory.track_record)
+        masses = memory.masses
+        if memory.newest_day > self.today:
+            masses = self._masses(self.source.tallies([memory.num])[memory.num])
+        return self._belief(memory.workspace, memory.initial, masses, memory.track_record)
 
     def _belief(
         self,
@@ -145,7 +173,8 @@ class Confidence:
 
     def _by_tally(self, memories: Sequence[Known], contexts: Sequence[float | None]) -> list[float]:
         """By a model that needs more than what evidence amounts to."""
-        tallies = self.source.tallies([memory.num for memory in memories])
+        found = self.source.tallies([memory.num for memory in memories])
+        tallies = {num: no_later(tally, self.today) for num, tally in found.items()}
         workspaces = {memory.workspace for memory in memories}
         weights = {
             name: EvidenceWeights(track_record=self.source.track_record(name))
@@ -156,7 +185,7 @@ class Confidence:
             MODELS[self.model](
                 BeliefInputs(
                     initial=memory.initial,
-                    masses=memory.masses,
+                    masses=belief_masses(tallies[memory.num], self.half_life),
                     counts=counts(tallies[memory.num]),
                     weights=weights[memory.workspace].without(memory.track_record),
                     today=self.today,

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from dataclasses import replace
 
 from reasonbank.ledger.events import CHANGES, Event, EventType, encode
 from reasonbank.ledger.port import SINCE, Token
-from reasonbank.ledger.projection.forgetting import OF_THE_MEMORY, Forgetting
+from reasonbank.ledger.projection.evidence import OBSERVATIONS
+from reasonbank.ledger.projection.forgetting import Forgetting
 from reasonbank.ledger.queries.administration import TOKEN
 from reasonbank.ledger.queries.base import EVENT, event_of
 
 # Realms are not among them: readers everywhere remember the numbers.
-_PROJECTIONS = (
-    "memories", "tags", "evidence", "tally", "weights",
-    "links", "kin", "tombstones", "traces", "workspaces", "paths", "questions", "tasks",
-    "authors",
+_OF_THE_LOG = (
+    "evidence", "tally", "weights", "links", "tombstones", "traces", "purged", "workspaces",
+    "paths", "questions", "tasks", "authors", "awaited",
 )  # fmt: skip
 
 
@@ -28,85 +29,83 @@ class Writer(Forgetting):
         self._keys.clear()
 
     def stamp(self) -> int:
-        last = self.db.one("select at from events order by seq desc limit 1")
-        return max(self._clock(), (last[0] if last else 0) + 1, self._seen() + 1)
+        """What the clock says."""
+        return self._clock()
 
-    def _seen(self) -> int:
-        """The latest time of any event that came from elsewhere."""
-        row = self.db.one("select value from meta where key = 'clock'")
-        return int(row[0]) if row else 0
-
-    def append(self, event: Event) -> None:
+    def append(self, event: Event) -> Event:
+        """Write an event of this bank, as the next of its chain."""
+        counter, head, notes = self._tip()
+        event = event.sealed(counter + 1, head)
+        self._remember(event.counter, event.link, notes)
         self._insert(event)
-        self._project(event)
+        self._project(event, live=True)
+        return event
 
-    def _insert(self, event: Event, payload: str | None = None) -> None:
+    def note(self, event: Event) -> None:
+        """Without a payload it is read by the audit alone: not replayed, not exported. Notes
+        have a chain of their own, so that the one that is exported has no gaps."""
+        counter, head, notes = self._tip()
+        event = event.sealed(counter + 1, notes)
+        self._remember(event.counter, head, event.link)
+        self._insert(replace(event, salt=None, redacted=True))
+
+    def _remember(self, counter: int, head: str, notes: str) -> None:
         self.db.execute(
-            "insert into events (id, what, subject, workspace, at, origin, author, surface,"
-            " payload) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (event.id, event.type, event.subject, event.workspace, event.at, event.origin,
-             event.author, event.surface,
-             encode(event.payload) if payload is None else payload),
+            "insert into meta values ('log', ?)"
+            " on conflict (key) do update set value = excluded.value",
+            (f"{counter} {head} {notes}",),
+        )
+
+    def _insert(self, event: Event) -> None:
+        self.db.execute(
+            f"insert into events ({EVENT})"
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (event.id, event.type, event.subject, event.workspace, event.counter, event.at,
+             event.origin, event.author, event.principal, event.surface, event.batch, event.prev,
+             event.digest, event.salt, "" if event.redacted else encode(event.payload)),
         )  # fmt: skip
 
     def take(self, events: Iterable[Event]) -> int:
         events = sorted(events, key=lambda e: e.order)
-        last = self.db.one("select at, seq from events order by seq desc limit 1") or (0, 0)
         new: list[Event] = []
-        deleted: dict[str, int] = {}
+        known: list[Event] = []
+        deleted: dict[str, tuple[int, str]] = {}
         for event in events:
             if self.db.one(
                 "select 1 from events where subject = ? and id = ?", (event.subject, event.id)
             ):
+                known.append(event)
                 continue
-            if event.workspace not in deleted:
-                deleted[event.workspace] = self._deleted_at(event.workspace)
-            if event.type is EventType.DELETED:
-                deleted[event.workspace] = max(deleted[event.workspace], event.at)
-            elif event.type not in OF_THE_MEMORY and event.at <= deleted[event.workspace]:
-                if event.type is EventType.RECORDED:
-                    self._bury(event.subject, event.at)
-                continue
-            if self.forgotten(event.subject):
-                continue
-            self._insert(event)
-            self._project(event)
             new.append(event)
-        self._revisit({e.subject for e in new if e.type is EventType.RECORDED}, last[1])
+            if event.redacted or self._is_doomed(event, deleted):
+                self._take_redacted(event)
+            else:
+                self._insert(event)
+                self._project(event)
+            if event.type is EventType.DELETED:
+                deleted.clear()
+        self._observe_awaited(e.subject for e in new if e.type is EventType.RECORDED)
+        for event in known:
+            if event.type in (EventType.TRACED, EventType.LEARNED) and not event.redacted:
+                self._join_quotes(event)
         if events:
-            self.db.execute(
-                "insert into meta values ('clock', ?)"
-                " on conflict (key) do update set value = excluded.value",
-                (str(max(last[0], events[-1].at, self._seen())),),
-            )
+            counter, head, notes = self._tip()
+            self._remember(max(counter, events[-1].counter), head, notes)
         return len(new)
 
-    def _deleted_at(self, workspace: str) -> int:
-        """When the workspace was deleted last; what happened in it before is out of date."""
-        row = self.db.one(
-            "select max(at) from events where subject = ? and what = ?",
-            (workspace, EventType.DELETED),
-        )
-        return (row and row[0]) or 0
+    def _take_redacted(self, event: Event) -> None:
+        self._insert(replace(event, redacted=True, salt=None))
+        if event.type is EventType.RECORDED:
+            deleted = self.db.one(
+                "select max(at) from events where subject = ? and what = ?"
+                " and (counter, id) > (?, ?)",
+                (event.workspace, EventType.DELETED, *event.order),
+            )
+            if deleted is not None and deleted[0] is not None:
+                self._forgotten(event.subject, deleted[0])
 
-    def _revisit(self, recorded: set[str], last: int) -> None:
-        """What happened to these memories may have come in before they did."""
-        if not recorded or not last:
-            return
-        for id in recorded:
-            if len(events := self._events_about(id)) > 1:
-                self._stand(events[0])
-        for row in self.db.all(
-            f"select {EVENT} from events where seq <= ? and what in (?, ?) and payload != ''",
-            (last, EventType.OBSERVED, EventType.USED),
-        ):
-            event = event_of(row)
-            if event.type is EventType.USED:
-                self._used(event, recorded)
-            elif event.subject in recorded:
-                self._observed(event)
-
-    def _project(self, event: Event) -> None:
+    def _project(self, event: Event, *, live: bool = False) -> None:
+        """``live``: nothing that is here can be later than this, nor can it be out of date."""
         match event.type:
             case (
                 EventType.RECORDED
@@ -115,46 +114,30 @@ class Writer(Forgetting):
                 | EventType.RESTORED
                 | EventType.UNDONE
             ):
-                self._stand(event)
+                new = live and event.type is EventType.RECORDED
+                self._stand(event.subject, event if new else None)
+                if new:
+                    self._observe_awaited([event.subject])
             case EventType.OBSERVED:
                 self._observed(event)
             case EventType.USED:
                 self._used(event)
             case EventType.WITHHELD:
-                ids = encode(event.payload["ids"])
-                first = "withheld = coalesce(tasks.withheld, excluded.withheld)"
-                self._task(event, first, ids, None)
+                self._withheld(event)
             case EventType.ENDED:
-                succeeded = event.payload["succeeded"]
-                # Of two reports the later stands, whichever came in first.
-                self._task(
-                    event,
-                    "succeeded = case when tasks.succeeded is null or tasks.at <= excluded.at"
-                    " then excluded.succeeded else tasks.succeeded end,"
-                    " at = case when tasks.at > excluded.at then tasks.at else excluded.at end",
-                    None,
-                    succeeded,
-                )
+                self._ended(event)
             case EventType.FORGOTTEN:
-                self._forgotten(event)
+                self._forgotten(event.subject, event.at)
             case EventType.LINKED | EventType.UNLINKED:
                 self._linked(event)
             case EventType.TRACED:
-                self.db.execute(
-                    "insert into traces values (?, ?, ?, ?, null) on conflict do nothing",
-                    (event.subject, event.workspace, event.payload["at"], self._seq(event)),
-                )
-                self._judge(event.subject)
+                self._trace_anew(event.subject)
             case EventType.LEARNED:
                 self._judge(event.subject)
             case EventType.PURGED:
                 self._purged(event)
-            case EventType.JOINED:
-                self._joined(event)
-            case EventType.NAMED:
-                self._named(event)
-            case EventType.MOVED:
-                self._moved(event)
+            case EventType.JOINED | EventType.MOVED | EventType.NAMED:
+                self._joined_or_moved(event)
             case EventType.DELETED:
                 self._deleted(event)
 
@@ -179,52 +162,6 @@ class Writer(Forgetting):
                 "insert into links values (?, ?, ?, ?)", (*link, last.payload["strength"])
             )
 
-    def _joined(self, event: Event) -> None:
-        p = event.payload
-        old = self.db.one("select team, org from workspaces where id = ?", (event.subject,))
-        self.db.execute(
-            "insert into workspaces (id, path, team, org) values (?, ?, ?, ?)"
-            " on conflict (id) do update set team = excluded.team, org = excluded.org,"
-            " path = coalesce(workspaces.path, excluded.path)",
-            (event.subject, p.get("path"), p["team"], p["org"]),
-        )
-        if old != (p["team"], p["org"]):
-            for (id,) in self.db.all(
-                "select id from memories where workspace = ?", (event.subject,)
-            ):
-                self._stand(self._events_about(id)[0])
-        if old is None:
-            for row in self.db.all(
-                f"select {EVENT} from events where subject = ? and what in (?, ?)"
-                " and payload != '' and at > ? order by at",
-                (event.subject, EventType.NAMED, EventType.MOVED, event.at),
-            ):
-                self._project(event_of(row))  # These came in before it did.
-
-    def _moved(self, event: Event) -> None:
-        """The new path leads here from now on, and the old one to a workspace of its own."""
-        p = event.payload
-        self.db.execute("update workspaces set path = ? where id = ?", (p["path"], event.subject))
-        for digest, workspace in ((p["digest"], event.subject), (p["old_digest"], p["heir"])):
-            if digest:
-                self.db.execute(
-                    "insert into paths values (?, ?)"
-                    " on conflict (digest) do update set workspace = excluded.workspace",
-                    (digest, workspace),
-                )
-
-    def _named(self, event: Event) -> None:
-        """Of two workspaces with one name, the one that was named last has it."""
-        later = self.db.one(
-            "select 1 from events where what = ? and (subject = ? or payload = ?)"
-            " and (at, origin, id) > (?, ?, ?)",
-            (EventType.NAMED, event.subject, encode(event.payload), *event.order),
-        )
-        if later is None:
-            name = event.payload["name"]
-            self.db.execute("update workspaces set name = null where name = ?", (name,))
-            self.db.execute("update workspaces set name = ? where id = ?", (name, event.subject))
-
     def add_meters(self, cells: Iterable[tuple[str, int, int]]) -> None:
         self.db.many(
             "insert into meters values (?, ?, ?)"
@@ -239,10 +176,6 @@ class Writer(Forgetting):
         self.db.execute("delete from meters")
         self.add_meters(())
 
-    def note(self, event: Event) -> None:
-        """Without a payload it is read by the audit alone: not replayed, not exported."""
-        self._insert(event, "")
-
     def put_token(self, token: Token) -> None:
         places = None if token.workspaces is None else json.dumps(token.workspaces)
         names = TOKEN.split(", ")
@@ -256,11 +189,32 @@ class Writer(Forgetting):
         """Throw every table away and make it anew from the log (vectors are embedded anew)."""
         for (num,) in self.db.all("select distinct num from vectors"):
             self._follow_vectors(num, None)
-        for table in _PROJECTIONS:
+        for table in ("memories", "tags", "kin", *_OF_THE_LOG):
             self.db.execute(f"delete from {table}")
         self.db.full_text.clear()
+        self._replay(tuple(EventType))
+
+    def refold(self) -> None:
+        """Make all but the memories anew: their words and vectors stay."""
+        for table in _OF_THE_LOG:
+            self.db.execute(f"delete from {table}")
+        self.db.execute("update memories set usage_count = 0, last_used = null, standing = null")
+        self.db.execute(
+            "insert into authors select workspace, author, count(*), 0, 0"
+            " from memories group by 1, 2"
+        )
+        self._replay(tuple(type for type in EventType if type not in CHANGES))
+
+    def _replay(self, types: Container[EventType]) -> None:
+        """Observations come last: that a memory exists does not depend on when it was used."""
         events = sorted(self.events(None), key=lambda e: e.order)
-        for event in events:
-            if event.type in CHANGES and self.forgotten(event.subject):
-                continue
-            self._project(event)
+        self._replaying = True
+        try:
+            for observations in (False, True):
+                for event in events:
+                    if (event.type in OBSERVATIONS) is not observations or event.type not in types:
+                        continue
+                    if not (event.type in CHANGES and self.forgotten(event.subject)):
+                        self._project(event)
+        finally:
+            self._replaying = False

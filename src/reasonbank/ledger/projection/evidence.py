@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
+from typing import NamedTuple
 
 from reasonbank.ledger.database import Database
-from reasonbank.ledger.events import Event, evidence_key
+from reasonbank.ledger.events import Event, EventType, encode, evidence_key
 from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
 from reasonbank.ledger.queries import Reader
+from reasonbank.ledger.queries.base import EVENT, event_of, texts
 from reasonbank.trust import belief, experience
+
+OBSERVATIONS = frozenset({EventType.USED, EventType.OBSERVED})
 
 
 class EvidenceProjection(Reader):
@@ -21,27 +25,170 @@ class EvidenceProjection(Reader):
         self.bank_id = bank_id
         self._clock = clock
         self._half_life = half_life
+        self._replaying = False
 
     def _observed(self, event: Event) -> None:
+        """What somebody reported of one memory."""
         p = event.payload
-        self._observe(
-            event.subject, p["kind"], p["positive"], event.at, p.get("session"),
-            p.get("rater", event.author), p.get("comment"), bytes.fromhex(p["key"]),
-            # Until it is known among how many.
-            share=1.0 if p.get("shared") else None,
-        )  # fmt: skip
+        if (num := self._observed_num(event.subject)) is None:
+            return
+        kind, session = p["kind"], p.get("session")
+        key = evidence_key(event.workspace, event.subject, kind, event.author, session or event.id)
+        self._report(_Report(
+            key=key, num=num, workspace=event.workspace, kind=kind, positive=p["positive"],
+            at=event.at, session=session, rater=event.author, comment=p.get("comment"),
+            counter=event.counter, event=event.id, share=1.0 if p.get("shared") else None,
+        ))  # fmt: skip
+        if session is not None:
+            self._connect(event.workspace, session, num)
+        self._refold(num)
 
-    def _task(self, event: Event, change: str, withheld: str | None, succeeded: object) -> None:
+    def _used(self, event: Event, only: Container[str] | None = None) -> None:
+        """``only`` are those that were not here when it came in; their shares are of all."""
+        p = event.payload
+        session = p.get("session")
+        question = self._asked(event)
+        expected, times, ids = p.get("expected", {}), p.get("times", {}), p["ids"]
+        for place, id in enumerate(ids):
+            if only is not None and id not in only:
+                continue
+            if (num := self._observed_num(id)) is None:
+                continue
+            self.db.execute(
+                "update memories set usage_count = usage_count + ?,"
+                " last_used = case when last_used > ? then last_used else ? end where num = ?",
+                (times.get(id, 1), event.at, event.at, num),
+            )
+            name = session or f"day {belief.day_of(event.at)}"
+            key = evidence_key(event.workspace, id, "usage", "", name)
+            share = experience.share(place, len(ids)) if session else None
+            self._use(event, key, num, question, expected.get(id), share)
+            if session is not None:
+                self._credit(event.workspace, session, id, num)
+            self._refold(num)
+
+    def _use(
+        self, event: Event, key: bytes, num: int, question: int | None,
+        expected: float | None, share: float | None,
+    ) -> None:  # fmt: skip
+        """Of several uses in one task the first counts, and one that says what was asked before
+        one that does not."""
+        old = self.db.one("select question, counter, event from evidence where key = ?", (key,))
+        if old is None:
+            self.db.execute(
+                "insert into evidence (key, num, workspace, kind, positive, at, session, question,"
+                " expected, share, counter, event)"
+                " values (?, ?, ?, 'usage', 1, ?, ?, ?, ?, ?, ?, ?)",
+                (key, num, event.workspace, event.at, event.payload.get("session"), question,
+                 expected, share, *event.order),
+            )  # fmt: skip
+        elif (question is None, *event.order) < (old[0] is None, *old[1:]):
+            self._unroll(key)
+            self.db.execute(
+                "update evidence set at = ?, question = ?, expected = ?, share = ?, counter = ?,"
+                " event = ? where key = ?",
+                (event.at, question, expected, share, *event.order, key),
+            )
+
+    def _ended(self, event: Event) -> None:
+        """Of two who say how a task ended the later is right; all that it used share in it."""
+        old = self.db.one(
+            "select counter, event from tasks where workspace = ? and session = ?",
+            (event.workspace, event.subject),
+        )
+        if old is not None and old[0] is not None and event.order < old:
+            return
         self.db.execute(
-            "insert into tasks (workspace, session, at, withheld, succeeded)"
-            f" values (?, ?, ?, ?, ?) on conflict (workspace, session) do update set {change}",
-            (event.workspace, event.subject, event.at, withheld, succeeded),
+            "insert into tasks (workspace, session, at, succeeded, reporter, counter, event)"
+            " values (?, ?, ?, ?, ?, ?, ?) on conflict (workspace, session) do update set"
+            " at = excluded.at, succeeded = excluded.succeeded, reporter = excluded.reporter,"
+            " counter = excluded.counter, event = excluded.event",
+            (event.workspace, event.subject, event.at, event.payload["succeeded"], event.author,
+             *event.order),
+        )  # fmt: skip
+        for num, id in self.db.all(
+            "select num, id from evidence join memories using (num)"
+            " where evidence.workspace = ? and session = ? and kind = 'usage'",
+            (event.workspace, event.subject),
+        ):
+            self._credit(event.workspace, event.subject, id, num)
+            self._refold(num)
+
+    def _withheld(self, event: Event) -> None:
+        old = self.db.one(
+            "select withheld_counter, withheld_event from tasks"
+            " where workspace = ? and session = ?",
+            (event.workspace, event.subject),
+        )
+        if old is not None and old[0] is not None and old < event.order:
+            return
+        self.db.execute(
+            "insert into tasks"
+            " (workspace, session, at, withheld, withheld_counter, withheld_event)"
+            " values (?, ?, ?, ?, ?, ?) on conflict (workspace, session) do update set"
+            " at = case when tasks.event is null then excluded.at else tasks.at end,"
+            " withheld = excluded.withheld, withheld_counter = excluded.withheld_counter,"
+            " withheld_event = excluded.withheld_event",
+            (event.workspace, event.subject, event.at, encode(event.payload["ids"]), *event.order),
+        )
+
+    def _credit(self, workspace: str, session: str, id: str, num: int) -> None:
+        """A task that used this memory and has ended says so of the memory, whichever came in
+        first, and unless somebody told of the memory itself how it went."""
+        task = self.db.one(
+            "select succeeded, at, reporter, counter, event from tasks"
+            " where workspace = ? and session = ? and succeeded is not null",
+            (workspace, session),
+        )
+        if task is not None:
+            succeeded, at, reporter, counter, event = task
+            key = evidence_key(workspace, id, "outcome", "", session)
+            self._report(_Report(
+                key=key, num=num, workspace=workspace, kind="outcome", positive=bool(succeeded),
+                at=at, session=session, rater=reporter, counter=counter, event=event, share=1.0,
+            ))  # fmt: skip
+        self._connect(workspace, session, num)
+
+    def _report(self, new: _Report) -> None:
+        """Count an observation once: of two the later stands, since it corrects the other, and
+        what is told of one memory stands against what is told of the whole task."""
+        old = self.db.one(
+            "select positive, share is null, counter, event from evidence where key = ?",
+            (new.key,),
+        )
+        if old is None:
+            names = ", ".join(new._fields)
+            marks = ", ".join("?" * len(new._fields))
+            self.db.execute(f"insert into evidence ({names}) values ({marks})", new)
+        elif (new.share is None, new.counter, new.event) <= (bool(old[1]), *old[2:]):
+            return
+        else:
+            self._unroll(new.key)
+            self.db.execute(
+                "update evidence set positive = ?, at = ?, rater = ?, comment = ?, share = ?,"
+                " counter = ?, event = ? where key = ?",
+                (new.positive, new.at, new.rater, new.comment, new.share, new.counter, new.event,
+                 new.key),
+            )  # fmt: skip
+            self._speak(new.num, new.kind, bool(old[0]), -1)
+        self._speak(new.num, new.kind, new.positive, 1)
+
+    def _connect(self, workspace: str, session: str, num: int) -> None:
+        """Say of each observation which question it belongs to and what share of the task's
+        outcome it is, whichever came in first."""
+        self.db.execute(
+            "update evidence set question = used.question,"
+            " share = case when evidence.share is not null then coalesce(used.share, 1.0) end"
+            " from (select question, share from evidence"
+            " where workspace = ? and session = ? and num = ? and kind = 'usage') used"
+            " where workspace = ? and session = ? and num = ? and kind != 'usage'",
+            (workspace, session, num) * 2,
         )
 
     def _asked(self, event: Event) -> int | None:
         """Keep what was asked, so that outcomes can be told by what they were about."""
         p = event.payload
-        if p.get("vector") is None:
+        if p.get("vector") is None or p.get("session") is None:
             return None
         if (seq := self._seq(event)) is not None:
             self.db.execute(
@@ -56,66 +203,31 @@ class EvidenceProjection(Reader):
         )
         return row[0] if row else None
 
-    def _used(self, event: Event, only: Container[str] | None = None) -> None:
-        """``only`` are those that were not here when it came in; their shares are of all."""
-        session = event.payload.get("session")
-        question = self._asked(event)
-        expected = event.payload.get("expected", {})
-        times = event.payload.get("times", {})
-        ids = event.payload["ids"]
-        for place, id in enumerate(ids):
-            if (only is None or id in only) and self.db.execute(
-                "update memories set usage_count = usage_count + ?,"
-                " last_used = case when last_used > ? then last_used else ? end where id = ?",
-                (times.get(id, 1), event.at, event.at, id),
-            ):
-                key = evidence_key(id, "usage", "", session or f"day {belief.day_of(event.at)}")
-                self._observe(
-                    id, "usage", True, event.at, session, None, None, key, question,
-                    expected.get(id), experience.share(place, len(ids)) if session else None,
-                )  # fmt: skip
+    def _num(self, id: str) -> int | None:
+        row = self.db.one("select num from memories where id = ?", (id,))
+        return row[0] if row else None
 
-    def _observe(
-        self, id: str, kind: str, positive: bool, at: int, session: str | None,
-        rater: str | None, comment: str | None, key: bytes, question: int | None = None,
-        expected: float | None = None, share: float | None = None,
-    ) -> None:  # fmt: skip
-        """Count an observation once, in whatever order it comes in.
+    def _observed_num(self, id: str) -> int | None:
+        """The memory that something was observed of; it may come in later."""
+        if (num := self._num(id)) is None and not self.forgotten(id):
+            self.db.execute("insert into awaited values (?) on conflict do nothing", (id,))
+        return num
 
-        Of two reports the later stands, since it corrects the other; of two uses the earlier.
-        What is told of one memory stands against what is told of the whole task.
-        """
-        found = self.db.one("select num from memories where id = ?", (id,))
-        if found is None:
-            return
-        num = found[0]
-        old = self.db.one("select positive, at, rolled, share from evidence where key = ?", (key,))
-        if old is None:
+    def _observe_awaited(self, recorded: Iterable[str]) -> None:
+        """What was observed of these memories may have come in before they did."""
+        self._observe_anew([
+            id for id in recorded if self.db.execute("delete from awaited where id = ?", (id,))
+        ])  # fmt: skip
+
+    def _unroll(self, key: bytes) -> None:
+        """What changes is counted by itself again."""
+        if self.db.execute("update evidence set rolled = 0 where key = ? and rolled = 1", (key,)):
             self.db.execute(
-                "insert into evidence (key, num, kind, positive, at, session, rater, comment,"
-                " question, expected, share) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (key, num, kind, positive, at, session, rater, comment, question, expected, share),
+                "update tally set count = count - 1 where (num, workspace, kind, positive, day) ="
+                " (select num, workspace, kind, positive, at / 86400000000 from evidence"
+                " where key = ?)",
+                (key,),
             )
-            self._speak(num, kind, positive, 1)
-        elif _stands(kind, at=(old[1], at), share=(old[3], share)):
-            return
-        else:
-            self.db.execute(
-                "update evidence set positive = ?, at = ?, comment = ?, rolled = 0, share = ?,"
-                " question = coalesce(?, question), expected = coalesce(?, expected) where key = ?",
-                (positive, at, comment, share, question, expected, key),
-            )
-            self._speak(num, kind, bool(old[0]), -1)
-            self._speak(num, kind, positive, 1)
-            if old[2]:
-                self.db.execute(
-                    "update tally set count = count - 1"
-                    " where num = ? and kind = ? and positive = ? and day = ?",
-                    (num, kind, old[0], belief.day_of(old[1])),
-                )
-        if session is not None:
-            self._connect(num, session)
-        self._refold(num)
 
     def _speak(self, num: int, kind: str, positive: bool, count: int) -> None:
         """Count it for the author as well."""
@@ -128,23 +240,43 @@ class EvidenceProjection(Reader):
             (count, num),
         )
 
+    def _author(self, workspace: str, author: str, change: int) -> None:
+        """Whoever has memories here is one of its authors, and nobody else."""
+        self.db.execute(
+            "insert into authors values (?, ?, ?, 0, 0) on conflict (workspace, author)"
+            " do update set memories = authors.memories + excluded.memories",
+            (workspace, author, change),
+        )
+        self.db.execute(
+            "delete from authors where workspace = ? and author = ? and memories = 0",
+            (workspace, author),
+        )
+
     def _drop_evidence(self, num: int) -> None:
         for (kind, positive, _), count in self.tallies([num])[num].items():
             self._speak(num, kind, positive, -count)
         for table in ("evidence", "tally"):
             self.db.execute(f"delete from {table} where num = ?", (num,))
 
-    def _connect(self, num: int, session: str) -> None:
-        """Say of each observation which question it belongs to and what share of the task's
-        outcome it is, whichever came in first."""
-        self.db.execute(
-            "update evidence set question = asked.question,"
-            " share = case when evidence.share is not null then coalesce(asked.share, 1.0) end"
-            " from (select question, share from evidence"
-            " where session = ? and num = ? and kind = 'usage' and question is not null) asked"
-            " where session = ? and num = ? and kind != 'usage'",
-            (session, num) * 2,
-        )
+    def _observe_anew(self, ids: Iterable[str]) -> None:
+        """Fold the evidence about these memories from what the log has of it."""
+        nums = {id: num for id in ids if (num := self._num(id)) is not None}
+        if not nums:
+            return
+        for num in nums.values():
+            self._drop_evidence(num)
+            self.db.execute(
+                "update memories set usage_count = 0, last_used = null where num = ?", (num,)
+            )
+            self._refold(num)
+        for row in self.db.all(
+            f"select {EVENT} from events where what in {texts(OBSERVATIONS)} and payload != ''"
+        ):
+            event = event_of(row)
+            if event.type is EventType.USED:
+                self._used(event, nums)
+            elif event.subject in nums:
+                self._observed(event)
 
     def _refold(self, num: int) -> None:
         """Store what the memory's evidence amounts to; all of it can be made anew."""
@@ -152,7 +284,9 @@ class EvidenceProjection(Reader):
         track_record = belief.track_record_of(tally)
         packed = None
         if tally:
-            packed = PACKED_EVIDENCE.pack(*belief.masses(tally, self._half_life), *track_record)
+            packed = PACKED_EVIDENCE.pack(
+                *belief.masses(tally, self._half_life), *track_record, belief.newest(tally)
+            )
         self._learn(num, track_record)
         self.db.execute("update memories set standing = ? where num = ?", (packed, num))
 
@@ -170,11 +304,14 @@ class EvidenceProjection(Reader):
                 self.track_record(workspace), before, track_record, strict=True
             )
         ]
-        self.db.execute(
-            "insert into weights values (?, ?)"
-            " on conflict (workspace) do update set counts = excluded.counts",
-            (workspace, json.dumps(total)),
-        )
+        if any(total):
+            self.db.execute(
+                "insert into weights values (?, ?)"
+                " on conflict (workspace) do update set counts = excluded.counts",
+                (workspace, json.dumps(total)),
+            )
+        else:
+            self.db.execute("delete from weights where workspace = ?", (workspace,))
 
     def refold_all(self) -> None:
         """After the half-life was changed."""
@@ -187,25 +324,33 @@ class EvidenceProjection(Reader):
     def roll_up(self, before: int, limit: int) -> int:
         """Turn evidence older than ``before`` into daily counts: no belief changes by it."""
         found = self.db.all(
-            "select key, num, kind, positive, at from evidence"
+            "select key, num, workspace, kind, positive, at from evidence"
             " where rolled = 0 and at < ? order by at limit ?",
             (before, limit),
         )
-        for key, num, kind, positive, at in found:
+        for key, num, workspace, kind, positive, at in found:
             self.db.execute(
-                "insert into tally values (?, ?, ?, ?, 1)"
-                " on conflict (num, kind, positive, day) do update set count = tally.count + 1",
-                (num, kind, positive, belief.day_of(at)),
+                "insert into tally values (?, ?, ?, ?, ?, 1)"
+                " on conflict (num, workspace, kind, positive, day)"
+                " do update set count = tally.count + 1",
+                (num, workspace, kind, positive, belief.day_of(at)),
             )
-            self.db.execute(
-                "update evidence set rolled = 1, rater = null, comment = null where key = ?",
-                (key,),
-            )
+            self.db.execute("update evidence set rolled = 1 where key = ?", (key,))
         return len(found)
 
 
-def _stands(kind: str, *, at: tuple[int, int], share: tuple[float | None, float | None]) -> bool:
-    """Whether the first of two observations under one key stands against the second."""
-    if kind != "usage" and (share[0] is None) is not (share[1] is None):
-        return share[0] is None
-    return at[0] == at[1] or (at[0] < at[1]) is (kind == "usage")
+class _Report(NamedTuple):
+    """A row of evidence; what is told of a whole task has a share."""
+
+    key: bytes
+    num: int
+    workspace: str
+    kind: str
+    positive: bool
+    at: int
+    session: str | None
+    rater: str
+    counter: int
+    event: str
+    comment: str | None = None
+    share: float | None = None

@@ -5,50 +5,83 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from reasonbank.ledger.events import Event, EventType, encode, revisions
-from reasonbank.ledger.projection.memories import MemoryProjection
-from reasonbank.ledger.queries.base import EVENT, event_of, texts
-from reasonbank.model import ErrorContext, Memory
-from reasonbank.trust.belief import NOTHING
+from reasonbank.ledger.projection.places import Places
+from reasonbank.ledger.queries.base import BEFORE, EVENT, ORDER, event_of, texts
+from reasonbank.model import JSON, ErrorContext, Memory
 
 # Whoever did it, it belongs to the memory that it was done to, and goes with it.
 OF_THE_MEMORY = frozenset({
     EventType.REVISED, EventType.ARCHIVED, EventType.RESTORED, EventType.UNDONE,
     EventType.FORGOTTEN, EventType.LINKED, EventType.UNLINKED,
 })  # fmt: skip
+# What a deleted workspace leaves in the log: that things are gone must be known for ever.
+LEFT_BEHIND = OF_THE_MEMORY | {EventType.DELETED, EventType.PURGED}
+TRACES = (EventType.TRACED, EventType.LEARNED)
+FORGOTTEN_TEXT = "[forgotten]"
 # A shorter line may well be anybody's.
 QUOTED = 12
 
 
-class Forgetting(MemoryProjection):
-    def _forgotten(self, event: Event) -> None:
-        id = event.subject
-        found = self.db.one("select num, lesson, realm from memories where id = ?", (id,))
+class Forgetting(Places):
+    def _forgotten(self, id: str, at: int) -> None:
+        found = self.db.one(
+            "select num, lesson, realm, workspace, author from memories where id = ?", (id,)
+        )
         if found is not None:
-            num, text, realm = found
+            num, text, realm, workspace, author = found
             self._scrub_quotes(id, [r.memory for r in revisions(self._events_about(id))])
             self._follow_vectors(num, None)
-            self._learn(num, NOTHING)
+            self._disown(num, workspace, author)
             self._drop_words(num, text, realm)
             self._drop_tags(num, text)
-            self._drop_evidence(num)
-            self.db.execute("delete from memories where num = ?", (num,))
-        # What a model answered, to be stored: it may well say the same again.
-        self.db.execute("update jobs set checkpoint = null where checkpoint is not null")
-        self._bury(id, event.at)
+            for table in ("evidence", "tally", "memories"):
+                self.db.execute(f"delete from {table} where num = ?", (num,))
+        if not self._replaying:
+            # What a model answered, to be stored: it may well say the same again.
+            self.db.execute("update jobs set checkpoint = null where checkpoint is not null")
+        self._bury(id, at)
         self.db.execute("delete from links where source = ? or target = ?", (id, id))
         self.db.execute("delete from kin where child = ?", (id,))
 
     def _bury(self, id: str, at: int) -> None:
-        self.db.execute("insert into tombstones values (?, ?) on conflict do nothing", (id, at))
-        # An empty payload marks an event whose content was removed.
         self.db.execute(
-            "update events set payload = '' where subject = ? and what != ?",
-            (id, EventType.FORGOTTEN),
+            "insert into tombstones values (?, ?) on conflict (id) do update set"
+            " at = case when tombstones.at > excluded.at then tombstones.at else excluded.at end",
+            (id, at),
         )
+        self.db.execute("delete from awaited where id = ?", (id,))
+        self._redact("subject = ? and what != ?", (id, EventType.FORGOTTEN))
+
+    def _redact(self, which: str, values: Sequence[Any]) -> None:
+        """An empty payload marks an event whose content was removed; its digest stays."""
+        self.db.execute(
+            f"update events set payload = '', salt = null where payload != '' and {which}", values
+        )
+
+    def _is_doomed(self, event: Event, deleted: dict[str, tuple[int, str]]) -> bool:
+        """Whether what this event says was forgotten before it came in."""
+        if event.type is not EventType.FORGOTTEN and self.forgotten(event.subject):
+            return True
+        if event.type in TRACES and event.order < self._purged_at(event.subject):
+            return True
+        if event.type in LEFT_BEHIND:
+            return False
+        if event.workspace not in deleted:
+            deleted[event.workspace] = self._deleted_at(event.workspace)
+        return event.order < deleted[event.workspace]
+
+    def _deleted_at(self, workspace: str) -> tuple[int, str]:
+        """When the workspace was deleted last; what happened in it before is out of date."""
+        row = self.db.one(
+            "select counter, id from events where subject = ? and what = ?"
+            " order by counter desc, id desc limit 1",
+            (workspace, EventType.DELETED),
+        )
+        return (row[0], row[1]) if row else (-1, "")
 
     def _scrub_quotes(self, id: str, versions: Sequence[Memory]) -> None:
         """Traces that used the memory may quote it, whole or line by line; so may questions."""
@@ -70,7 +103,42 @@ class Forgetting(MemoryProjection):
             for name in ("task", "trajectory", "metadata", "reason"):
                 if name in part:
                     part[name] = _without(quotes, part[name])
-            self.db.execute("update events set payload = ? where seq = ?", (encode(told), seq))
+            self._alter(seq, told)
+
+    def _alter(self, seq: int, payload: JSON) -> None:
+        """Without its salt, nobody can tell what the payload was before."""
+        self.db.execute(
+            "update events set payload = ?, salt = null where seq = ?", (encode(payload), seq)
+        )
+
+    def _join_quotes(self, event: Event) -> None:
+        """Another bank may have taken quotations out of a trace that is still whole here."""
+        row = self.db.one(
+            "select seq, payload from events where subject = ? and id = ? and payload != ''",
+            (event.subject, event.id),
+        )
+        if row is None or row[1] == encode(event.payload):
+            return
+        both = _joined(json.loads(row[1]), event.payload)
+        if encode(both) != row[1]:
+            self._alter(row[0], both)
+            self._judge(event.subject)
+
+    def _trace_anew(self, id: str) -> None:
+        """Of two that stored one trace, the first."""
+        self.db.execute("delete from traces where id = ?", (id,))
+        row = self.db.one(
+            "select seq, workspace, payload from events where subject = ? and what = ?"
+            f" and payload != '' order by {ORDER} limit 1",
+            (id, EventType.TRACED),
+        )
+        if row is not None:
+            seq, workspace, payload = row
+            self.db.execute(
+                "insert into traces values (?, ?, ?, ?, null)",
+                (id, workspace, json.loads(payload)["at"], seq),
+            )
+            self._judge(id)
 
     def _judge(self, trace: str) -> None:
         """How the task went: as it was stored, else as the first who found out said."""
@@ -83,7 +151,7 @@ class Forgetting(MemoryProjection):
         if outcome is None:
             told = self.db.all(
                 "select payload from events where subject = ? and what = ? and payload != ''"
-                " order by at, origin, id",
+                f" order by {ORDER}",
                 (trace, EventType.LEARNED),
             )
             found = (json.loads(payload).get("outcome") for (payload,) in told)
@@ -91,75 +159,65 @@ class Forgetting(MemoryProjection):
         self.db.execute("update traces set outcome = ? where id = ?", (outcome, trace))
 
     def _purged(self, event: Event) -> None:
-        ids = self.db.dialect.texts(event.payload["ids"])
-        self.db.execute(
-            f"update events set payload = '' where what in (?, ?) and subject in {ids.sql}",
-            (EventType.TRACED, EventType.LEARNED, *ids.values),
-        )
-        self.db.execute(f"delete from traces where id in {ids.sql}", ids.values)
+        """A trace that is stored anew after that stays."""
+        for id in event.payload["ids"]:
+            if event.order > self._purged_at(id):
+                self.db.execute(
+                    "insert into purged values (?, ?, ?) on conflict (id) do update set"
+                    " counter = excluded.counter, event = excluded.event",
+                    (id, *event.order),
+                )
+                self._redact(
+                    f"subject = ? and what in (?, ?) and {BEFORE}",
+                    (id, *TRACES, *event.order),
+                )
+                self._trace_anew(id)
+
+    def _purged_at(self, trace: str) -> tuple[int, str]:
+        row = self.db.one("select counter, event from purged where id = ?", (trace,))
+        return (row[0], row[1]) if row else (-1, "")
 
     def _deleted(self, event: Event) -> None:
         """Forget all that belonged to the workspace until then, and its name and path."""
-        id = event.subject
-        found = self.db.all(
-            "select id from memories where workspace = ? and created_at <= ?", (id, event.at)
+        place = event.subject
+        recorded = self.db.all(
+            f"select distinct subject from events where workspace = ? and what = ? and {BEFORE}",
+            (place, EventType.RECORDED, *event.order),
         )
-        for memory in {*(row[0] for row in found), *event.payload["ids"]}:
-            self._forgotten(replace(event, type=EventType.FORGOTTEN, subject=memory, payload={}))
-        observed = self._observed_by(id, event.at)
+        for memory in sorted({*(row[0] for row in recorded), *event.payload["ids"]}):
+            self._forgotten(memory, event.at)
+        observed = self.db.all(
+            "select distinct id from evidence join memories using (num)"
+            " where evidence.workspace = ?",
+            (place,),
+        )
+        self._redact(
+            f"workspace = ? and {BEFORE} and what not in {texts(LEFT_BEHIND)}",
+            (place, *event.order),
+        )
+        if not self._replaying:
+            self.queue.drop_all(place)
+            self.unanswered.drop_all(place, event.at)
+        for (trace,) in self.db.all("select id from traces where workspace = ?", (place,)):
+            self._trace_anew(trace)
         self.db.execute(
-            "update events set payload = '' where workspace = ? and at <= ?"
-            f" and what not in {texts(OF_THE_MEMORY | {EventType.DELETED})}",
-            (id, event.at),
+            "delete from questions where workspace = ?"
+            " and id in (select seq from events where payload = '')",
+            (place,),
         )
-        for memory in observed:
-            self._observe_anew(memory)
-        self.queue.drop_all(id)
-        self.unanswered.drop_all(id, event.at)
-        for table, column in (("traces", "event"), ("questions", "id")):
-            self.db.execute(
-                f"delete from {table} where workspace = ?"
-                f" and {column} in (select seq from events where payload = '')",
-                (id,),
-            )
-        self.db.execute("delete from tasks where workspace = ? and at <= ?", (id, event.at))
-        again = "select 1 from events where subject = ? and what = ? and at > ?"
-        if self.db.one(again, (id, EventType.JOINED, event.at)) is None:
-            for table, column in (("weights", "workspace"), ("paths", "workspace"),
-                                  ("workspaces", "id")):  # fmt: skip
-                self.db.execute(f"delete from {table} where {column} = ?", (id,))
-
-    def _observed_by(self, workspace: str, until: int) -> list[str]:
-        """The memories of others that evidence of this workspace is about."""
-        about: set[str] = set()
-        for subject, payload in self.db.all(
-            "select subject, payload from events"
-            " where workspace = ? and at <= ? and what in (?, ?) and payload != ''",
-            (workspace, until, EventType.OBSERVED, EventType.USED),
+        self.db.execute("delete from tasks where workspace = ?", (place,))
+        for row in self.db.all(
+            f"select {EVENT} from events where workspace = ? and what in (?, ?) and payload != ''",
+            (place, EventType.ENDED, EventType.WITHHELD),
         ):
-            about.update(json.loads(payload).get("ids", (subject,)))
-        wanted = self.db.dialect.texts([*about])
-        found = self.db.all(f"select id from memories where id in {wanted.sql}", wanted.values)
-        return [id for (id,) in found]
+            self._project(event_of(row))  # What came after.
+        self._observe_anew(row[0] for row in observed)
+        self._place(place)
+        self._lead_paths()
+        self._name_all()
 
-    def _observe_anew(self, id: str) -> None:
-        """Fold the evidence about a memory from what the log still has of it."""
-        row = self.db.one("select num from memories where id = ?", (id,))
-        assert row is not None
-        self._drop_evidence(row[0])
-        self.db.execute("update memories set usage_count = 0, last_used = null where num = ?", row)
-        self._refold(row[0])
-        for values in self.db.all(
-            f"select {EVENT} from events where payload != '' and"
-            f" (what = ? and subject = ? or what = ? and"
-            f" {self.db.dialect.contains('payload', '?')})",
-            (EventType.OBSERVED, id, EventType.USED, id),
-        ):
-            event = event_of(values)
-            if event.type is EventType.USED:
-                self._used(event, {id})
-            else:
-                self._observed(event)
+    def _project(self, event: Event, *, live: bool = False) -> None:
+        raise NotImplementedError
 
 
 def _texts_of(memory: Memory) -> Iterable[str]:
@@ -172,6 +230,21 @@ def _in_json(text: str) -> str:
     return encode({"": text})[5:-2]
 
 
+def _joined(one: Any, other: Any) -> Any:
+    """What is left when both have taken something out; the same whichever comes first."""
+    if one == other:
+        return one
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return {key: _joined(one[key], other[key]) for key in one}
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [_joined(*pair) for pair in zip(one, other, strict=True)]
+    if not (isinstance(one, str) and isinstance(other, str)):
+        return min(one, other, key=repr)
+    if (FORGOTTEN_TEXT in one) is (FORGOTTEN_TEXT in other):
+        return FORGOTTEN_TEXT if FORGOTTEN_TEXT in one else min(one, other)
+    return one if FORGOTTEN_TEXT in one else other
+
+
 def _without(quotes: Sequence[str], value: Any) -> Any:
     """Only what was written is looked at: a short title must not eat the structure."""
     if isinstance(value, str):
@@ -181,7 +254,7 @@ def _without(quotes: Sequence[str], value: Any) -> Any:
                 pattern = re.escape(quote)
                 if len(quote) < QUOTED:
                     pattern = rf"(?<!\w){pattern}(?!\w)"
-                value = re.sub(pattern, "[forgotten]", value)
+                value = re.sub(pattern, FORGOTTEN_TEXT, value)
         return value
     if isinstance(value, list):
         return [_without(quotes, item) for item in value]

@@ -4,42 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from reasonbank.ledger.events import Event, EventType, encode, lesson, memory_of, revisions
 from reasonbank.ledger.projection.evidence import EvidenceProjection
-from reasonbank.model import Memory, Outcome, View, filtered, to_micros
+from reasonbank.model import JSON, Memory, View, filtered, to_micros
 from reasonbank.trust import belief
+from reasonbank.trust.belief import NOTHING
 
 
 class MemoryProjection(EvidenceProjection):
-    def _stand(self, event: Event) -> None:
-        """Fold all that happened to the memory, and store how it stands."""
+    def _stand(self, id: str, only: Event | None = None) -> None:
+        """Fold all that happened to the memory, and store how it stands; ``only`` is all that
+        happened to a new one."""
         old = self.db.one(
-            "select num, lesson, realm, created_at from memories where id = ?", (event.subject,)
+            "select num, lesson, realm, workspace, author from memories where id = ?", (id,)
         )
-        new = old is None and event.type is EventType.RECORDED
-        if not (history := revisions([event] if new else self._events_about(event.subject))):
+        events = [only] if only is not None and old is None else self._events_about(id)
+        if not (history := revisions(events)):
             return
         memory = history[-1].memory
         text = encode(lesson(memory))
-        realm = self._realm_of(memory)
-        if old is None:
-            num = self._insert_memory(memory, history[0].memory.outcome, text, realm)
-        else:
-            num = old[0]
-            self.db.execute(
-                "update memories set realm = ?, state = ?, outcome = ?, revision = ?,"
-                f" merged_into = ?, {', '.join(f'{n} = ?' for n in filtered())}, error_type = ?,"
-                " failure_pattern = ?, lesson = ? where num = ?",
-                (realm, memory.state, memory.outcome, memory.revision, memory.merged_into,
-                 *_filed(memory), *_error(memory), text, num),
-            )  # fmt: skip
-            self._drop_tags(num, old[1])
+        values = self._columns(memory, min(events, key=_recorded_first), history[0].memory, text)
+        num = self._write(id, old, memory, values)
         if memory.tags:
             self.db.many(
                 "insert into tags values (?, ?) on conflict do nothing",
                 [(tag, num) for tag in memory.tags],
             )
+        realm = values["realm"]
         if old is None or text != old[1] or realm != old[2]:
             if old is not None:
                 self._drop_words(num, old[1], old[2])
@@ -49,38 +42,76 @@ class MemoryProjection(EvidenceProjection):
         elif old is not None and realm != old[2]:
             self._follow_vectors(num, realm)
 
-    def _insert_memory(self, memory: Memory, first: Outcome, text: str, realm: int) -> int:
-        """``first`` is the outcome it was recorded with: no later revision moves its prior."""
+    def _columns(self, memory: Memory, recorded: Event, first: Memory, text: str) -> JSON:
+        """``first`` is as it was recorded: no later revision moves its prior."""
         assert memory.created_at is not None
-        recorded = self.db.all(
-            "select seq, payload from events where subject = ? and what = ?"
-            " and payload != '' order by at, origin, id",
-            (memory.id, EventType.RECORDED),
-        )
-        num = min(int(seq) for seq, _ in recorded)
         # What was made from others begins where they stood.
-        initial = json.loads(recorded[0][1]).get("initial") if memory.parents else None
+        initial = recorded.payload.get("initial") if memory.parents else None
         if initial is None:
-            initial = belief.initial_confidence(memory.source, first)
-        self.db.execute(
-            "insert into memories (num, id, realm, workspace, scope, state, outcome, source,"
-            f" created_at, initial, revision, stage, merged_into, {', '.join(filtered())},"
-            " error_type, failure_pattern, author, lesson)"
-            f" values ({', '.join('?' * (17 + len(filtered())))})",
-            (num, memory.id, realm, memory.workspace, memory.scope, memory.state, memory.outcome,
-             memory.source, to_micros(memory.created_at), initial, memory.revision, memory.stage,
-             memory.merged_into, *_filed(memory), *_error(memory), memory.author, text),
-        )  # fmt: skip
-        self.db.execute(
-            "insert into authors values (?, ?, 0, 0) on conflict do nothing",
-            (memory.workspace, memory.author),
-        )
+            initial = belief.initial_confidence(first.source, first.outcome)
+        error = memory.error_context
+        return {
+            "id": memory.id, "realm": self._realm_of(memory), "workspace": memory.workspace,
+            "scope": memory.scope, "state": memory.state, "outcome": memory.outcome,
+            "source": memory.source, "created_at": to_micros(memory.created_at),
+            "initial": initial, "revision": memory.revision, "stage": memory.stage,
+            "merged_into": memory.merged_into,
+            **{name: getattr(memory, name) for name in filtered()},
+            "error_type": error.error_type if error else None,
+            "failure_pattern": error.failure_pattern if error else None,
+            "author": memory.author, "lesson": text,
+        }  # fmt: skip
+
+    def _write(self, id: str, old: tuple[Any, ...] | None, memory: Memory, values: JSON) -> int:
+        owner = (values["workspace"], values["author"])
+        if old is None:
+            # The number is that of the event which came in first: the same after a rebuild.
+            row = self.db.one(
+                "select min(seq) from events where subject = ? and what = ? and payload != ''",
+                (id, EventType.RECORDED),
+            )
+            assert row is not None
+            num = int(row[0])
+            names = ", ".join(("num", *values))
+            marks = ", ".join("?" * (1 + len(values)))
+            self.db.execute(
+                f"insert into memories ({names}) values ({marks})", (num, *values.values())
+            )
+            self._author(*owner, 1)
+        else:
+            num = old[0]
+            self._drop_tags(num, old[1])
+            moved = owner != old[3:]
+            if moved:
+                # An earlier event has come in later: somebody else had recorded it before.
+                self._disown(num, old[3], old[4])
+            self.db.execute(
+                f"update memories set {', '.join(f'{name} = ?' for name in values)} where num = ?",
+                (*values.values(), num),
+            )
+            if moved:
+                self._author(*owner, 1)
+                self._own(num)
+            self.db.execute("delete from kin where child = ?", (id,))
         if memory.parents:
             self.db.many(
                 "insert into kin values (?, ?) on conflict do nothing",
-                [(memory.id, parent) for parent in memory.parents],
+                [(id, parent) for parent in memory.parents],
             )
         return num
+
+    def _disown(self, num: int, workspace: str, author: str) -> None:
+        """Take what evidence says of a memory from its author and its project."""
+        for (kind, positive, _), count in self.tallies([num])[num].items():
+            self._speak(num, kind, positive, -count)
+        self._learn(num, NOTHING)
+        self.db.execute("update memories set standing = null where num = ?", (num,))
+        self._author(workspace, author, -1)
+
+    def _own(self, num: int) -> None:
+        for (kind, positive, _), count in self.tallies([num])[num].items():
+            self._speak(num, kind, positive, count)
+        self._refold(num)
 
     def _realm_of(self, memory: Memory) -> int:
         place = self.db.one("select team, org from workspaces where id = ?", (memory.workspace,))
@@ -162,10 +193,5 @@ def _words(memory: Memory) -> tuple[str, ...]:
     return (memory.title, memory.description, content, tags)
 
 
-def _filed(memory: Memory) -> list[str | None]:
-    return [getattr(memory, name) for name in filtered()]
-
-
-def _error(memory: Memory) -> tuple[str | None, str | None]:
-    error = memory.error_context
-    return (error.error_type, error.failure_pattern) if error else (None, None)
+def _recorded_first(event: Event) -> tuple[bool, int, str]:
+    return (event.type is not EventType.RECORDED, *event.order)

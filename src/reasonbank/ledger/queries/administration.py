@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from reasonbank.ledger.database import columns, record, records
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Token
-from reasonbank.ledger.queries.base import Queries
+from reasonbank.ledger.queries.base import ORDER, Queries
 from reasonbank.model import JSON, View, Workspace
 
 _WORKSPACE = columns(Workspace)
@@ -39,6 +41,19 @@ class AdministrationQueries(Queries):
             " group by w.id order by coalesce(name, path, w.id)"
         )
         return records(Workspace, _WORKSPACE, found)
+
+    def old_paths(self, workspace: str) -> dict[str, str]:
+        paths: dict[str, str] = {}
+        for (payload,) in self.db.all(
+            "select payload from events where subject = ? and what in (?, ?) and payload != ''"
+            f" order by {ORDER}",
+            (workspace, EventType.MOVED, EventType.DELETED),
+        ):
+            told = json.loads(payload)
+            paths |= told.get("paths", {})
+            if told.get("old_digest"):
+                paths[told["old_digest"]] = told["heir"]
+        return {digest: id for digest, id in paths.items() if self.workspace_at(digest) == id}
 
     def token(self, id: str) -> Token | None:
         row = self.db.one(f"select {TOKEN} from tokens where id = ?", (id,))

@@ -9,9 +9,14 @@ from typing import Any
 
 from reasonbank.ledger.database import Database, inline
 from reasonbank.ledger.events import CHANGES, Event, EventType
-from reasonbank.model import Scope, State, View
+from reasonbank.model import Principal, Scope, State, View
 
-EVENT = "id, what, subject, workspace, at, origin, author, surface, payload"
+EVENT = (
+    "id, what, subject, workspace, counter, at, origin, author, principal, surface, batch,"
+    " prev, digest, salt, payload"
+)
+ORDER = "counter, id"
+BEFORE = "(counter, id) < (?, ?)"
 
 
 class Queries:
@@ -58,18 +63,25 @@ class Queries:
 
     def _events_about(self, subject: str) -> list[Event]:
         found = self.db.all(
-            f"select {EVENT} from events where subject = ? and what in {texts(CHANGES)}",
+            f"select {EVENT} from events where subject = ? and what in {texts(CHANGES)}"
+            " and payload != ''",
             (subject,),
         )
         return [event_of(row) for row in found]
 
 
 def event_of(row: Sequence[Any]) -> Event:
-    id, type, subject, workspace, at, origin, author, surface, payload = row
+    (id, type, subject, workspace, counter, at, origin, author, principal, surface, batch,
+     prev, digest, salt, payload) = row  # fmt: skip
     return Event(
-        id=id, type=EventType(type), subject=subject, workspace=workspace, at=at, origin=origin,
-        author=author, surface=surface, payload=json.loads(payload or "{}"),
+        id=id, type=EventType(type), subject=subject, workspace=workspace, counter=counter, at=at,
+        origin=origin, author=author, principal=_PRINCIPALS[principal], surface=surface,
+        batch=batch, prev=prev, digest=digest, salt=salt,
+        payload=json.loads(payload or "{}"), redacted=payload == "",
     )  # fmt: skip
+
+
+_PRINCIPALS = {str(principal): principal for principal in Principal}
 
 
 @cache

@@ -25,7 +25,8 @@ class EvidenceQueries(Queries):
     def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
         result: dict[int, dict[tuple[EvidenceKind, bool, int], int]] = {num: {} for num in nums}
         for num, kind, positive, day, count in self.db.all(
-            f"select num, kind, positive, day, count from tally where num in {inline(nums)}"
+            "select num, kind, positive, day, count from tally"
+            f" where count != 0 and num in {inline(nums)}"
             " union all select num, kind, positive, at / 86400000000, count(*) from evidence"
             f" where rolled = 0 and num in {inline(nums)} group by 1, 2, 3, 4"
         ):
@@ -42,17 +43,18 @@ class EvidenceQueries(Queries):
         return int(row[0] or 0) if row else 0
 
     def evidence(self, view: View, id: str) -> list[Evidence]:
-        """Newest first; what was rolled up is in the tally only."""
+        """Newest first."""
         found = self.db.all(
-            f"select {_EVIDENCE} from evidence where rolled = 0"
-            f" and num = (select num from memories where id = ? and realm in {self._within(view)})"
+            f"select {_EVIDENCE} from evidence where num ="
+            f" (select num from memories where id = ? and realm in {self._within(view)})"
             " order by at desc",
             (id,),
         )
         return records(Evidence, _EVIDENCE, found, memory_id=id)
 
     def observed(self, key: bytes) -> tuple[bool, bool] | None:
-        row = self.db.one("select positive, share is not null from evidence where key = ?", (key,))
+        found = "select positive, share is not null from evidence where key = ?"
+        row = self.db.one(found, (key,))
         return (bool(row[0]), bool(row[1])) if row else None
 
     def past_outcomes(self, nums: NDArray[np.int64], model: str, dimensions: int) -> PastOutcomes:
@@ -103,7 +105,7 @@ class EvidenceQueries(Queries):
             " case when avg(positive) >= 0.5 then 1 else 0 end, max(at)"
             " from evidence join memories using (num)"
             " where kind = 'outcome' and session is not null"
-            " and workspace = ? and session not in (select session from tasks"
+            " and evidence.workspace = ? and session not in (select session from tasks"
             " where workspace = ? and succeeded is not null) group by session"
             " order by at, session",
             (view.workspace,) * 3,
@@ -111,8 +113,9 @@ class EvidenceQueries(Queries):
         used: dict[str, list[str]] = {}
         for session, id in self.db.all(
             "select session, id from evidence join memories using (num)"
-            f" where kind = 'usage' and session is not null and realm in {self._within(view)}"
-            " order by num"
+            " where kind = 'usage' and session is not null and evidence.workspace = ?"
+            f" and realm in {self._within(view)} order by num",
+            (view.workspace,),
         ):
             used.setdefault(session, []).append(id)
         return [
@@ -144,26 +147,29 @@ class EvidenceQueries(Queries):
         """How likely each use was thought to help, and whether the task then succeeded."""
         found = self.db.all(
             "select u.expected, o.positive from evidence u join evidence o"
-            " on o.session = u.session and o.num = u.num and o.kind = 'outcome'"
+            " on o.workspace = u.workspace and o.session = u.session and o.num = u.num"
+            " and o.kind = 'outcome'"
             " join memories m on m.num = u.num"
             " where u.kind = 'usage' and u.expected is not null and u.session is not null"
-            f" and m.realm in {self._within(view)} order by o.at, u.num"
+            f" and u.workspace = ? and m.realm in {self._within(view)} order by o.at, u.num",
+            (view.workspace,),
         )
         return [(expected, bool(positive)) for expected, positive in found]
 
     def session_uses(self, view: View, session: str) -> list[str]:
         found = self.db.all(
-            "select id from evidence join memories using (num) where session = ?"
-            f" and kind = 'usage' and realm in {self._within(view)} group by id, num order by num",
-            (session,),
+            "select id from evidence join memories using (num) where evidence.workspace = ?"
+            f" and session = ? and kind = 'usage' and realm in {self._within(view)} order by num",
+            (view.workspace, session),
         )
         return [row[0] for row in found]
 
     def used_together(self, view: View, least: int) -> list[tuple[str, str, int, int]]:
         # A session that saw very many memories says little about any two of them.
         found = self.db.all(
-            "with seen as (select distinct session, num from evidence join memories using (num)"
-            "  where session is not null and workspace = ? and state = 'active'),"
+            "with seen as (select distinct session, num from evidence join memories m using (num)"
+            "  where session is not null and evidence.workspace = ? and m.workspace = ?"
+            "  and state = 'active'),"
             " few as (select session from seen group by 1 having count(*) between 2 and 20),"
             " sizes as (select num, count(*) as sessions from seen group by 1)"
             " select a.id, b.id, common, x.sessions + y.sessions - common from ("
@@ -173,6 +179,6 @@ class EvidenceQueries(Queries):
             " join sizes x on x.num = p join sizes y on y.num = q"
             " join memories a on a.num = p join memories b on b.num = q"
             " order by common desc, p, q limit 1000",
-            (view.workspace, least),
+            (view.workspace, view.workspace, least),
         )
         return [(one, other, both, either) for one, other, both, either in found]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from reasonbank.ledger.database import columns, records
-from reasonbank.ledger.events import BATCHES, Event, EventType
+from reasonbank.ledger.events import BATCHES, NOTES, Event, EventType
 from reasonbank.ledger.port import Wanted
-from reasonbank.ledger.queries.base import EVENT, Queries, event_of, texts
+from reasonbank.ledger.queries.base import EVENT, ORDER, Queries, event_of, texts
 from reasonbank.model import Change, Outcome, Trace, View
 
 _CHANGE = columns(Change)
@@ -20,7 +20,7 @@ class LogQueries(Queries):
     def batch(self, view: View, id: str) -> list[Event]:
         found = self.db.all(
             f"select {EVENT} from events where subject = ? and workspace = ?"
-            f" and what in {texts(BATCHES)} and payload != '' order by at, origin, id",
+            f" and what in {texts(BATCHES)} and payload != '' order by {ORDER}",
             (id, view.workspace),
         )
         return [event_of(row) for row in found]
@@ -28,7 +28,7 @@ class LogQueries(Queries):
     def batches(self, view: View) -> list[Event]:
         found = self.db.all(
             f"select {EVENT} from events where workspace = ? and what in {texts(BATCHES)}"
-            " and payload != '' order by at, origin, id",
+            f" and payload != '' order by {ORDER}",
             (view.workspace,),
         )
         return [event_of(row) for row in found]
@@ -46,7 +46,7 @@ class LogQueries(Queries):
         trace = Trace.from_json(json.loads(payload)["trace"])
         for (told,) in self.db.all(
             "select payload from events where subject = ? and what = ? and payload != ''"
-            " order by at, origin, id",
+            f" order by {ORDER}",
             (trace.id, EventType.LEARNED),
         ):
             found = json.loads(told)
@@ -109,11 +109,48 @@ class LogQueries(Queries):
         )
         return records(Change, _CHANGE, found)
 
-    def events(self, workspace: str | None) -> Iterator[Event]:
-        """The log in order, without what was forgotten or purged."""
-        where = "" if workspace is None else "and workspace = ?"
+    def _tip(self) -> tuple[int, str, str]:
+        """The highest counter seen, and the ends of this bank's chains of events and notes."""
+        row = self.db.one("select value from meta where key = 'log'")
+        if row is None:
+            return (0, "", "")
+        counter, head, notes = row[0].split(" ")
+        return (int(counter), head, notes)
+
+    def events(self, workspace: str | None, *, redacted: bool = False) -> Iterator[Event]:
+        where = ["1 = 1"]
+        if workspace is not None:
+            where.append("workspace = ?")
+        where.append(f"what not in {texts(NOTES)}" if redacted else "payload != ''")
         for row in self.db.stream(
-            f"select {EVENT} from events where payload != '' {where} order by seq",
+            f"select {EVENT} from events where {' and '.join(where)} order by seq",
             () if workspace is None else (workspace,),
         ):
             yield event_of(row)
+
+    def broken_chain(self) -> list[str]:
+        """Of other banks' events only some may be here: their gaps are nothing to complain of."""
+        _, head, notes = self._tip()
+        ends = {False: "", True: ""}
+        wrong: list[str] = []
+        own = self.db.one("select value from meta where key = 'bank_id'")
+        for row in self.db.stream(
+            f"select {EVENT} from events where digest is not null order by {ORDER}"
+        ):
+            event = event_of(row)
+            if not event.intact:
+                wrong.append(f"event {event.id} is not what was written")
+            if own is not None and event.origin == own[0]:
+                note = event.type in NOTES
+                if event.prev != ends[note]:
+                    wrong.append(f"the log was changed before event {event.id}")
+                ends[note] = event.link
+            if len(wrong) >= 5:
+                return wrong
+        if ends != {False: head, True: notes}:
+            wrong.append("the end of the log was changed")
+        return wrong
+
+    def from_the_future(self, now: int) -> tuple[int, int]:
+        row = self.db.one("select count(*), max(at) from events where at > ?", (now,))
+        return (row[0], row[1] or 0) if row else (0, 0)

@@ -12,7 +12,6 @@ from reasonbank.ledger.events import Event, EventType
 from reasonbank.ledger.port import PACKED_EVIDENCE, Candidates, Filter, Row
 from reasonbank.ledger.queries.base import Queries
 from reasonbank.model import Link, LinkType, Memory, Scope, State, View, filtered
-from reasonbank.trust.belief import SLOTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -275,7 +274,7 @@ def unpacked_evidence(packed: Sequence[bytes | None]) -> NDArray[np.float64]:
 
     nothing = bytes(PACKED_EVIDENCE.size)
     evidence = np.frombuffer(b"".join(each or nothing for each in packed), np.float64)
-    return evidence.reshape(-1, 2 * len(SLOTS))
+    return evidence.reshape(-1, PACKED_EVIDENCE.size // 8)
 
 
 @lru_cache(maxsize=64)

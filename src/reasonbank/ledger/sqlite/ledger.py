@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from reasonbank.errors import NewerBank, StorageError
-from reasonbank.ledger.migrations import STEPS, meta, upgrade
+from reasonbank.ledger.migrations import REFOLD_BEFORE, STEPS, meta, upgrade
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.sqlite.commits import GroupCommit
@@ -53,6 +53,7 @@ class SQLiteLedger:
         self.read_only = read_only
         self.url = f"sqlite:///{path}"
         self.engine = ("SQLite", apsw.sqlite_lib_version())
+        self._clock = clock
         self._synchronous = synchronous
         self._vfs = vfs
         self._local = threading.local()
@@ -132,6 +133,8 @@ class SQLiteLedger:
                 self.db.handle.pragma("application_id", APPLICATION_ID)
             if start < len(STEPS):
                 self.db.handle.pragma("user_version", len(STEPS))
+            if 0 < start < REFOLD_BEFORE:
+                Writer(self.db, meta(self.db, "bank_id"), self._clock, half_life_days).refold()
 
     def _schema(self) -> int:
         return int(self.db.handle.pragma("user_version"))
