@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Literal
 
 from reasonbank.bank import Bank
@@ -20,10 +21,20 @@ from reasonbank.errors import Forbidden, InvalidInput, NotFound, Unauthorized
 from reasonbank.fields import choice, text, whole
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Token, Writing
-from reasonbank.model import Right, from_micros
+from reasonbank.model import Right, Scope, from_micros
 from reasonbank.store import workspaces
 
 _ID = re.compile(r"[0-9a-f]{16}").fullmatch
+
+
+class Permission(StrEnum):
+    """What a token may do beyond its scope."""
+
+    SHARE_TEAM = "share-team"
+    SHARE_ORG = "share-org"
+
+
+_WIDER = {Permission.SHARE_TEAM: Scope.TEAM, Permission.SHARE_ORG: Scope.ORG}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +44,19 @@ class Caller:
     name: str | None = None
     right: Right = Right.ADMIN
     workspaces: tuple[str, ...] | None = None
+    may: tuple[Permission, ...] = ()
+    local: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether they look after the whole bank."""
+        return not self.local and self.right is Right.ADMIN and self.workspaces is None
+
+    @property
+    def may_share(self) -> frozenset[Scope]:
+        if self.local or self.whole:
+            return frozenset(Scope)
+        return frozenset({Scope.PROJECT, *(_WIDER[permission] for permission in self.may)})
 
     def must(self, right: Right) -> None:
         if not self.right.includes(right):
@@ -58,9 +82,10 @@ class Caller:
             id, path = bank.view.workspace, None
         if not self.reaches(id):
             raise Forbidden(f"your token does not reach workspace {workspace or id}")
-        return bank.seen_by(
-            workspace=id, path=path, author=self.name, surface=surface, right=self.right
-        )
+        return Bank(bank.context.seen_by(
+            workspace=id, path=path, author=self.name, surface=surface, right=self.right,
+            whole=self.whole, may_share=self.may_share,
+        ))  # fmt: skip
 
     def _only(self, workspaces: tuple[str, ...]) -> str:
         if len(workspaces) > 1:
@@ -70,7 +95,7 @@ class Caller:
         return workspaces[0]
 
 
-LOCAL = Caller()
+LOCAL = Caller(local=True)
 """Whoever runs on this machine, as this user."""
 
 
@@ -116,6 +141,7 @@ class StoredToken:
     name: str
     scope: Right
     workspaces: tuple[str, ...] | None
+    may: tuple[Permission, ...]
     state: Literal["valid", "expired", "revoked"]
     created_at: datetime
     created_by: str
@@ -152,6 +178,7 @@ class TokenStore:
         workspaces: Sequence[str] | None = None,
         name: str | None = None,
         expires_days: int | None = None,
+        may: Sequence[str] = (),
         by: Bank | None = None,
     ) -> NewToken:
         """A new token, with the secret that is told this once only; ``by`` is who makes it."""
@@ -174,6 +201,7 @@ class TokenStore:
             ),
             scope=str(right),
             workspaces=self._ids(workspaces),
+            may=tuple(dict.fromkeys(str(choice(Permission, each, "may")) for each in may)),
             digest=_digest(key),
             created_at=now,
             created_by=by.author,
@@ -222,7 +250,12 @@ class TokenStore:
             raise Unauthorized(f"token {token.id} was revoked; ask for another")
         if self._expired(token):
             raise Unauthorized(f"token {token.id} has expired; ask for another")
-        caller = Caller(name=token.name, right=Right(token.scope), workspaces=token.workspaces)
+        caller = Caller(
+            name=token.name,
+            right=Right(token.scope),
+            workspaces=token.workspaces,
+            may=tuple(map(Permission, token.may or ())),
+        )
         return caller, token
 
     def used(self, token: Token) -> bool:
@@ -267,6 +300,7 @@ class TokenStore:
             "name": token.name,
             "scope": Right(token.scope),
             "workspaces": token.workspaces,
+            "may": tuple(map(Permission, token.may or ())),
             "state": "revoked" if token.revoked_at is not None
             else "expired" if self._expired(token) else "valid",
             "created_at": moment(token.created_at),

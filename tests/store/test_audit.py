@@ -145,10 +145,13 @@ def test_a_workspace_sees_its_own_changes_and_what_others_did_to_its_memories(op
     here, there = open_bank(), open_bank(workspace=open_bank.project("there"))
     shared = here.record(a_memory(scope=Scope.TEAM))
     private = there.record(a_memory())
-    there.archive(shared.id)
+    there.feedback(shared.id, helpful=True)
+    admin = Bank(there.context.seen_by(whole=True))
+    admin.archive(shared.id)
     assert [c.what for c in here.audit() if c.subject == shared.id] == [
         "memory.archived", "memory.recorded",
     ]  # fmt: skip
+    assert "evidence.observed" in {c.what for c in there.audit()}
     assert private.id not in {c.subject for c in here.audit()}
     assert private.id in {c.subject for c in here.audit(everywhere=True)}
 

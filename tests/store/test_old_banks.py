@@ -83,6 +83,8 @@ def as_then(what, said):
     if what == "audit":
         new = ("principal", "batch")
         return [{k: v for k, v in entry.items() if k not in new} for entry in said]
+    if what == "tokens":
+        return [{k: v for k, v in token.items() if k != "may"} for token in said]
     if what == "evidence":
         known = WRITTEN["said"]["evidence"]
         return {id: [each for each in told if each in known[id]] for id, told in said.items()}

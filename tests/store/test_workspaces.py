@@ -145,7 +145,7 @@ def test_knowing_the_id_of_a_memory_out_of_sight_is_of_no_use(people):
     hidden = next(m for m in people["mine"].memories() if m.title == "mine project")
     for who in ("teammate", "sister", "stranger"):
         bank = people[who]
-        own = bank.memories()[0].id
+        own = bank.record(a_memory()).id
         attempts = [
             lambda b: b.get(hidden.id),
             lambda b: b.history(hidden.id),
@@ -252,7 +252,7 @@ def test_deleting_a_workspace_removes_all_that_belongs_to_it_and_nothing_else(op
         doomed.record(a_memory(title=f"{secret.decode()} {i}"))
     doomed.feedback(shared.id, helpful=True, comment=secret.decode())
     doomed.store_trace(a_trace(task=secret.decode(), memories_used=(shared.id,)))
-    bank.link(shared.id, kept.id, type="similar")
+    bank.link(kept.id, shared.id, type="similar")
     doomed.embed_new()
     doomed.search(secret.decode(), session="s")
     doomed.name_workspace(doomed.view.workspace, secret.decode())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -59,6 +59,7 @@ class Bank:
 
     memories: Sequence[Told]
     others: EvidenceWeights
+    opinions_told: Mapping[int, Tally] = field(default_factory=dict)
 
     def track_record(self, workspace: str) -> tuple[int, ...]:
         own = [m.track_record for m in self.memories if m.workspace == workspace]
@@ -67,8 +68,14 @@ class Bank:
     def uses(self, workspace: str) -> int:
         return 1_000 + 7 * len(workspace)
 
-    def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
-        return {num: self.memories[num].tally for num in nums}
+    def tallies(self, nums: Sequence[int], viewer: str) -> dict[int, Tally]:
+        return {num: self.memories[num].tally | self.opinions_told.get(num, {}) for num in nums}
+
+    def opinions(self, viewer: str) -> dict[int, belief.Opinion]:
+        return {
+            num: belief.Opinion(belief.masses(tally), belief.newest(tally))
+            for num, tally in self.opinions_told.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ def columns(bank: Bank) -> Columns:
 def confidence(
     bank: Bank, model: str, *, half_life: float = 180.0, today: int = TODAY
 ) -> Confidence:
-    return Confidence(source=bank, model=model, half_life=half_life, today=today)
+    return Confidence(source=bank, viewer="here", model=model, half_life=half_life, today=today)
 
 
 memories = st.lists(st.tuples(st.sampled_from(PLACES), initials, tallies(past_days)), max_size=8)

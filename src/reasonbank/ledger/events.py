@@ -74,6 +74,9 @@ CHANGES = frozenset(
 )
 """The events that a memory's standing is folded from."""
 
+OBSERVATIONS = frozenset({EventType.USED, EventType.OBSERVED})
+"""The events that evidence about a memory is folded from."""
+
 NOTES = frozenset(
     {
         EventType.IMPORTED,

@@ -346,6 +346,14 @@ create table authors (
     failed {whole} not null, primary key (workspace, author)
 ) {table};
 
+-- What the evidence of other projects about a shared memory amounts to: it counts in these alone.
+create table opinions (
+    num {whole}, workspace text, standing {bytes} not null, primary key (workspace, num)
+) {table};
+create index opinions_num on opinions (num);
+
+alter table tokens add column may text;
+
 create table purged (
     id text primary key, counter {whole} not null, event text not null
 ) {table};

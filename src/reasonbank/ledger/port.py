@@ -24,7 +24,7 @@ from reasonbank.model import (
     Workspace,
     from_micros,
 )
-from reasonbank.trust.belief import NOTHING, SLOTS
+from reasonbank.trust.belief import NOTHING, SLOTS, Opinion
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,6 +114,11 @@ def lessons_in(packed: bytes | None) -> tuple[int, ...]:
     return tuple(map(int, PACKED_EVIDENCE.unpack(packed)[len(SLOTS) : -1])) if packed else NOTHING
 
 
+def opinion_in(packed: bytes) -> Opinion:
+    numbers = PACKED_EVIDENCE.unpack(packed)
+    return Opinion(numbers[: len(SLOTS)], int(numbers[-1]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnansweredQuestion:
     """A question that found nothing, how often and when; times are microseconds since 1970.
@@ -147,6 +152,7 @@ class Token:
     expires_at: int | None = None
     last_used: int | None = None
     revoked_at: int | None = None
+    may: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,14 +337,23 @@ class Reading(Protocol):
     def word_rows(self) -> int: ...
 
     def candidates(self, view: View, filter: Filter, nums: NDArray[np.int64]) -> Candidates: ...
-    def tallies(self, nums: Sequence[int]) -> Mapping[int, Tally]: ...
+    def tallies(self, nums: Sequence[int], viewer: str) -> Mapping[int, Tally]:
+        """Evidence of a memory's own project, and that of the ``viewer``'s."""
+
+    def opinions(self, viewer: str) -> Mapping[int, Opinion]:
+        """Of memories of other projects."""
+
     def track_record(self, workspace: str) -> tuple[int, ...]: ...
     def uses(self, workspace: str) -> int: ...
-    def evidence(self, view: View, id: str) -> list[Evidence]: ...
+    def evidence(self, view: View, id: str, *, everywhere: bool = False) -> list[Evidence]:
+        """What this workspace observed, newest first; ``everywhere``: what anybody did."""
+
     def observed(self, key: bytes) -> tuple[bool, bool] | None:
         """What was said under this key, if anything was, and whether of the whole task only."""
 
-    def past_outcomes(self, nums: NDArray[np.int64], model: str, dimensions: int) -> PastOutcomes:
+    def past_outcomes(
+        self, nums: NDArray[np.int64], viewer: str, model: str, dimensions: int
+    ) -> PastOutcomes:
         """The newest evidence about these rows that belongs to a question of this model."""
 
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:

@@ -76,7 +76,7 @@ def trust_in(
     embedder = context.store.indexing.embedder
     found = None
     if vector is not None:
-        found = reading.past_outcomes(rows.nums, embedder.name, embedder.dimensions)
+        found = reading.past_outcomes(rows.nums, known.viewer, embedder.name, embedder.dimensions)
 
     def anywhere(rows: Candidates) -> Floats:
         initial, author_weight = _by_author(reading, rows)
@@ -84,7 +84,7 @@ def trust_in(
         return np.column_stack([trust, initial, author_weight])
 
     # An author is compared with those of all workspaces that are in view here.
-    key = ("trust", known.today, frozenset(rows.workspaces))
+    key = ("trust", known.today, known.viewer, frozenset(rows.workspaces))
     trust, initial, author_weight = rows.derived(key, anywhere).T
     if vector is None or found is None or not len(found.nums):
         nothing = np.zeros(count)

@@ -263,4 +263,4 @@ def _confidence(
     known = context.trust(reading)
     if known.model not in FOLDED:
         return known.of_many(rows, cosine)
-    return rows.derived(("confidence", known.today), known.of_many)
+    return rows.derived(("confidence", known.today, known.viewer), known.of_many)

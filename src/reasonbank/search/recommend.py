@@ -61,7 +61,7 @@ def _domain(hits: tuple[Hit, ...]) -> str | None:
 def _evidence(context: Context, best: Hit | None) -> EvidenceCounts:
     reading = context.read()
     row = reading.row(context.view, best.memory.id) if best else None
-    return counts(reading.tallies([row.num])[row.num] if row else {})
+    return counts(reading.tallies([row.num], context.view.workspace)[row.num] if row else {})
 
 
 def _reasoning(best: Hit | None, seen: EvidenceCounts, domain: str | None) -> str:

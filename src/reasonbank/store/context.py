@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from reasonbank.errors import Forgotten, NotFound, ReasonBankError, StorageError
+from reasonbank.errors import Forbidden, Forgotten, NotFound, ReasonBankError, StorageError
 from reasonbank.fields import checked, text
 from reasonbank.ledger.events import Event, EventType
 from reasonbank.ledger.port import Ledger, Reading, Row, UnansweredQuestion, Writing
-from reasonbank.model import JSON, Memory, Principal, Right, View, new_id
+from reasonbank.model import JSON, Memory, Principal, Right, Scope, View, new_id
 from reasonbank.safety.prompt_injection import Flags
 from reasonbank.settings import ORG, TEAM, Settings
 from reasonbank.store.meters import Meters
@@ -176,6 +176,10 @@ class Context:
     right: Right = Right.ADMIN
     batch: str | None = None
     acts_as: Principal | None = None
+    whole: bool = False
+    """Whether the caller looks after the whole bank, and may change what any workspace owns."""
+    may_share: frozenset[Scope] = frozenset(Scope)
+    """How widely the caller may share what they record."""
 
     @property
     def principal(self) -> Principal:
@@ -194,6 +198,8 @@ class Context:
         author: str | None = None,
         surface: str | None = None,
         right: Right | None = None,
+        whole: bool | None = None,
+        may_share: frozenset[Scope] | None = None,
     ) -> Context:
         """The same bank for another caller: the id of a workspace, who writes, through what."""
         return replace(
@@ -203,6 +209,8 @@ class Context:
             author=author or self.author,
             surface=surface or self.surface,
             right=right or self.right,
+            whole=self.whole if whole is None else whole,
+            may_share=self.may_share if may_share is None else may_share,
         )
 
     # Reading
@@ -224,6 +232,23 @@ class Context:
             "`reasonbank search` shows the ids that are"
         )
 
+    def own_row(self, reading: Reading, id: str) -> Row:
+        """A memory that the caller may change: to see is not to change."""
+        row = self.row(reading, id)
+        if row.workspace != self.view.workspace and not self.whole:
+            raise Forbidden(
+                f"memory {id} belongs to workspace {row.workspace}, and can only be changed from "
+                "there; you may rate it, or record one of your own"
+            )
+        return row
+
+    def must_share(self, scope: Scope) -> None:
+        if scope not in self.may_share:
+            raise Forbidden(
+                f"sharing with the {scope} needs a token made with --may share-{scope}; record "
+                "it with scope project"
+            )
+
     def memory(self, reading: Reading, row: Row) -> Memory:
         return row.memory(round(self.confidence(reading, row), 6))
 
@@ -235,6 +260,7 @@ class Context:
         settings = self.settings.belief
         return Confidence(
             source=reading,
+            viewer=self.view.workspace,
             model=settings.model,
             half_life=settings.half_life_days,
             today=day_of(self.now()),

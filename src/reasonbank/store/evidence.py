@@ -70,4 +70,4 @@ def observe_in(
 def of(context: Context, id: str) -> list[Evidence]:
     reading = context.read()
     context.row(reading, id)
-    return reading.evidence(context.view, id)
+    return reading.evidence(context.view, id, everywhere=context.whole)

@@ -15,7 +15,7 @@ def link(context: Context, source: str, target: str, type: LinkType | str, stren
         raise InvalidInput("target", "a memory cannot be linked to itself")
 
     def work(txn: Writing) -> None:
-        context.row(txn, link.source)
+        context.own_row(txn, link.source)
         context.row(txn, link.target)
         payload = {"target": link.target, "type": str(link.type), "strength": link.strength}
         context.append(txn, EventType.LINKED, link.source, payload)
@@ -26,7 +26,7 @@ def link(context: Context, source: str, target: str, type: LinkType | str, stren
 
 def unlink(context: Context, source: str, target: str, type: LinkType | str) -> None:
     def work(txn: Writing) -> None:
-        context.row(txn, source)
+        context.own_row(txn, source)
         payload = {"target": target, "type": str(type)}
         context.append(txn, EventType.UNLINKED, source, payload)
 

@@ -27,6 +27,7 @@ def record_in(
     context: Context, txn: Writing, memory: Memory, *, made: Mapping[str, Any] | None = None
 ) -> Memory:
     """``made`` tells of a memory that a batch made: its stage and initial confidence."""
+    context.must_share(memory.scope)
     if txn.forgotten(memory.id):
         raise Forgotten(f"memory {memory.id} was forgotten for good; record it again")
     if txn.taken(memory.id):
@@ -68,7 +69,7 @@ def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
             )
 
     def work(txn: Writing) -> Memory:
-        old = context.row(txn, id).memory()
+        old = context.own_row(txn, id).memory()
         new = lesson(context.fit(replace(old, **changes)))
         was = lesson(old)
         changed = {name: new.get(name) for name in changes if new.get(name) != was.get(name)}
@@ -94,7 +95,7 @@ def restore(context: Context, id: str) -> Memory:
 def _change(context: Context, id: str, type: EventType, state: State, payload: JSON) -> Memory:
 
     def work(txn: Writing) -> Memory:
-        if context.row(txn, id).state != state:
+        if context.own_row(txn, id).state != state:
             context.append(txn, type, id, payload)
         return context.memory(txn, context.row(txn, id))
 

@@ -14,7 +14,7 @@ from reasonbank.store.context import Context
 def undo(context: Context, id: str, to: int | None) -> Memory:
 
     def work(txn: Writing) -> Memory:
-        context.row(txn, id)
+        context.own_row(txn, id)
         changes = txn.changes_of(context.view, id)
         batch = changes[0].batch or changes[0].payload.get("batch")
         if to is None and batch and len(changes) == 1:
@@ -41,7 +41,7 @@ def undo_batch(context: Context, id: str) -> batches.Undone:
 def forget(context: Context, id: str) -> None:
 
     def work(txn: Writing) -> list[int]:
-        rows = [context.row(txn, id), *batches.heirs(context, txn, id)]
+        rows = [context.own_row(txn, id), *batches.heirs(context, txn, id)]
         for row in reversed(rows):
             batches.release(context, txn, row.id)
             context.append(txn, EventType.FORGOTTEN, row.id, {})

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
-from reasonbank.access import NewToken, StoredToken
+from reasonbank.access import NewToken, Permission, StoredToken
 from reasonbank.arguments import AnId
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded
@@ -248,11 +248,13 @@ def create_token(
         tuple[str, ...], Many(Text(4096), 100, least=1), "Full paths, ids or names."
     ] | None = None,
     expires_days: Annotated[int, Whole(1, 36_500)] | None = None,
+    may: tuple[Permission, ...] = (),
 ) -> NewToken:  # fmt: skip
     """Make a bearer token. Its secret is in this answer, and nowhere afterwards."""
     return call.tokens.create(
-        scope=scope, name=name, workspaces=workspaces, expires_days=expires_days, by=call.whole
-    )
+        scope=scope, name=name, workspaces=workspaces, expires_days=expires_days, may=may,
+        by=call.whole,
+    )  # fmt: skip
 
 
 def tokens(call: Call) -> list[StoredToken]:

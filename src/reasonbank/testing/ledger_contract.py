@@ -352,7 +352,7 @@ class LedgerContract(QueueContract):
         (kept,) = ledger.read().evidence(HERE, memory.id)
         assert kept.positive is False
         num = num_of(ledger, memory)
-        assert sum(ledger.read().tallies([num])[num].values()) == 1
+        assert sum(ledger.read().tallies([num], "here")[num].values()) == 1
         assert ledger.read().authors(["here"]) == {("here", "mika"): (0, 1)}
 
     def test_evidence_that_is_rolled_up_counts_as_much_and_can_still_be_corrected(
@@ -362,12 +362,12 @@ class LedgerContract(QueueContract):
         told(ledger, story.joined(), story.recorded(memory))
         told(ledger, *(story.observed(memory.id, True, session=f"s{n}") for n in range(3)))
         num = num_of(ledger, memory)
-        before = ledger.read().tallies([num])
+        before = ledger.read().tallies([num], "here")
         assert ledger.write(lambda txn: txn.roll_up(30_000 * DAY, 2)) == 2
         assert ledger.write(lambda txn: txn.roll_up(30_000 * DAY, 2)) == 1
-        assert ledger.read().tallies([num]) == before
+        assert ledger.read().tallies([num], "here") == before
         told(ledger, story.observed(memory.id, False, session="s0"))
-        tally = ledger.read().tallies([num])[num]
+        tally = ledger.read().tallies([num], "here")[num]
         assert sorted((positive, count) for (_, positive, _), count in tally.items() if count) == [
             (False, 1), (True, 2),
         ]  # fmt: skip
@@ -392,10 +392,10 @@ class LedgerContract(QueueContract):
         assert reading.observed(key) == (True, True) and reading.observed(b"?") is None
         assert reading.used_together(HERE, 1) == [(first, second, 1, 3)]
         nums = np.array([num_of(ledger, memory) for memory in memories[:3]], np.int64)
-        outcomes = reading.past_outcomes(nums, "m", 8)
+        outcomes = reading.past_outcomes(nums, "here", "m", 8)
         assert sorted(outcomes.shares.round(3).tolist()) == [0.333, 0.667, 1.0]
         assert outcomes.vectors.tolist() == [[*range(8)]] * 3
-        assert len(reading.past_outcomes(nums, "another", 8).nums) == 0
+        assert len(reading.past_outcomes(nums, "here", "another", 8).nums) == 0
 
     # Forgetting
 

@@ -129,12 +129,13 @@ def everything(ledger: Ledger, view: View = HERE) -> dict[str, Any]:
     reading = ledger.read()
     rows = reading.listed(view, Filter(states=tuple(State)), 1000)
     nums = {row.num: row.id for row in rows}
-    among = reading.past_outcomes(np.array(sorted(nums), np.int64), "m", 8)
+    among = reading.past_outcomes(np.array(sorted(nums), np.int64), view.workspace, "m", 8)
     statistics = reading.statistics(view)
+    tallies = reading.tallies([*nums], view.workspace)
     return {
         "memories": sorted(row._replace(num=0, realm=0) for row in rows),
         "evidence": {id: reading.evidence(view, id) for id in nums.values()},
-        "tallies": {nums[num]: tally for num, tally in reading.tallies([*nums]).items()},
+        "tallies": {nums[num]: tally for num, tally in tallies.items()},
         "occasions": sorted(
             zip([nums[num] for num in among.nums.tolist()], among.slots.tolist(),
                 among.days.tolist(), among.shares.tolist(), strict=True)

@@ -34,6 +34,14 @@ Tally = Mapping[tuple[EvidenceKind, bool, int], int]
 Masses = tuple[float, ...]
 Counts = tuple[int, ...]
 
+
+class Opinion(NamedTuple):
+    """What the evidence of one project about another's memory amounts to."""
+
+    masses: Masses
+    newest_day: int
+
+
 SLOTS = {
     (kind, positive): 2 * place + (not positive)
     for place, kind in enumerate(EvidenceKind)

@@ -19,6 +19,7 @@ from reasonbank.trust.belief import (
     EvidenceWeights,
     Masses,
     N,
+    Opinion,
     Tally,
     bayesian,
     counts,
@@ -79,7 +80,8 @@ class Source(Protocol):
 
     def track_record(self, workspace: str) -> Counts: ...
     def uses(self, workspace: str) -> int: ...
-    def tallies(self, nums: Sequence[int]) -> Mapping[int, Tally]: ...
+    def tallies(self, nums: Sequence[int], viewer: str) -> Mapping[int, Tally]: ...
+    def opinions(self, viewer: str) -> Mapping[int, Opinion]: ...
 
 
 class _One(NamedTuple):
@@ -94,9 +96,11 @@ class _One(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
-    """By one model, on one day."""
+    """By one model, on one day, as one project sees it: others' memories by their evidence and
+    by its own."""
 
     source: Source
+    viewer: str
     model: str
     half_life: float
     today: int
@@ -104,23 +108,38 @@ class Confidence:
     def of(self, memory: Known) -> float:
         if self.model not in FOLDED:
             return self._by_tally([memory], [None])[0]
-        return self.belief(memory).mean if any(memory.masses) else memory.initial
+        return self.belief(memory).mean if any(self._masses(memory)) else memory.initial
 
     def masses(self, rows: ManyKnown) -> Floats:
         """What evidence amounts to; none of it counts as if it were younger than today."""
         import numpy as np
 
-        early = np.flatnonzero(rows.newest_day > self.today)
-        if not len(early):
+        own = self.source.opinions(self.viewer)
+        special = rows.newest_day > self.today
+        if own:
+            special = special | np.isin(rows.nums, [*own])
+        if not special.any():
             return rows.masses
         masses = rows.masses.copy()
-        tallies = self.source.tallies(rows.nums[early].tolist())
-        for place in early.tolist():
-            masses[place] = self._masses(tallies[int(rows.nums[place])])
+        for place in np.flatnonzero(special).tolist():
+            known = (int(rows.nums[place]), tuple(masses[place]), int(rows.newest_day[place]))
+            masses[place] = self._with_opinion(*known, own)
         return masses
 
-    def _masses(self, tally: Tally) -> Masses:
-        return belief_masses(no_later(tally, self.today), self.half_life)
+    def _masses(self, memory: Known) -> Masses:
+        own = {} if memory.workspace == self.viewer else self.source.opinions(self.viewer)
+        return self._with_opinion(memory.num, memory.masses, memory.newest_day, own)
+
+    def _with_opinion(
+        self, num: int, masses: Masses, newest_day: int, own: Mapping[int, Opinion]
+    ) -> Masses:
+        opinion = own.get(num)
+        if max(newest_day, opinion.newest_day if opinion else 0) > self.today:
+            tally = self.source.tallies([num], self.viewer)[num]
+            return belief_masses(no_later(tally, self.today), self.half_life)
+        if opinion is None:
+            return masses
+        return tuple(one + other for one, other in zip(masses, opinion.masses, strict=True))
 
     def of_many(self, rows: ManyKnown, cosine: Floats | None = None) -> Floats:
         """``cosine``: how near each is to the question at hand, NaN where that is unknown."""
@@ -156,9 +175,7 @@ class Confidence:
         return means
 
     def belief(self, memory: Known) -> Belief[float]:
-        masses = memory.masses
-        if memory.newest_day > self.today:
-            masses = self._masses(self.source.tallies([memory.num])[memory.num])
+        masses = self._masses(memory)
         return self._belief(memory.workspace, memory.initial, masses, memory.track_record)
 
     def _belief(
@@ -173,7 +190,7 @@ class Confidence:
 
     def _by_tally(self, memories: Sequence[Known], contexts: Sequence[float | None]) -> list[float]:
         """By a model that needs more than what evidence amounts to."""
-        found = self.source.tallies([memory.num for memory in memories])
+        found = self.source.tallies([memory.num for memory in memories], self.viewer)
         tallies = {num: no_later(tally, self.today) for num, tally in found.items()}
         workspaces = {memory.workspace for memory in memories}
         weights = {

@@ -6,9 +6,8 @@ import json
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
-from reasonbank.ledger.events import CHANGES, Event, EventType, encode
+from reasonbank.ledger.events import CHANGES, OBSERVATIONS, Event, EventType, encode
 from reasonbank.ledger.port import SINCE, Token
-from reasonbank.ledger.projection.evidence import OBSERVATIONS
 from reasonbank.ledger.projection.forgetting import Forgetting
 from reasonbank.ledger.queries.administration import TOKEN
 from reasonbank.ledger.queries.base import EVENT, event_of
@@ -17,6 +16,7 @@ from reasonbank.ledger.queries.base import EVENT, event_of
 _OF_THE_LOG = (
     "evidence", "tally", "weights", "links", "tombstones", "traces", "purged", "workspaces",
     "paths", "questions", "tasks", "authors", "awaited",
+    "opinions",
 )  # fmt: skip
 
 
@@ -177,12 +177,16 @@ class Writer(Forgetting):
         self.add_meters(())
 
     def put_token(self, token: Token) -> None:
-        places = None if token.workspaces is None else json.dumps(token.workspaces)
+        lists = {
+            name: None if (value := getattr(token, name)) is None else json.dumps(value)
+            for name in ("workspaces", "may")
+        }
         names = TOKEN.split(", ")
+        new = ", ".join(f"{name} = excluded.{name}" for name in names)
         self.db.execute(
-            f"insert into tokens ({TOKEN}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id)"
-            f" do update set {', '.join(f'{name} = excluded.{name}' for name in names)}",
-            [places if name == "workspaces" else getattr(token, name) for name in names],
+            f"insert into tokens ({TOKEN}) values ({', '.join('?' * len(names))})"
+            f" on conflict (id) do update set {new}",
+            [lists[name] if name in lists else getattr(token, name) for name in names],
         )
 
     def rebuild(self) -> None:

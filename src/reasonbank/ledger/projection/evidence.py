@@ -5,16 +5,15 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Container, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reasonbank.ledger.database import Database
-from reasonbank.ledger.events import Event, EventType, encode, evidence_key
+from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, encode, evidence_key
 from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.queries.base import EVENT, event_of, texts
+from reasonbank.model import EvidenceKind
 from reasonbank.trust import belief, experience
-
-OBSERVATIONS = frozenset({EventType.USED, EventType.OBSERVED})
 
 
 class EvidenceProjection(Reader):
@@ -170,8 +169,8 @@ class EvidenceProjection(Reader):
                 (new.positive, new.at, new.rater, new.comment, new.share, new.counter, new.event,
                  new.key),
             )  # fmt: skip
-            self._speak(new.num, new.kind, bool(old[0]), -1)
-        self._speak(new.num, new.kind, new.positive, 1)
+            self._speak(new.num, new.kind, bool(old[0]), -1, by=new.workspace)
+        self._speak(new.num, new.kind, new.positive, 1, by=new.workspace)
 
     def _connect(self, workspace: str, session: str, num: int) -> None:
         """Say of each observation which question it belongs to and what share of the task's
@@ -229,15 +228,18 @@ class EvidenceProjection(Reader):
                 (key,),
             )
 
-    def _speak(self, num: int, kind: str, positive: bool, count: int) -> None:
-        """Count it for the author as well."""
+    def _speak(
+        self, num: int, kind: str, positive: bool, count: int, *, by: str | None = None
+    ) -> None:
+        """Count it for the author as well, where it was observed ``by`` the memory's project."""
         if kind == "usage":
             return
         side = "helped" if positive else "failed"
         self.db.execute(
             f"update authors set {side} = {side} + ? where (workspace, author) ="
-            " (select workspace, author from memories where num = ?)",
-            (count, num),
+            " (select workspace, author from memories where num = ?)"
+            + ("" if by is None else " and workspace = ?"),
+            (count, num) if by is None else (count, num, by),
         )
 
     def _author(self, workspace: str, author: str, change: int) -> None:
@@ -252,10 +254,13 @@ class EvidenceProjection(Reader):
             (workspace, author),
         )
 
+    def _own_tally(self, num: int) -> belief.Tally:
+        return self.tallies([num], "")[num]
+
     def _drop_evidence(self, num: int) -> None:
-        for (kind, positive, _), count in self.tallies([num])[num].items():
+        for (kind, positive, _), count in self._own_tally(num).items():
             self._speak(num, kind, positive, -count)
-        for table in ("evidence", "tally"):
+        for table in ("evidence", "tally", "opinions"):
             self.db.execute(f"delete from {table} where num = ?", (num,))
 
     def _observe_anew(self, ids: Iterable[str]) -> None:
@@ -279,16 +284,39 @@ class EvidenceProjection(Reader):
                 self._observed(event)
 
     def _refold(self, num: int) -> None:
-        """Store what the memory's evidence amounts to; all of it can be made anew."""
-        tally = self.tallies([num])[num]
-        track_record = belief.track_record_of(tally)
-        packed = None
-        if tally:
-            packed = PACKED_EVIDENCE.pack(
-                *belief.masses(tally, self._half_life), *track_record, belief.newest(tally)
-            )
+        """Store what the memory's evidence amounts to, in its project and in each other one that
+        has seen it; all of it can be made anew."""
+        row = self.db.one("select workspace from memories where num = ?", (num,))
+        assert row is not None
+        tallies = self._tallies_by_workspace(num)
+        own = tallies.pop(row[0], {})
+        track_record = belief.track_record_of(own)
         self._learn(num, track_record)
-        self.db.execute("update memories set standing = ? where num = ?", (packed, num))
+        self.db.execute("update memories set standing = ? where num = ?", (self._packed(own), num))
+        self.db.many(
+            "insert into opinions values (?, ?, ?) on conflict (workspace, num)"
+            " do update set standing = excluded.standing",
+            [(num, place, self._packed(tally)) for place, tally in tallies.items()],
+        )
+
+    def _packed(self, tally: belief.Tally) -> bytes | None:
+        if not tally:
+            return None
+        masses = belief.masses(tally, self._half_life)
+        return PACKED_EVIDENCE.pack(*masses, *belief.track_record_of(tally), belief.newest(tally))
+
+    def _tallies_by_workspace(self, num: int) -> dict[str, dict[Any, int]]:
+        found: dict[str, dict[Any, int]] = {}
+        for place, kind, positive, day, count in self.db.all(
+            "select workspace, kind, positive, day, count from tally where count != 0 and num = ?"
+            " union all select workspace, kind, positive, at / 86400000000, count(*) from evidence"
+            " where rolled = 0 and num = ? group by 1, 2, 3, 4",
+            (num, num),
+        ):
+            tally = found.setdefault(place, {})
+            key = (EvidenceKind(kind), bool(positive), day)
+            tally[key] = tally.get(key, 0) + count
+        return found
 
     def _learn(self, num: int, track_record: tuple[int, ...]) -> None:
         """Put a memory's track record in place of the one it gave its project before."""

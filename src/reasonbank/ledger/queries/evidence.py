@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
-from reasonbank.ledger.port import PastOutcomes
+from reasonbank.ledger.port import PastOutcomes, opinion_in
 from reasonbank.ledger.queries.base import Queries
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
-from reasonbank.trust.belief import NOTHING, SLOTS, Tally
+from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,17 +22,24 @@ _EVIDENCE = "kind, positive, at, session, rater, comment"
 
 
 class EvidenceQueries(Queries):
-    def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
+    def tallies(self, nums: Sequence[int], viewer: str) -> dict[int, Tally]:
         result: dict[int, dict[tuple[EvidenceKind, bool, int], int]] = {num: {} for num in nums}
         for num, kind, positive, day, count in self.db.all(
-            "select num, kind, positive, day, count from tally"
-            f" where count != 0 and num in {inline(nums)}"
-            " union all select num, kind, positive, at / 86400000000, count(*) from evidence"
-            f" where rolled = 0 and num in {inline(nums)} group by 1, 2, 3, 4"
+            "select num, kind, positive, day, count from tally join memories m using (num)"
+            f" where count != 0 and num in {inline(nums)} and tally.workspace in (m.workspace, ?)"
+            " union all select num, kind, positive, at / 86400000000, count(*)"
+            " from evidence join memories m using (num)"
+            f" where rolled = 0 and num in {inline(nums)}"
+            " and evidence.workspace in (m.workspace, ?) group by 1, 2, 3, 4",
+            (viewer, viewer),
         ):
             key = (EvidenceKind(kind), bool(positive), day)
             result[num][key] = result[num].get(key, 0) + count
         return dict(result)
+
+    def opinions(self, viewer: str) -> dict[int, Opinion]:
+        found = self.db.all("select num, standing from opinions where workspace = ?", (viewer,))
+        return {num: opinion_in(packed) for num, packed in found}
 
     def track_record(self, workspace: str) -> tuple[int, ...]:
         row = self.db.one("select counts from weights where workspace = ?", (workspace,))
@@ -42,13 +49,13 @@ class EvidenceQueries(Queries):
         row = self.db.one("select sum(usage_count) from memories where workspace = ?", (workspace,))
         return int(row[0] or 0) if row else 0
 
-    def evidence(self, view: View, id: str) -> list[Evidence]:
-        """Newest first."""
+    def evidence(self, view: View, id: str, *, everywhere: bool = False) -> list[Evidence]:
+        where, values = ("", ()) if everywhere else (" and workspace = ?", (view.workspace,))
         found = self.db.all(
             f"select {_EVIDENCE} from evidence where num ="
-            f" (select num from memories where id = ? and realm in {self._within(view)})"
+            f" (select num from memories where id = ? and realm in {self._within(view)}){where}"
             " order by at desc",
-            (id,),
+            (id, *values),
         )
         return records(Evidence, _EVIDENCE, found, memory_id=id)
 
@@ -57,17 +64,20 @@ class EvidenceQueries(Queries):
         row = self.db.one(found, (key,))
         return (bool(row[0]), bool(row[1])) if row else None
 
-    def past_outcomes(self, nums: NDArray[np.int64], model: str, dimensions: int) -> PastOutcomes:
+    def past_outcomes(
+        self, nums: NDArray[np.int64], viewer: str, model: str, dimensions: int
+    ) -> PastOutcomes:
         import numpy as np
 
         wanted = self.db.dialect.numbers(nums)
         found = self.db.all(
             "select e.num, e.kind, e.positive, e.at, vector, coalesce(e.share, 1.0)"
             f" from {wanted.sql} wanted join evidence e on e.num = wanted.value"
-            " join questions on questions.id = e.question"
+            " join questions on questions.id = e.question join memories m on m.num = e.num"
             " where e.question is not null and e.kind != 'usage' and model = ?"
+            " and e.workspace in (m.workspace, ?)"
             " and length(vector) = ? order by e.at desc limit ?",
-            (*wanted.values, model, dimensions, MOST_PAST_OUTCOMES),
+            (*wanted.values, model, viewer, dimensions, MOST_PAST_OUTCOMES),
         )
         columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 6
         vectors = np.frombuffer(b"".join(columns[4]), np.int8).reshape(-1, dimensions)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from reasonbank.ledger.database import columns, records
-from reasonbank.ledger.events import BATCHES, NOTES, Event, EventType
+from reasonbank.ledger.events import BATCHES, NOTES, OBSERVATIONS, Event, EventType
 from reasonbank.ledger.port import Wanted
 from reasonbank.ledger.queries.base import EVENT, ORDER, Queries, event_of, texts
 from reasonbank.model import Change, Outcome, Trace, View
@@ -96,11 +96,12 @@ class LogQueries(Queries):
         if not wanted.uses:
             parts.append(f"not {uses}")
         if wanted.workspace is not None:
-            # What others did to a memory of this workspace is this workspace's business too.
+            # What others did to a memory of this workspace is this workspace's business too; what
+            # they observed of it is theirs.
             parts.append(
-                "(workspace = ? or exists (select 1 from events first where"
-                f" first.subject = events.subject and first.what = '{EventType.RECORDED}'"
-                " and first.workspace = ?))"
+                f"(workspace = ? or what not in {texts(OBSERVATIONS)} and exists"
+                " (select 1 from events first where first.subject = events.subject"
+                f" and first.what = '{EventType.RECORDED}' and first.workspace = ?))"
             )
             values += [wanted.workspace] * 2
         found = self.db.all(

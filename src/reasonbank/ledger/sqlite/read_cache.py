@@ -19,7 +19,7 @@ from reasonbank.ledger.queries.memories import COLUMNS, unpacked_evidence
 from reasonbank.ledger.sqlite.connection import Connection
 from reasonbank.ledger.sqlite.fulltext import FTS5, rarest
 from reasonbank.model import LinkType, Scope, State, View
-from reasonbank.trust.belief import Tally
+from reasonbank.trust.belief import Opinion, Tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class ReadCache:
         self.postings = postings
         self.columns = CachedRows()
         self.rows: dict[int, Row] = {}
-        self.tallies: dict[int, Tally] = {}
+        self.tallies: dict[str, dict[int, Tally]] = {}
         self.others: dict[Hashable, Any] = {}
 
 
@@ -83,13 +83,16 @@ class CachedReader(Reader):
         within = self.realms(view, tuple(Scope), tuple(State))
         return [row for num in nums if (row := kept.get(num)) and row.realm in within]
 
-    def tallies(self, nums: Sequence[int]) -> dict[int, Tally]:
-        kept = self.cache.tallies
-        if len(kept) > MOST_TEXTS:
-            kept = self.cache.tallies = {}
+    def tallies(self, nums: Sequence[int], viewer: str) -> dict[int, Tally]:
+        if sum(map(len, self.cache.tallies.values())) > MOST_TEXTS:
+            self.cache.tallies = {}
+        kept = self.cache.tallies.setdefault(viewer, {})
         if missing := [num for num in nums if num not in kept]:
-            kept.update(super().tallies(missing))
+            kept.update(super().tallies(missing, viewer))
         return {num: kept[num] for num in nums}
+
+    def opinions(self, viewer: str) -> dict[int, Opinion]:
+        return self.cached(("opinions", viewer), lambda: Reader.opinions(self, viewer))
 
     def uses(self, workspace: str) -> int:
         return self.cached(("uses", workspace), lambda: Reader.uses(self, workspace))
@@ -123,9 +126,9 @@ class CachedReader(Reader):
             pairs.setdefault(target, set()).add((source, target))
         return pairs
 
-    def past_outcomes(self, nums: Nums, model: str, dimensions: int) -> PastOutcomes:
+    def past_outcomes(self, nums: Nums, viewer: str, model: str, dimensions: int) -> PastOutcomes:
         any_at_all = self.cached("questions", lambda: self.db.one("select 1 from questions"))
-        return super().past_outcomes(nums if any_at_all else nums[:0], model, dimensions)
+        return super().past_outcomes(nums if any_at_all else nums[:0], viewer, model, dimensions)
 
     def candidates(self, view: View, filter: Filter, nums: Nums) -> Candidates:
         if filter.narrows or not len(nums):

@@ -20,9 +20,12 @@ def token() -> None:
               help="A workspace it reaches; repeatable [default: all].")  # fmt: skip
 @click.option("--name", help="Who it is for: the author of what is written with it.")
 @click.option("--expires", "days", type=int, metavar="DAYS", help="[default: never]")
+@click.option("--may", multiple=True, metavar="RIGHT",
+              help="share-team or share-org: who may see what it records; repeatable.")  # fmt: skip
 def create(
-    shell: Shell, scope: str, workspaces: tuple[str, ...], name: str | None, days: int | None
-) -> None:
+    shell: Shell, scope: str, workspaces: tuple[str, ...], name: str | None, days: int | None,
+    may: tuple[str, ...],
+) -> None:  # fmt: skip
     """Make a token, and print it this once."""
     from reasonbank.access import TokenStore
 
@@ -32,6 +35,7 @@ def create(
             workspaces=[_full(place) for place in workspaces] or None,
             name=name,
             expires_days=days,
+            may=may,
             by=bank,
         )
 
