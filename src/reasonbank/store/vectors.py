@@ -2,10 +2,12 @@
 
 Recording does not wait for the embedding model: a thread embeds what is new once the
 writer pauses, and a search first embeds what is still missing, as long as that is little.
+Of all processes on a bank one embeds at a time, and what it has embedded none does again.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from reasonbank.ledger.port import Ledger
 from reasonbank.model import Memory, Source, counted
 from reasonbank.store.meters import Meters
 from reasonbank.store.spans import span
+from reasonbank.store.turns import Turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,10 +33,12 @@ BATCH = 64
 CACHE_SIZE = 512  # Questions whose vectors are kept, and for how long.
 CACHE_SECONDS = 300.0
 SIP = 16  # A search may be waiting for its turn.
+SIP_SECONDS = 0.1
 TAIL = 64  # A search embeds this many itself; more would keep its caller waiting.
 FOLLOW = 20_000
 ROUNDS = 3
 PAUSE = 0.2
+PATIENCE = 0.5  # A search waits so long for a process that may be embedding what it needs.
 LONGEST_BURST = 25  # Pauses; then what waits is seen to, though the calls go on.
 
 
@@ -63,7 +68,9 @@ class Indexing:
         self.embedder = embedder
         self.meters = Meters()
         self.queries: Bounded[str, Vector] = Bounded(CACHE_SIZE, seconds=CACHE_SECONDS)
-        self._embedding = threading.Lock()
+        path = ledger.path
+        self._embedding = Turn(path and path.with_name(f"{path.name}.embedding"))
+        self._patience = PATIENCE
         self._following = threading.Lock()
         self._seen: object = None
         self._notes: tuple[str, ...] = ()
@@ -100,6 +107,8 @@ class Indexing:
             embedded = self._embed_new(at_most=TAIL)
             self.follow()
             self._notes = self._gaps()
+            if embedded is None:
+                break
             if not embedded:
                 self._seen = version
         return self._notes
@@ -131,18 +140,25 @@ class Indexing:
                     break
                 self.index.follow(changes)
 
-    def _embed_new(self, at_most: int) -> int:
-        """Embed memories that have no vector of any model; 0 if there are more than that."""
-        if self.ledger.read_only:
+    def _embed_new(self, at_most: int) -> int | None:
+        """Embed memories that have no vector of any model; 0 if there are more than that.
+
+        None while another process embeds: what it does not get to in time is found by words.
+        """
+        if self.ledger.read_only or not 0 < len(self._waiting(at_most + 1)) <= at_most:
             return 0
-        with self._embedding:
-            waiting = self.ledger.read().unembedded(
-                self.embedder.name, any_model=False, limit=at_most + 1
-            )
+        with self._embedding.taken(seconds=self._patience) as mine:
+            # Whoever did not let go does not keep every search waiting.
+            self._patience = PATIENCE if mine else 0.0
+            waiting = self._waiting(at_most + 1) if mine else []
             try:
-                return self._embed(waiting) if len(waiting) <= at_most else 0
+                done = self._embed(waiting) if len(waiting) <= at_most else 0
             except StorageError:
                 return 0  # A full disk: what cannot be stored is found by its words.
+            return done if mine else None
+
+    def _waiting(self, limit: int, *, any_model: bool = False) -> list[tuple[int, Memory]]:
+        return self.ledger.read().unembedded(self.embedder.name, any_model=any_model, limit=limit)
 
     def _embed(self, memories: list[tuple[int, Memory]]) -> int:
         if not memories:
@@ -163,10 +179,8 @@ class Indexing:
         total = new + (foreign if any_model else 0)
         done = 0
         while True:
-            with self._embedding:
-                waiting = self.ledger.read().unembedded(
-                    self.embedder.name, any_model=any_model, limit=BATCH
-                )
+            with self._embedding.taken(seconds=math.inf):
+                waiting = self._waiting(BATCH, any_model=any_model)
                 self._embed(waiting)
             done += len(waiting)
             if progress:
@@ -205,12 +219,12 @@ class Indexing:
 
     def _drain(self) -> None:
         while not self._closing.is_set() and not self._news.is_set():
-            with self._embedding:
-                waiting = self.ledger.read().unembedded(
-                    self.embedder.name, any_model=False, limit=SIP
-                )
-                if not self._embed(waiting):
-                    return
+            if not self._waiting(1):
+                return
+            # Not for long: a search of this process may be waiting as well.
+            with self._embedding.taken(seconds=SIP_SECONDS) as mine:
+                if mine:
+                    self._embed(self._waiting(SIP))
 
     def erase(self, nums: list[int]) -> None:
         import numpy as np
