@@ -7,7 +7,6 @@ between two of them; without it, the first query that needs what is not there wo
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 from pathlib import Path
 
 from reasonbank.errors import StorageError
@@ -60,7 +59,6 @@ def hash_of(shape: Shape) -> str:
     return hashlib.sha256(repr(shape).encode()).hexdigest()[:16]
 
 
-@cache
 def usual_shape() -> Shape:
     db = Connection(Path(":memory:"), vfs=None)
     try:
