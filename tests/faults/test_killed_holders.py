@@ -105,18 +105,18 @@ def test_only_what_is_provably_gone_on_this_machine_is_gone() -> None:
     assert not holders.is_gone(here)
     with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
         pass
-    boot, space, pid, start, rest = here.split("/")
-    assert (int(pid), len(rest) >= 8) == (os.getpid(), True)
+    machine, pid, start, rest = here.split("/")
+    assert int(pid) == os.getpid()
 
-    def claim(**other: Any) -> str:
-        parts = {"boot": boot, "space": space, "pid": pid, "start": start, "rest": rest}
-        return "/".join(str(part) for part in (parts | other).values())
+    def claim(machine: str = machine, pid: object = pid, start: object = start) -> str:
+        return f"{machine}/{pid}/{start}/{rest}"
 
     assert claim() == here
     assert holders.is_gone(claim(pid=ended.pid))
     assert holders.is_gone(claim(start=int(start) + 1)), "the number was given to another process"
-    elsewhere = (claim(pid=ended.pid, boot="another"), claim(pid=ended.pid, space="another"))
-    for unknown in (*elsewhere, "agent-0123", "w1", "", "a/b/c/d/e", f"{boot}/{space}/x/y/z"):
+    elsewhere = claim(pid=ended.pid, machine="another")
+    for unknown in (elsewhere, "agent-0123", "w1", "", "//", "a/b/c/d", f"{machine}/x/y/z",
+                    f"{machine}//{start}/", f"/{ended.pid}//", claim(start="")):  # fmt: skip
         assert not holders.is_gone(unknown), unknown
 
 

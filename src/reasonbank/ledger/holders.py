@@ -1,7 +1,8 @@
 """Who holds a job: a name by which every process of the same machine can tell that it is gone.
 
-    boot / process namespace / process / when it started / random
+    machine / process / when it started / random
 
+The machine is this boot of this kernel, and the namespace of its process numbers, as a hash.
 A number is given again to another process, so its start belongs to the name; another machine,
 or a container with numbers of its own, knows nothing about it. Where Linux does not tell these
 things, and of names that are not of this form, nobody is known to be gone, and a lease ends
@@ -10,6 +11,7 @@ by time alone.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from functools import cache
 
@@ -19,14 +21,13 @@ from reasonbank.model import new_id
 def name() -> str:
     """A name for one holder in this process; no two are the same."""
     pid = os.getpid()
-    started = _stat(pid)[1] or "-"
-    return "/".join((*_machine(), str(pid), started, new_id()[-8:]))
+    return f"{_machine()}/{pid}/{_stat(pid)[1]}/{new_id()[-8:]}"
 
 
 def is_gone(holder: str) -> bool:
     """Whether the process of this name has provably ended."""
-    boot, space, pid, started, *_ = f"{holder}////".split("/")
-    if not boot or "-" in (space, started) or (boot, space) != _machine() or not pid.isdecimal():
+    machine, pid, started, *_ = f"{holder}///".split("/")
+    if not machine or not started or machine != _machine() or not pid.isdecimal():
         return False
     try:
         os.kill(int(pid), 0)
@@ -39,12 +40,13 @@ def is_gone(holder: str) -> bool:
 
 
 @cache
-def _machine() -> tuple[str, str]:
+def _machine() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip(), os.readlink("/proc/self/ns/pid").strip("pid:[]")
+            known = file.read() + os.readlink("/proc/self/ns/pid")
     except OSError:
-        return "-", "-"
+        return ""
+    return hashlib.sha256(known.encode()).hexdigest()[:16]
 
 
 def _stat(pid: int) -> tuple[str, str]:

@@ -41,7 +41,7 @@ class Turn:
         if self._path is None:
             return None
         try:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError:
             return None  # A full disk: what is done twice is only slower.
 
@@ -58,6 +58,8 @@ def _locked(file: int, deadline: float) -> bool:
                 return False
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+        except OSError:
+            return True  # A file system without locks.
         else:
             os.utime(file)
             return True

@@ -33,12 +33,13 @@ BATCH = 64
 CACHE_SIZE = 512  # Questions whose vectors are kept, and for how long.
 CACHE_SECONDS = 300.0
 SIP = 16  # A search may be waiting for its turn.
-SIP_SECONDS = 0.1
 TAIL = 64  # A search embeds this many itself; more would keep its caller waiting.
 FOLLOW = 20_000
 ROUNDS = 3
 PAUSE = 0.2
-PATIENCE = 0.5  # A search waits so long for a process that may be embedding what it needs.
+FAREWELL = 5.0  # Whoever closes waits no longer for a process that embeds.
+PATIENCE = 5.0  # A search waits no longer for a process that embeds what it looks for.
+LOOK = 0.05
 LONGEST_BURST = 25  # Pauses; then what waits is seen to, though the calls go on.
 
 
@@ -143,19 +144,29 @@ class Indexing:
     def _embed_new(self, at_most: int) -> int | None:
         """Embed memories that have no vector of any model; 0 if there are more than that.
 
-        None while another process embeds: what it does not get to in time is found by words.
+        None while another process embeds and does not get to them in time.
         """
-        if self.ledger.read_only or not 0 < len(self._waiting(at_most + 1)) <= at_most:
+        if self.ledger.read_only:
             return 0
-        with self._embedding.taken(seconds=self._patience) as mine:
-            # Whoever did not let go does not keep every search waiting.
-            self._patience = PATIENCE if mine else 0.0
-            waiting = self._waiting(at_most + 1) if mine else []
-            try:
-                done = self._embed(waiting) if len(waiting) <= at_most else 0
-            except StorageError:
-                return 0  # A full disk: what cannot be stored is found by its words.
-            return done if mine else None
+        deadline = time.monotonic() + self._patience
+        while 0 < len(self._waiting(at_most + 1)) <= at_most:
+            # Between two looks, for whoever embeds now may be embedding just these.
+            with self._embedding.taken(seconds=LOOK) as mine:
+                if mine:
+                    self._patience = PATIENCE
+                    return self._embed_few(at_most)
+            if time.monotonic() >= deadline:
+                # One that does not let go does not keep every search waiting.
+                self._patience = 0.0
+                return None
+        return 0
+
+    def _embed_few(self, at_most: int) -> int:
+        waiting = self._waiting(at_most + 1)
+        try:
+            return self._embed(waiting) if len(waiting) <= at_most else 0
+        except StorageError:
+            return 0  # A full disk: what cannot be stored is found by its words.
 
     def _waiting(self, limit: int, *, any_model: bool = False) -> list[tuple[int, Memory]]:
         return self.ledger.read().unembedded(self.embedder.name, any_model=any_model, limit=limit)
@@ -172,15 +183,22 @@ class Indexing:
         return len(memories)
 
     def embed_all(
-        self, *, any_model: bool, progress: Callable[[int, int], None] | None = None
+        self,
+        *,
+        any_model: bool,
+        progress: Callable[[int, int], None] | None = None,
+        seconds: float = math.inf,
     ) -> int:
-        """Embed whatever has no vector of this model, newest first, until none is left."""
+        """Embed whatever has no vector of this model, newest first, until none is left.
+
+        Where another process embeds and does not let go for ``seconds``, it is left to that.
+        """
         new, foreign = self.ledger.read().unembedded_count(self.embedder.name)
         total = new + (foreign if any_model else 0)
         done = 0
         while True:
-            with self._embedding.taken(seconds=math.inf):
-                waiting = self._waiting(BATCH, any_model=any_model)
+            with self._embedding.taken(seconds=seconds) as mine:
+                waiting = self._waiting(BATCH, any_model=any_model) if mine else []
                 self._embed(waiting)
             done += len(waiting)
             if progress:
@@ -222,7 +240,7 @@ class Indexing:
             if not self._waiting(1):
                 return
             # Not for long: a search of this process may be waiting as well.
-            with self._embedding.taken(seconds=SIP_SECONDS) as mine:
+            with self._embedding.taken(seconds=LOOK) as mine:
                 if mine:
                     self._embed(self._waiting(SIP))
 
@@ -240,7 +258,7 @@ class Indexing:
             self._keeper.join()
             try:
                 if embed:
-                    self.embed_all(any_model=False)
+                    self.embed_all(any_model=False, seconds=FAREWELL)
             except (EmbeddingError, StorageError):
                 pass  # The text is safe; the next opener embeds it.
         self.index.close()
