@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import os
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, wraps
-from types import FunctionType
-from typing import Annotated, Any, TypeVar, get_type_hints
+from inspect import getattr_static
+from types import FunctionType, NoneType, UnionType
+from typing import IO, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from reasonbank.errors import InvalidInput
 from reasonbank.fields import (
     LIMITS,
     SHARE,
@@ -40,14 +45,98 @@ DryRun = Annotated[bool, "Show the plan and change nothing."]
 C = TypeVar("C", bound=type)
 
 
+class Like(Rule):
+    """Whatever has these methods and attributes, or ``text``; but no class that has them."""
+
+    def __init__(self, *names: str, words: str = "", text: bool = False) -> None:
+        self.names = names
+        self.text = text
+        self.words = words or f"{'text or ' * text}an object with {' and '.join(names)}"
+
+    def check(self, value: Any, name: str, limits: Limits) -> Any:
+        if self.text and isinstance(value, str):
+            return value
+        if isinstance(value, type) or not all(_has(value, each) for each in self.names):
+            raise InvalidInput(name, f"must be {self.words}, got {_kind(value)}")
+        return value
+
+
+def _has(value: Any, name: str) -> bool:
+    """Not by asking first: what a property says may be slow to find out."""
+    nothing = object()
+    return getattr_static(value, name, nothing) is not nothing or hasattr(value, name)
+
+
+class Called(Rule):
+    def check(self, value: Any, name: str, limits: Limits) -> Any:
+        if not callable(value):
+            raise InvalidInput(name, f"must be a function, got {_kind(value)}")
+        return value
+
+
+class File(Rule):
+    """An open file of text, by the ``method`` that is needed and the one that says if it can."""
+
+    def __init__(self, method: str, able: str) -> None:
+        self.method, self.able = method, able
+
+    def check(self, value: Any, name: str, limits: Limits) -> Any:
+        if isinstance(value, type) or not callable(getattr(value, self.method, None)):
+            raise InvalidInput(name, f"must be an open file, got {_kind(value)}")
+        binary = isinstance(value, io.RawIOBase | io.BufferedIOBase)
+        if binary or "b" in str(getattr(value, "mode", "")):
+            raise InvalidInput(name, "must be a file of text, and this one is binary")
+        with suppress(ValueError):  # One that is closed cannot say.
+            if getattr(value, self.able, lambda: True)():
+                return value
+        raise InvalidInput(name, f"is closed, or not {self.able}")
+
+
+Readable = Annotated[IO[str], File("readline", "readable")]
+Writable = Annotated[IO[str], File("write", "writable")]
+
+
+class Kind(Rule):
+    """One of some types, where nothing more is to be said."""
+
+    def __init__(self, kinds: tuple[Any, ...]) -> None:
+        self.kinds = kinds
+
+    def check(self, value: Any, name: str, limits: Limits) -> Any:
+        # True is a number to Python, and to nobody else.
+        if not isinstance(value, self.kinds) or (
+            value.__class__ is bool and bool not in self.kinds
+        ):
+            raise InvalidInput(name, f"must be {self}, got {_kind(value)}")
+        return value
+
+    def __str__(self) -> str:
+        return " or ".join(_WORDS.get(kind) or _a(kind.__name__) for kind in self.kinds)
+
+
+_WORDS = {str: "text", int: "a whole number", os.PathLike: "a path", Mapping: "an object"}
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+
+
+def _kind(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
 def checks_arguments(face: C) -> C:
     """Checks what its public methods are given, so that nothing below them need check.
 
     ``self.settings.limits`` may lower what the rules allow.
     """
     for name, method in list(vars(face).items()):
-        if isinstance(method, FunctionType) and not name.startswith("_"):
+        if name.startswith("_"):
+            continue
+        if isinstance(method, FunctionType):
             setattr(face, name, _checked(method))
+        elif isinstance(method, classmethod):
+            setattr(face, name, classmethod(_checked(method.__func__)))
     return face
 
 
@@ -57,13 +146,14 @@ def _checked(method: Any) -> Any:
         names, rules = _rules(method)
         if not rules:
             return method(self, *args, **options)
-        limits = self.settings.limits
+        limits = LIMITS if isinstance(self, type) else self.settings.limits
         held = [
             _fit(rules[name], value, name, limits) if name in rules else value
             for name, value in zip(names, args, strict=False)
         ]
-        for name in rules.keys() & options.keys():
-            options[name] = _fit(rules[name], options[name], name, limits)
+        for name, rule in rules.items():
+            if name in options:
+                options[name] = _fit(rule, options[name], name, limits)
         return method(self, *held, *args[len(held) :], **options)
 
     return call
@@ -77,19 +167,59 @@ def _fit(ruled: tuple[Rule, bool], value: Any, name: str, limits: Limits) -> Any
 @cache
 def _rules(method: Any) -> tuple[tuple[str, ...], dict[str, tuple[Rule, bool]]]:
     code = method.__code__
-    found = {name: rule_of(hint) for name, hint in parameter_types(method).items()}
-    # A dataclass has rules of its own, and is checked where it is used.
-    rules = {n: (r, optional) for n, (r, optional) in found.items() if r and type(r) is not Nested}
+    found = {
+        name: (_rule_of(hint), NoneType in _parts(hint))
+        for name, hint in parameter_types(method, unknown=Any).items()
+    }
+    rules = {name: (rule, optional) for name, (rule, optional) in found.items() if rule}
     return code.co_varnames[1 : code.co_argcount], rules
 
 
-def parameter_types(method: Any) -> dict[str, Any]:
-    """The annotations of what a function takes; what it answers may not be loaded yet."""
+def _rule_of(hint: Any) -> Rule | None:
+    """The rule that an annotation says or implies; else the types that it names."""
+    rule, _ = rule_of(hint)
+    # A dataclass has rules of its own, and is checked where it is used.
+    if rule is not None and type(rule) is not Nested:
+        return rule
+    parts = [part for part in _parts(hint) if part is not NoneType]
+    if Callable in parts:
+        return Called()
+    for part in parts:
+        if getattr(part, "_is_protocol", False) and part not in _WORDS:
+            names = [each for each in dir(part) if not each.startswith("_")]
+            return Like(*names, words=_a(part.__name__))
+    return None if Any in parts else Kind(tuple(parts))
+
+
+def _parts(hint: Any) -> list[Any]:
+    """The types of a union, each without what it holds."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return [part for each in get_args(hint) for part in _parts(each)]
+    if origin is Annotated:
+        return _parts(get_args(hint)[0])
+    return [origin or hint]
+
+
+def parameter_types(method: Any, *, unknown: Any = None) -> dict[str, Any]:
+    """The annotations of what a function takes; what it answers may not be loaded yet.
+
+    One with a name that only type checkers know is left out, unless ``unknown`` is to stand
+    for that name.
+    """
     alike = FunctionType(method.__code__, method.__globals__)
     found: dict[str, Any] = {}
     for name, hint in method.__annotations__.items():
+        if name == "return":
+            continue
         alike.__annotations__ = {name: hint}
-        # What only type checkers know has no rule.
-        with suppress(NameError):
-            found |= get_type_hints(alike, include_extras=True) if name != "return" else {}
+        names: dict[str, Any] = {}
+        while True:
+            try:
+                found |= get_type_hints(alike, localns=names, include_extras=True)
+            except NameError as error:
+                if unknown is not None:
+                    names[str(error.name)] = unknown
+                    continue
+            break
     return found

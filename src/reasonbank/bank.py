@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from reasonbank.arguments import (
     AnId,
     Budget,
+    Called,
     Comment,
     Days,
     DryRun,
     Everywhere,
+    Like,
     Name,
     Newest,
     Query,
+    Readable,
     Reason,
     Results,
     RevisionNumber,
     Session,
     Share,
     TaskAtHand,
+    Writable,
     checks_arguments,
 )
 from reasonbank.embed.port import Embedder
-from reasonbank.fields import LIMITS, Text, Whole
+from reasonbank.fields import LIMITS, OneOf, Text, Whole
 from reasonbank.index.port import Index
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Ledger
@@ -96,7 +100,7 @@ class Bank:
         embedder: Embedder | None = None,
         index: Index | None = None,
         clock: Callable[[], int] | None = None,
-        model: Model | None = None,
+        model: Annotated[Model, Like("complete", "close")] | None = None,
     ) -> Self:
         """Open, and make if need be, the bank at ``url`` (default: the user's own bank).
 
@@ -193,12 +197,7 @@ class Bank:
         """Bring an archived memory back."""
         return memories.restore(self.context, id)
 
-    def undo(
-        self,
-        id: AnId,
-        *,
-        to: RevisionNumber | None = None,
-    ) -> Memory:
+    def undo(self, id: AnId, *, to: RevisionNumber | None = None) -> Memory:
         """Take back the last change of a memory, or return to revision ``to``.
 
         Of a memory that was made by a merge, with no change since, the merge is taken back.
@@ -481,18 +480,18 @@ class Bank:
         self,
         task: str,
         *,
-        model: Model | None = None,
+        model: Annotated[Model, Like("complete", "close")] | None = None,
         mode: str | None = None,
         k: int | None = None,
         iterations: int | None = None,
-        verify: str | Verifier | None = None,
+        verify: Annotated[str | Verifier, Like("verify", text=True)] | None = None,
         ask_model: bool = True,
         use_memory: bool = True,
         store: bool = True,
         budget: int | None = None,
-        effort: Effort | None = None,
+        effort: Annotated[Effort, OneOf("low", "medium", "high")] | None = None,
         parent: str | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: Annotated[OnProgress, Called()] | None = None,
     ) -> answers.Solution:
         """Think, evaluate and refine until a solution is good enough, and learn from it.
 
@@ -548,14 +547,14 @@ class Bank:
         """Rebuild every table from the log."""
         maintenance.rebuild(self.context)
 
-    def export(self, file: IO[str], *, format: str = "jsonl", only_here: bool = False) -> int:
+    def export(self, file: Writable, *, format: str = "jsonl", only_here: bool = False) -> int:
         """Write the bank, or only this workspace, as JSON lines or Markdown."""
         from reasonbank.store import transfer
 
         self.store.flush()
         return transfer.export(self.context, file, format, only_here)
 
-    def import_(self, file: IO[str], progress: Progress | None = None) -> answers.Imported:
+    def import_(self, file: Readable, progress: Progress | None = None) -> answers.Imported:
         """Read what ``export`` wrote, all of it or nothing; a second time changes nothing."""
         from reasonbank.store import transfer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ CALLS: list[tuple[str, Callable[[Bank, str], Any], type[ReasonBankError], str]] 
      "workspace"),
     ("within NUL", lambda b, i: b.within("/a\0b"), InvalidInput, "workspace"),
     ("within a long path", lambda b, i: b.within("/x" * 5000), InvalidInput, "workspace"),
-    ("export format", lambda b, i: b.export(None, format="xml"), InvalidInput, "format"),
+    ("export format", lambda b, i: b.export(StringIO(), format="xml"), InvalidInput, "format"),
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import json
 
 import anyio
 import pytest
+from tests.conftest import Fragile
 from tests.learn.test_distil import a_lesson, a_warning
 from tests.requirement import requirement
 
@@ -270,3 +271,18 @@ def test_handing_in_a_session_merges_nothing_on_the_way(tmp_path, monkeypatch):
     with Bank.open(url, workspace=tmp_path) as bank:
         assert {job.kind for job in bank.jobs()} == {"distil"}
         assert len(bank.memories()) == 3
+
+
+def test_without_an_embedder_a_lesson_is_known_by_its_words(open_bank):
+    embedder = Fragile()
+    bank = open_bank.with_embedder(embedder)
+    embedder.broken = True
+    wordless = a_lesson(title="!!!")
+    again = a_lesson(content=a_lesson()["content"].upper().replace(" ", "  "))
+    twice = Scripted([{"memories": [a_lesson(), again, wordless]}])
+    first = learned(bank, a_trace(), twice)
+    assert len(first.memories_learned) == 2
+    assert bank.evidence(first.memories_learned[0]) == [], "a session is no witness of its own"
+    second = learned(bank, a_trace(), Scripted([{"memories": [again]}]))
+    assert second.memories_learned == ()
+    assert len(bank.evidence(first.memories_learned[0])) == 1

@@ -7,7 +7,6 @@ killed, or fell silent for a minute, has changed nothing, and another does the j
 from __future__ import annotations
 
 import logging
-import os
 import random
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,8 +18,9 @@ import anyio
 import anyio.to_thread
 
 from reasonbank.errors import InvalidInput, LeaseLost, NotFound, ReasonBankError, StorageError
+from reasonbank.ledger import holders
 from reasonbank.ledger.port import LONGEST_PAUSE, Writing
-from reasonbank.model import JSON, Job, new_id
+from reasonbank.model import JSON, Job
 from reasonbank.store.context import Context
 from reasonbank.store.leases import prolonged
 
@@ -70,7 +70,7 @@ class Worker:
         self._max_attempts = max_attempts
         self._idle = idle_seconds
         self._rng = rng or random.Random()  # noqa: S311
-        self._name = f"{os.getpid()}-{new_id()[-8:]}"
+        self._name = holders.name()
         self._stopping = anyio.Event()
         self.done = 0
 

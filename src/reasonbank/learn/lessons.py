@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reasonbank.errors import EmbeddingError
 from reasonbank.learn.judge import Verdict
 from reasonbank.ledger.events import EventType
-from reasonbank.ledger.port import Writing
+from reasonbank.ledger.port import Filter, Reading, Writing
 from reasonbank.model import (
     JSON,
     EvidenceKind,
@@ -20,26 +20,32 @@ from reasonbank.model import (
     Trace,
     derived_id,
 )
+from reasonbank.search.text import WORD
 from reasonbank.store import evidence, memories
 from reasonbank.store.context import Context
-from reasonbank.store.vectors import as_stored, embedding_text
+from reasonbank.store.vectors import FOLLOW, as_stored, embedding_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 NEIGHBOURS = 5
+NAMESAKES = 20  # So many memories with this title are compared word for word.
 DUPLICATE = 0.9
 """From this cosine on, a lesson is one that is stored already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """``twin`` is the stored memory that says the same already; ``vector`` is what it means."""
+    """``twin`` is the stored memory that says the same already; ``vector`` is what it means.
+
+    The twin was looked for among the vectors up to number ``seen``.
+    """
 
     memory: Memory
     twin: str | None = None
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    seen: int = 0
 
 
 def prepare(context: Context, told: Sequence[Memory], trace: Trace) -> list[Lesson]:
@@ -62,11 +68,12 @@ def prepare(context: Context, told: Sequence[Memory], trace: Trace) -> list[Less
         vectors = indexing.embedder.embed([embedding_text(memory) for memory in fit])
     except EmbeddingError:
         return [Lesson(memory=memory) for memory in fit]
+    seen = indexing.index.position
     found: list[Lesson] = []
     for memory, vector in zip(fit, vectors, strict=True):
         if not _said(context, found, memory, vector):
             twin = _twin_of(context, memory, vector)
-            found.append(Lesson(memory=memory, twin=twin, vector=vector))
+            found.append(Lesson(memory=memory, twin=twin, vector=vector, seen=seen))
     return found
 
 
@@ -91,11 +98,54 @@ def _twin_of(context: Context, memory: Memory, vector: NDArray[np.float32]) -> s
     realms = reading.realms(context.view, tuple(Scope), (State.ACTIVE,))
     nums, cosines = indexing.index.nearest(vector, realms=realms, limit=NEIGHBOURS, among=None)
     near = nums[np.asarray(cosines) >= DUPLICATE].tolist()
-    for row in reading.rows(context.view, near):
+    return _first_like(context, reading, near, memory)
+
+
+def _first_like(
+    context: Context, reading: Reading, nums: Sequence[int], memory: Memory, *, exact: bool = False
+) -> str | None:
+    """Of these rows the first that is active and ended the same way; ``exact``: in its words."""
+    for row in reading.rows(context.view, nums):
         known = row.memory()
-        if known.id != memory.id and known.outcome is memory.outcome:
+        if (
+            row.state == State.ACTIVE
+            and known.id != memory.id
+            and known.outcome is memory.outcome
+            and (not exact or _wording(known) == _wording(memory))
+        ):
             return known.id
     return None
+
+
+def _twin_now(context: Context, txn: Writing, lesson: Lesson) -> str | None:
+    """Its twin, as things are in the transaction that stores it.
+
+    Between the look and the transaction another process may have stored the same.
+    """
+    if lesson.twin is not None and txn.row(context.view, lesson.twin) is not None:
+        return lesson.twin
+    return _stored_since(context, txn, lesson) or _worded_alike(context, txn, lesson.memory)
+
+
+def _stored_since(context: Context, txn: Writing, lesson: Lesson) -> str | None:
+    if lesson.vector is None:
+        return None
+    embedder = context.store.indexing.embedder
+    new = txn.vector_changes(embedder.name, lesson.seen, FOLLOW, embedder.dimensions)
+    near = (new.vectors @ lesson.vector >= DUPLICATE) & ~new.deleted
+    return _first_like(context, txn, new.nums[near].tolist(), lesson.memory)
+
+
+def _worded_alike(context: Context, txn: Writing, memory: Memory) -> str | None:
+    """One that no vector leads to: it has none yet, or there is no embedder just now."""
+    title = " ".join(WORD.findall(memory.title.lower()))
+    titles = (title,) if title else ()
+    nums, _ = txn.words(context.view, Filter(scopes=tuple(Scope)), titles, NAMESAKES, None)
+    return _first_like(context, txn, nums.tolist(), memory, exact=True)
+
+
+def _wording(memory: Memory) -> list[str]:
+    return embedding_text(memory).casefold().split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +163,15 @@ def store(
     learned, confirmed = [], []
     for lesson in lessons:
         memory = lesson.memory
-        if lesson.twin is not None and txn.row(context.view, lesson.twin) is not None:
+        twin = _twin_now(context, txn, lesson)
+        if twin in learned:
+            continue  # The same session says it twice, and nobody could tell before.
+        if twin is not None:
             # Found again by another session: that is a success of the lesson, whatever it
             # says; within the session that it was recalled into, it is only an echo.
-            if lesson.twin not in trace.memories_used:
-                evidence.observe_in(context, txn, lesson.twin, EvidenceKind.OUTCOME, True, trace.id)
-            confirmed.append(lesson.twin)
+            if twin not in trace.memories_used:
+                evidence.observe_in(context, txn, twin, EvidenceKind.OUTCOME, True, trace.id)
+            confirmed.append(twin)
         elif not txn.taken(memory.id) and not txn.forgotten(memory.id):
             memories.record_in(context, txn, memory)
             learned.append(memory.id)

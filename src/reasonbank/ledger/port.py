@@ -246,7 +246,8 @@ class QueueWriting(QueueReading, Protocol):
     def claim(
         self, worker: str, now: int, limit: int, max_attempts: int, kinds: Sequence[str]
     ) -> list[Job]:
-        """Take jobs that are due, or whose worker fell silent; each claim is an attempt."""
+        """Take jobs that are due, or whose worker fell silent or is gone; each claim is an
+        attempt. ``worker`` is a name of ``holders``, by which it can be known for gone."""
 
     def claim_one(self, id: str, worker: str, now: int, until: int) -> Job | None:
         """Take this job, unless it is done, dead or somebody else's."""

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from reasonbank.errors import LeaseLost, NotFound, Refused
+from reasonbank.ledger import holders
 from reasonbank.ledger.database import Database, columns, record, records
 from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, QueueDepth
 from reasonbank.model import JSON, Job, JobState
 
 _JOB = columns(Job)
 _OPEN = "state in ('waiting', 'running')"
-# Nobody holds it; it may be waiting for the end of a pause.
-_FREE = "(state = 'waiting' or (state = 'running' and (due <= ? or due > ?)))"
 # A lease or pause that ends later than any could was written before the clock was set back.
 _HORIZON = 2 * max(LEASE, LONGEST_PAUSE)
 
@@ -42,7 +41,7 @@ class JobQueue:
         return records(Job, _JOB, found)
 
     def due(self, now: int, kinds: Sequence[str]) -> bool:
-        ready, values = _ready(now, kinds)
+        ready, values = self._ready(now, kinds)
         return self._db.one(f"select 1 from jobs where {ready} limit 1", values) is not None
 
     def latest(self, kind: str, workspace: str) -> Job | None:
@@ -79,7 +78,7 @@ class JobQueue:
     def claim(
         self, worker: str, now: int, limit: int, max_attempts: int, kinds: Sequence[str]
     ) -> list[Job]:
-        ready, values = _ready(now, kinds)
+        ready, values = self._ready(now, kinds)
         # Whoever held it has had its last attempt, and did not live to say what went wrong.
         self._db.execute(
             "update jobs set state = 'dead', claim = null, error = coalesce(error, ?)"
@@ -95,20 +94,44 @@ class JobQueue:
         return sorted(records(Job, _JOB, found), key=lambda job: job.id)
 
     def claim_one(self, id: str, worker: str, now: int, until: int) -> Job | None:
+        free, values = self._free(now)
         found = self._db.all(
             "update jobs set state = 'running', claim = ?, due = ?, attempts = attempts + 1"
-            f" where id = ? and {_FREE} returning {_JOB}",
-            (worker, until, id, now, now + _HORIZON),
+            f" where id = ? and {free} returning {_JOB}",
+            (worker, until, id, *values),
         )
         return record(Job, _JOB, found[0] if found else None)
 
     def oldest(self, kind: str, workspace: str, now: int) -> Job | None:
+        free, values = self._free(now)
         row = self._db.one(
-            f"select {_JOB} from jobs where workspace = ? and kind = ? and {_FREE}"
+            f"select {_JOB} from jobs where workspace = ? and kind = ? and {free}"
             " order by created_at, id limit 1",
-            (workspace, kind, now, now + _HORIZON),
+            (workspace, kind, *values),
         )
         return record(Job, _JOB, row)
+
+    def _ready(self, now: int, kinds: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
+        """What a worker may take: it waits and is due, or nobody holds it any more."""
+        gone = self._gone(now)
+        due = f"(due <= ? or due > ? or (state = 'running' and claim in ({_marks(gone)})))"
+        values = (now, now + _HORIZON, *gone, *kinds)
+        return f"{_OPEN} and {due} and kind in ({_marks(kinds)})", values
+
+    def _free(self, now: int) -> tuple[str, tuple[Any, ...]]:
+        """Nobody holds it; it may be waiting for the end of a pause."""
+        gone = self._gone(now)
+        ended = f"(due <= ? or due > ? or claim in ({_marks(gone)}))"
+        free = f"(state = 'waiting' or (state = 'running' and {ended}))"
+        return free, (now, now + _HORIZON, *gone)
+
+    def _gone(self, now: int) -> list[str]:
+        """Those whose leases have not ended, although they themselves have."""
+        held = self._db.all(
+            f"select distinct claim from jobs where {_OPEN} and due > ? and state = 'running'",
+            (now,),
+        )
+        return [claim for (claim,) in held if holders.is_gone(claim)]
 
     def hold(self, job: Job, until: int) -> None:
         self._held(job, "due = ?", until)
@@ -136,24 +159,23 @@ class JobQueue:
             raise LeaseLost(f"job {job.id} is held by another worker now")
 
     def retry(self, id: str, now: int) -> None:
-        self._not_running(
-            id,
+        self._check_not_running(id)
+        self._db.execute(
             "update jobs set state = 'waiting', attempts = 0, due = ?, error = null, claim = null"
-            " where id = ? and state != 'running' returning 1",
+            " where id = ?",
             (now, id),
         )
 
     def drop(self, id: str) -> None:
-        self._not_running(
-            id, "delete from jobs where id = ? and state != 'running' returning 1", (id,)
-        )
+        self._check_not_running(id)
+        self._db.execute("delete from jobs where id = ?", (id,))
 
-    def _not_running(self, id: str, sql: str, values: Sequence[Any]) -> None:
-        if self._db.all(sql, values):
-            return
-        if self.job(id) is None:
+    def _check_not_running(self, id: str) -> None:
+        job = self.job(id)
+        if job is None:
             raise NotFound(f"there is no job {id}; `reasonbank queue list` shows all")
-        raise Refused(f"job {id} is running now; wait until it has ended")
+        if job.state is JobState.RUNNING and not holders.is_gone(job.claim or ""):
+            raise Refused(f"job {id} is running now; wait until it has ended")
 
     def drop_all(self, workspace: str) -> None:
         self._db.execute("delete from jobs where workspace = ?", (workspace,))
@@ -162,11 +184,6 @@ class JobQueue:
         return self._db.execute(
             "delete from jobs where state = 'done' and created_at < ?", (before,)
         )
-
-
-def _ready(now: int, kinds: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
-    wanted = f"kind in ({_marks(kinds)})"
-    return f"{_OPEN} and (due <= ? or due > ?) and {wanted}", (now, now + _HORIZON, *kinds)
 
 
 def _marks(values: Sequence[str]) -> str:

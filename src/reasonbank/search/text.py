@@ -22,7 +22,7 @@ _STOP = """
 """
 STOP_WORDS = frozenset(_STOP.split())
 
-_WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(r"[^\W_]+")
 _CHUNK = re.compile(r"\S+")
 _IDENTIFIER = re.compile(r"\w+(?:[._:/\\#@$-]+\w+)+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -41,11 +41,11 @@ def terms(query: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     spare: dict[str, None] = {}
     for chunk in _CHUNK.findall(query[:MAX_QUERY].lower()):
-        words = _WORD.findall(chunk)
+        words = WORD.findall(chunk)
         for word in words:
             (spare if word in STOP_WORDS else found)[word[:MAX_TERM]] = None
         for identifier in _IDENTIFIER.findall(chunk) if len(words) > 1 else ():
-            found[" ".join(_WORD.findall(identifier))[:MAX_TERM]] = None
+            found[" ".join(WORD.findall(identifier))[:MAX_TERM]] = None
         if len(found) >= MAX_TERMS:
             break
     return tuple(found or spare)[:MAX_TERMS]
@@ -56,7 +56,7 @@ def keywords(text: str, limit: int = 8) -> list[str]:
     counted: Counter[str] = Counter()
     for chunk in _CHUNK.findall(text[:MAX_QUERY]):
         bare = chunk.strip("\"'`.,;:!?()[]{}<>*")
-        whole = [bare] if _is_identifier(bare) else _WORD.findall(bare)
+        whole = [bare] if _is_identifier(bare) else WORD.findall(bare)
         for word in whole:
             key = word if _is_identifier(word) else word.lower()
             if len(key) > 1 and key.lower() not in STOP_WORDS and len(key) <= MAX_TERM:
@@ -120,7 +120,7 @@ _ERROR_NOISE = frozenset({"error", "exception", "failure", "err"})
 
 @lru_cache(maxsize=4096)
 def _words_of(text: str) -> frozenset[str]:
-    words = _WORD.findall(text[:MAX_QUERY].lower())
+    words = WORD.findall(text[:MAX_QUERY].lower())
     return frozenset(_stem(word) for word in words if word not in STOP_WORDS)
 
 

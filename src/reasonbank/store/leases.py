@@ -1,12 +1,11 @@
 """Whose turn it is: work on a workspace that one worker does at a time, now and then.
 
 A turn is a job of the queue, so the ledger knows when the last one was, a worker that dies
-loses its lease, and of several that start at once one gets it.
+loses it, and of several that start at once one gets it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -14,8 +13,9 @@ import anyio
 import anyio.to_thread
 
 from reasonbank.errors import Refused, StorageError
+from reasonbank.ledger import holders
 from reasonbank.ledger.port import LEASE, Writing
-from reasonbank.model import Job, JobState, new_id, to_micros
+from reasonbank.model import Job, JobState, to_micros
 from reasonbank.store.context import Context
 
 HOUR = 3_600_000_000
@@ -27,7 +27,7 @@ def take(context: Context, kind: str, *, hours: float) -> Job | None:
     A turn that waits for a worker is taken over; one that is under way is refused.
     """
     now = context.now()
-    name = f"{os.getpid()}-{new_id()[-8:]}"
+    name = holders.name()
 
     def work(txn: Writing) -> Job | None:
         latest = txn.queue.latest(kind, context.view.workspace)
@@ -37,7 +37,8 @@ def take(context: Context, kind: str, *, hours: float) -> Job | None:
             raise Refused(f"another {kind} of this workspace is under way; wait until it has ended")
         if latest is not None and latest.state is JobState.DONE:
             assert latest.created_at is not None
-            if now - to_micros(latest.created_at) < hours * HOUR:
+            # One that lies ahead was written by a clock that was wrong.
+            if 0 <= now - to_micros(latest.created_at) < hours * HOUR:
                 return None
         job = Job(kind=kind, subject=context.view.workspace, workspace=context.view.workspace)
         txn.queue.enqueue(job, now)

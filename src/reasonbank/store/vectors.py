@@ -2,10 +2,12 @@
 
 Recording does not wait for the embedding model: a thread embeds what is new once the
 writer pauses, and a search first embeds what is still missing, as long as that is little.
+Of all processes on a bank one embeds at a time, and what it has embedded none does again.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from reasonbank.ledger.port import Ledger
 from reasonbank.model import Memory, Source, counted
 from reasonbank.store.meters import Meters
 from reasonbank.store.spans import span
+from reasonbank.store.turns import Turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +37,9 @@ TAIL = 64  # A search embeds this many itself; more would keep its caller waitin
 FOLLOW = 20_000
 ROUNDS = 3
 PAUSE = 0.2
+FAREWELL = 5.0  # Whoever closes waits no longer for a process that embeds.
+PATIENCE = 5.0  # A search waits no longer for a process that embeds what it looks for.
+LOOK = 0.05
 LONGEST_BURST = 25  # Pauses; then what waits is seen to, though the calls go on.
 
 
@@ -63,7 +69,9 @@ class Indexing:
         self.embedder = embedder
         self.meters = Meters()
         self.queries: Bounded[str, Vector] = Bounded(CACHE_SIZE, seconds=CACHE_SECONDS)
-        self._embedding = threading.Lock()
+        path = ledger.path
+        self._embedding = Turn(path and path.with_name(f"{path.name}.embedding"))
+        self._patience = PATIENCE
         self._following = threading.Lock()
         self._seen: object = None
         self._notes: tuple[str, ...] = ()
@@ -100,6 +108,8 @@ class Indexing:
             embedded = self._embed_new(at_most=TAIL)
             self.follow()
             self._notes = self._gaps()
+            if embedded is None:
+                break
             if not embedded:
                 self._seen = version
         return self._notes
@@ -131,18 +141,35 @@ class Indexing:
                     break
                 self.index.follow(changes)
 
-    def _embed_new(self, at_most: int) -> int:
-        """Embed memories that have no vector of any model; 0 if there are more than that."""
+    def _embed_new(self, at_most: int) -> int | None:
+        """Embed memories that have no vector of any model; 0 if there are more than that.
+
+        None while another process embeds and does not get to them in time.
+        """
         if self.ledger.read_only:
             return 0
-        with self._embedding:
-            waiting = self.ledger.read().unembedded(
-                self.embedder.name, any_model=False, limit=at_most + 1
-            )
-            try:
-                return self._embed(waiting) if len(waiting) <= at_most else 0
-            except StorageError:
-                return 0  # A full disk: what cannot be stored is found by its words.
+        deadline = time.monotonic() + self._patience
+        while 0 < len(self._waiting(at_most + 1)) <= at_most:
+            # Between two looks, for whoever embeds now may be embedding just these.
+            with self._embedding.taken(seconds=LOOK) as mine:
+                if mine:
+                    self._patience = PATIENCE
+                    return self._embed_few(at_most)
+            if time.monotonic() >= deadline:
+                # One that does not let go does not keep every search waiting.
+                self._patience = 0.0
+                return None
+        return 0
+
+    def _embed_few(self, at_most: int) -> int:
+        waiting = self._waiting(at_most + 1)
+        try:
+            return self._embed(waiting) if len(waiting) <= at_most else 0
+        except StorageError:
+            return 0  # A full disk: what cannot be stored is found by its words.
+
+    def _waiting(self, limit: int, *, any_model: bool = False) -> list[tuple[int, Memory]]:
+        return self.ledger.read().unembedded(self.embedder.name, any_model=any_model, limit=limit)
 
     def _embed(self, memories: list[tuple[int, Memory]]) -> int:
         if not memories:
@@ -156,17 +183,22 @@ class Indexing:
         return len(memories)
 
     def embed_all(
-        self, *, any_model: bool, progress: Callable[[int, int], None] | None = None
+        self,
+        *,
+        any_model: bool,
+        progress: Callable[[int, int], None] | None = None,
+        seconds: float = math.inf,
     ) -> int:
-        """Embed whatever has no vector of this model, newest first, until none is left."""
+        """Embed whatever has no vector of this model, newest first, until none is left.
+
+        Where another process embeds and does not let go for ``seconds``, it is left to that.
+        """
         new, foreign = self.ledger.read().unembedded_count(self.embedder.name)
         total = new + (foreign if any_model else 0)
         done = 0
         while True:
-            with self._embedding:
-                waiting = self.ledger.read().unembedded(
-                    self.embedder.name, any_model=any_model, limit=BATCH
-                )
+            with self._embedding.taken(seconds=seconds) as mine:
+                waiting = self._waiting(BATCH, any_model=any_model) if mine else []
                 self._embed(waiting)
             done += len(waiting)
             if progress:
@@ -205,12 +237,12 @@ class Indexing:
 
     def _drain(self) -> None:
         while not self._closing.is_set() and not self._news.is_set():
-            with self._embedding:
-                waiting = self.ledger.read().unembedded(
-                    self.embedder.name, any_model=False, limit=SIP
-                )
-                if not self._embed(waiting):
-                    return
+            if not self._waiting(1):
+                return
+            # Not for long: a search of this process may be waiting as well.
+            with self._embedding.taken(seconds=LOOK) as mine:
+                if mine:
+                    self._embed(self._waiting(SIP))
 
     def erase(self, nums: list[int]) -> None:
         import numpy as np
@@ -226,7 +258,7 @@ class Indexing:
             self._keeper.join()
             try:
                 if embed:
-                    self.embed_all(any_model=False)
+                    self.embed_all(any_model=False, seconds=FAREWELL)
             except (EmbeddingError, StorageError):
                 pass  # The text is safe; the next opener embeds it.
         self.index.close()

@@ -17,6 +17,7 @@ from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.sqlite.commits import GroupCommit
 from reasonbank.ledger.sqlite.connection import Connection, patiently
 from reasonbank.ledger.sqlite.errors import translated
+from reasonbank.ledger.sqlite.schema_check import check_schema, unlike_its_version
 
 if TYPE_CHECKING:
     from reasonbank.ledger.sqlite.read_cache import CachedReader, ReadCache
@@ -72,6 +73,7 @@ class SQLiteLedger:
             self.db.tune()
             if not read_only:
                 self._migrate(half_life_days)
+            check_schema(self.db, path)
             self.bank_id = meta(self.db, "bank_id")
             self.seal = meta(self.db, "seal")
             self.writer = Writer(self.db, self.bank_id, clock, half_life_days)
@@ -128,7 +130,11 @@ class SQLiteLedger:
             return
         with self.db.transaction():
             start = self._schema()
-            upgrade(self.db, start, half_life_days)
+            try:
+                upgrade(self.db, start, half_life_days)
+            except apsw.SQLError as error:
+                # A step finds what it should make, or misses what an earlier one made.
+                raise unlike_its_version(self.path, str(error)) from None
             if start == 0:
                 self.db.handle.pragma("application_id", APPLICATION_ID)
             if start < len(STEPS):
