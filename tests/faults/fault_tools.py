@@ -36,6 +36,13 @@ def scaled(variable: str, default: int) -> int:
     return int(os.environ.get(variable, default))
 
 
+def keep_count(name: str, counts: dict[str, Any]) -> None:
+    """For `make soak`, which names the file: what a test has been through."""
+    if file := os.environ.get("REASONBANK_TEST_COUNTS"):
+        with open(file, "a", encoding="utf-8") as out:
+            out.write(json.dumps({name: counts}) + "\n")
+
+
 def a_memory(title: str = "Wait for the port", **known: Any) -> Memory:
     return replace(
         Memory(
