@@ -138,19 +138,20 @@ def disagreements(replicas: Replicas) -> Said:
     A newcomer that reads the first one's export must agree as well.
     """
     replicas.exchange()
-    first, *others = (said(bank) for bank in replicas.banks)
+    all_say = [said(bank) for bank in replicas.banks]
     newcomer, clock = _opened()
     clock.time = replicas.clocks[0].time
     newcomer.import_(io.StringIO(exported(replicas.banks[0])))
-    found = {f"newcomer: {k}": v for k, v in unlike(first, said(newcomer)).items()}
+    others = {f"bank {number}": each for number, each in enumerate(all_say)}
+    others["newcomer"] = said(newcomer)
     newcomer.close(embed=False)
-    for number, other in enumerate(others, 1):
-        found.update({f"bank {number}: {k}": v for k, v in unlike(first, other).items()})
+    found: Said = {}
+    for name, other in others.items():
+        found.update({f"{name}: {k}": v for k, v in unlike(all_say[0], other).items()})
     for number, bank in enumerate(replicas.banks):
-        before = said(bank)
         bank.rebuild()
-        after = said(bank)
-        found.update({f"rebuild of {number}: {k}": v for k, v in unlike(before, after).items()})
+        anew = unlike(all_say[number], said(bank))
+        found.update({f"rebuild of {number}: {k}": v for k, v in anew.items()})
     return found
 
 
