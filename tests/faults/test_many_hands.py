@@ -37,6 +37,7 @@ TURNS = ("library", "http", "library", "mcp", "http", "library", "cli", "http")
 DEEDS = ("record", "record", "update", "feedback", "forget", "search", "search", "end", "end")
 TOPICS = ("ports", "locks", "queues", "caches")
 MOST_OPEN = 4
+PAUSE = 0.04
 LONGEST = 120.0
 
 
@@ -171,10 +172,13 @@ class Writer:
 
 def write_until_killed(folder: Path, number: int, turn: str, seed: int) -> None:
     os.setpgid(0, 0)
+    parent = os.getppid()
     try:
         writer = Writer(folder, number, HANDS[turn](folder), seed)
-        while True:
+        while os.getppid() == parent:
             writer.step()
+            # Who asks without a pause leaves no processor to those that are just starting.
+            threading.Event().wait(writer.rng.random() * PAUSE)
     except BaseException as error:
         (folder / f"error-{number}").write_text(f"{turn}: {error!r}")
         raise
@@ -193,6 +197,7 @@ class Life:
     def __init__(self, folder: Path, number: int, life: int, seed: int) -> None:
         self.folder, self.number, self.life = folder, number, life
         self.turn = TURNS[(number + life) % len(TURNS)]
+        self.longest = 6 if self.turn in ("mcp", "cli") else 24
         self.log = folder / f"w{number}.log"
         self._before = self._written()
         self.process = processes.Process(
@@ -235,25 +240,41 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = 0
-        self.start()
+        self._start()
+        self._until_up()
 
-    def start(self) -> None:
-        deadline = time.monotonic() + LONGEST
-        while time.monotonic() < deadline:
-            with open(self.folder / "server.log", "ab") as log:
-                self.process = subprocess.Popen(
-                    [*COMMAND, "serve", "--port", str(self.port), "--processes", "2"],
-                    env=environment(self.folder), cwd=self.folder, stdout=subprocess.PIPE,
-                    stderr=log, text=True, start_new_session=True,
-                )  # fmt: skip
-            assert self.process.stdout is not None
-            if line := self.process.stdout.readline():
-                self.port = int(json.loads(line)["address"].rpartition(":")[2])
-                (self.folder / "port").write_text(str(self.port))
-                return
-            # The members of one that was killed may still hold the address.
-            self.stop()
-        pytest.fail((self.folder / "server.log").read_text()[-2000:])
+    def _start(self) -> None:
+        self.up = False
+        with open(self.folder / "server.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, "serve", "--port", str(self.port), "--processes", "2"],
+                env=environment(self.folder), cwd=self.folder, stdout=subprocess.PIPE,
+                stderr=log, text=True, start_new_session=True,
+            )  # fmt: skip
+
+    def _until_up(self) -> None:
+        """The members of one that was killed may still hold the address: then try again."""
+        assert self.process.stdout is not None
+        while not (line := self.process.stdout.readline()):
+            self.kill()
+            self._start()
+        self.port = int(json.loads(line)["address"].rpartition(":")[2])
+        (self.folder / "port").write_text(str(self.port))
+        self.up = True
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def kill_and_start(self) -> None:
+        """Whoever asks it meanwhile has to wait; the others go on, and are killed."""
+        self.kill()
+        self._start()
+        self.starting = threading.Thread(target=self._until_up, daemon=True)
+        self.starting.start()
 
     def kill_a_member(self) -> bool:
         for pid in children(self.process.pid)[:1]:
@@ -263,11 +284,9 @@ class Server:
         return False
 
     def stop(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        if not self.up:
+            self.starting.join(LONGEST)
+        self.kill()
 
 
 @contextlib.contextmanager
@@ -282,33 +301,36 @@ def all_hands(folder: Path, rng: random.Random) -> Iterator[tuple[Server, list[L
         server.stop()
 
 
+def next_victim(lives: list[Life], rng: random.Random) -> Life:
+    """Any that is at work. As each goes through all surfaces in turn, all get their share."""
+    deadline = time.monotonic() + LONGEST
+    while time.monotonic() < deadline:
+        if ready := [life for life in lives if life.ready(rng.randrange(2, life.longest))]:
+            return rng.choice(ready)
+        threading.Event().wait(0.01)
+    raise AssertionError("nobody gets anything done")
+
+
 def killing(folder: Path, kills: int, rng: random.Random) -> Counter[str]:
     """Kill so many; what was killed, and how often."""
     killed: Counter[str] = Counter()
     with all_hands(folder, rng) as (server, lives):
-        deadline = time.monotonic() + LONGEST
         while killed.total() < kills:
-            assert time.monotonic() < deadline, "nobody gets anything done"
-            ready = [life for life in lives if life.ready(rng.randrange(2, 24))]
-            if not ready:
-                threading.Event().wait(0.01)
-                continue
-            deadline = time.monotonic() + LONGEST
-            life = rng.choice(ready)
             chance = rng.random()
-            if chance < 0.03:
-                server.stop()
-                server.start()
+            if chance < 0.015 and server.up:
+                server.kill_and_start()
                 killed["the whole server"] += 1
-            elif chance < 0.12:
+                continue
+            if chance < 0.06 and server.up:
                 killed["one process of the server"] += server.kill_a_member()
-            elif chance < 0.3 and life.turn in ("mcp", "cli"):
+                continue
+            life = next_victim(lives, rng)
+            if chance < 0.25 and life.turn in ("mcp", "cli"):
                 killed[f"what {life.turn} runs"] += life.kill_a_part()
-            else:
-                life.kill()
-                killed[life.turn] += 1
-                again = Life(folder, life.number, life.life + 1, rng.randrange(10**9))
-                lives[life.number] = again
+                continue
+            life.kill()
+            killed[life.turn] += 1
+            lives[life.number] = Life(folder, life.number, life.life + 1, rng.randrange(10**9))
     return killed
 
 
