@@ -197,7 +197,7 @@ class Life:
     def __init__(self, folder: Path, number: int, life: int, seed: int) -> None:
         self.folder, self.number, self.life = folder, number, life
         self.turn = TURNS[(number + life) % len(TURNS)]
-        self.longest = 6 if self.turn in ("mcp", "cli") else 24
+        self.least = 2 + seed % (4 if self.turn in ("mcp", "cli") else 22)
         self.log = folder / f"w{number}.log"
         self._before = self._written()
         self.process = processes.Process(
@@ -208,12 +208,13 @@ class Life:
     def _written(self) -> int:
         return self.log.stat().st_size if self.log.exists() else 0
 
-    def ready(self, least: int) -> bool:
-        """Whether it has been at work for about so many lines."""
+    @property
+    def ready(self) -> bool:
+        """Whether it has been at work for as long as it is given, in lines of its log."""
         if not self.process.is_alive():
             error = self.folder / f"error-{self.number}"
             pytest.fail(error.read_text() if error.exists() else "a writer ended", pytrace=False)
-        return self._written() >= self._before + 50 * least
+        return self._written() >= self._before + 50 * self.least
 
     def kill(self) -> None:
         """With whatever it has started."""
@@ -305,7 +306,7 @@ def next_victim(lives: list[Life], rng: random.Random) -> Life:
     """Any that is at work. As each goes through all surfaces in turn, all get their share."""
     deadline = time.monotonic() + LONGEST
     while time.monotonic() < deadline:
-        if ready := [life for life in lives if life.ready(rng.randrange(2, life.longest))]:
+        if ready := [life for life in lives if life.ready]:
             return rng.choice(ready)
         threading.Event().wait(0.01)
     raise AssertionError("nobody gets anything done")
