@@ -448,11 +448,15 @@ def test_a_memory_recorded_before_and_after_a_deletion_that_did_not_know_it() ->
     assert found == {}
 
 
-def test_a_deletion_leaves_the_shares_of_credit_of_others_as_they_are(replicas: Replicas) -> None:
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_deletion_leaves_the_shares_of_credit_of_others_as_they_are(
+    replicas: Replicas, first: int
+) -> None:
     for id in (ONE, TWO):
         replicas.bank(0, 1).record(a_memory(f"Ports {id}", id=id, scope=Scope.TEAM))
     replicas.bank(0, 0).record(a_memory("Ports here", id=THREE))
-    for place, limit in ((1, 2), (0, 1)):
+    for place in (first, 1 - first):
+        limit = 1 + place
         replicas.bank(0, place).search("Ports now", session="morning", limit=limit)
         replicas.bank(0, place).credit("morning", succeeded=True)
         replicas.wait(HOUR)
