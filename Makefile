@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 MODELS := .venv/.local-models
 
-.PHONY: install local-models run demo test check coverage bench mutants format clean
+.PHONY: install local-models run demo test check coverage bench mutants soak format clean
 
 install: $(STAMP)
 
@@ -52,6 +52,10 @@ mutants: install
 	rm -rf mutants
 	nice -n 10 $(BIN)/mutmut run
 	$(BIN)/python -m tools.mutants
+
+# What takes an hour: 2,000 stories of three banks, 2,000 kills. The result is tests/soak.md.
+soak: install
+	nice -n 10 $(BIN)/python -m tools.soak
 
 format: install
 	$(BIN)/ruff check --fix .

@@ -26,7 +26,8 @@ MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
     ["pytest", "test_kill", "test_concurrency", "test_forgetting", "test_rebuild",
-     "test_worker_kill", "test_consolidate_faults", "reasonbank.tidy.consolidate",
+     "test_worker_kill", "test_consolidate_faults", "test_many_hands",
+     "reasonbank.tidy.consolidate",
      "reasonbank.opening", "reasonbank.ledger.sqlite", "reasonbank.embed.hashed",
      "reasonbank.index.local", "reasonbank.search.answer", "reasonbank.store.transfer"]
 )  # fmt: skip

@@ -14,7 +14,6 @@ import numpy as np
 from fault_tools import exported
 
 from reasonbank.bank import Bank
-from reasonbank.errors import InvalidInput
 from reasonbank.ledger.port import PACKED_EVIDENCE, Filter
 from reasonbank.model import Scope, State
 from reasonbank.settings import Embed, ProofSettings, Settings
@@ -35,8 +34,6 @@ LOCAL_TABLES = frozenset({
     "sqlite_sequence",
 })  # fmt: skip
 LOCAL_COLUMNS = frozenset({"seq", "embedded", "rolled"})
-# Once a row is counted by the day these are gone; when that happens is each bank's own affair.
-UNTIL_ROLLED = ("rater", "comment")
 
 Said = dict[str, dict[Any, Any]]
 
@@ -95,15 +92,10 @@ class Replicas:
         return bank.within(path).seen_by(author=author)
 
     def send(self, source: int, target: int, *, only: str | int | None = None) -> int:
-        """How many events were new; a file from the future is refused, and changes nothing."""
+        """How many events were new."""
         bank = self.bank(source, 0 if only is None else only)
         text = exported(bank, only_here=only is not None)
-        try:
-            return int(self.bank(target).import_(io.StringIO(text)).new)
-        except InvalidInput as error:
-            if "in the future" not in str(error):
-                raise
-            return 0
+        return int(self.bank(target).import_(io.StringIO(text)).new)
 
     def exchange(self) -> None:
         """All clocks are right from now on, and everybody hears everything."""
@@ -169,10 +161,7 @@ def unlike(one: Said, other: Said) -> Said:
 
 def _comparable(mine: Any, theirs: Any) -> tuple[Any, Any]:
     if isinstance(mine, dict) and isinstance(theirs, dict) and "rolled" in mine:
-        hidden = {"rolled"}
-        if mine["rolled"] or theirs["rolled"]:
-            hidden.update(UNTIL_ROLLED)
-        return tuple({k: v for k, v in row.items() if k not in hidden} for row in (mine, theirs))
+        return tuple({k: v for k, v in row.items() if k != "rolled"} for row in (mine, theirs))
     return mine, theirs
 
 

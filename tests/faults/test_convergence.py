@@ -19,7 +19,7 @@ from replicas import DAY, HOUR, PATHS, Replicas, disagreements
 from tests.requirement import requirement
 
 from reasonbank.bank import Bank
-from reasonbank.errors import InvalidInput, NotFound, Refused
+from reasonbank.errors import Forbidden, InvalidInput, NotFound, Refused
 from reasonbank.model import LinkType, Outcome, Scope, Trace, derived_id
 
 NEW = [derived_id("memory", str(number)) for number in range(6)]
@@ -81,7 +81,7 @@ class ConvergenceMachine(RuleBasedStateMachine):
         """What this bank refuses changes nothing, and is no part of the story."""
         try:
             return call(*arguments, **options)
-        except (NotFound, Refused, InvalidInput):
+        except (Forbidden, NotFound, Refused, InvalidInput):
             return None
 
     # Memories

@@ -436,6 +436,39 @@ def test_a_memory_of_a_deleted_workspace_that_another_recorded_as_well(replicas:
     assert disagreements(replicas) == {}
 
 
+def test_a_memory_recorded_before_and_after_a_deletion_that_did_not_know_it() -> None:
+    banks = Replicas()
+    banks.bank(0).record(a_memory("Ports", id=TWO))
+    banks.send(0, 2)
+    banks.wait(HOUR)
+    banks.bank(1).record(a_memory(id=ONE))
+    banks.wait(HOUR)
+    banks.bank(2).delete_workspace(banks.bank(2).view.workspace, confirm=True)
+    banks.wait(HOUR)
+    banks.bank(0).record(a_memory(id=ONE))
+    banks.send(1, 0)
+    found = disagreements(banks)
+    banks.close()
+    assert found == {}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_deletion_leaves_the_shares_of_credit_of_others_as_they_are(
+    replicas: Replicas, first: int
+) -> None:
+    for id in (ONE, TWO):
+        replicas.bank(0, 1).record(a_memory(f"Ports {id}", id=id, scope=Scope.TEAM))
+    replicas.bank(0, 0).record(a_memory("Ports here", id=THREE))
+    for place in (first, 1 - first):
+        limit = 1 + place
+        replicas.bank(0, place).search("Ports now", session="morning", limit=limit)
+        replicas.bank(0, place).credit("morning", succeeded=True)
+        replicas.wait(HOUR)
+    replicas.send(0, 1)
+    deleted_elsewhere(replicas)
+    assert disagreements(replicas) == {}
+
+
 # Clocks
 
 

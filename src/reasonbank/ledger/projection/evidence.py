@@ -249,10 +249,11 @@ class EvidenceProjection(Reader):
             " do update set memories = authors.memories + excluded.memories",
             (workspace, author, change),
         )
-        self.db.execute(
-            "delete from authors where workspace = ? and author = ? and memories = 0",
-            (workspace, author),
-        )
+        if change < 0:
+            self.db.execute(
+                "delete from authors where workspace = ? and author = ? and memories = 0",
+                (workspace, author),
+            )
 
     def _own_tally(self, num: int) -> belief.Tally:
         return self.tallies([num], "")[num]

@@ -92,7 +92,8 @@ class MemoryProjection(EvidenceProjection):
             if moved:
                 self._author(*owner, 1)
                 self._own(num)
-            self.db.execute("delete from kin where child = ?", (id,))
+            if '"parents"' in old[1]:
+                self.db.execute("delete from kin where child = ?", (id,))
         if memory.parents:
             self.db.many(
                 "insert into kin values (?, ?) on conflict do nothing",
