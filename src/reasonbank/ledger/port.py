@@ -473,7 +473,13 @@ class Ledger(Protocol):
 
     def write(self, work: Callable[[Writing], T]) -> T: ...
     def scrub(self) -> None:
-        """Make sure that what was forgotten is in no log or free page either."""
+        """Make sure that what was forgotten is in no log or free page either.
+
+        Where somebody still reads what it was taken from, that happens later; it never fails.
+        """
+
+    def unscrubbed(self) -> bool:
+        """Whether what was forgotten is still in a file, because somebody reads that."""
 
     def check(self, *, deep: bool = True) -> list[str]:
         """What is wrong with the store; empty when it is sound. Not ``deep`` is quick.

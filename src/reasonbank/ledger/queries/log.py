@@ -14,6 +14,8 @@ from reasonbank.ledger.queries.base import EVENT, Queries, event_of, texts
 from reasonbank.model import Change, Outcome, Trace, View
 
 _CHANGE = columns(Change)
+PAGE = 200
+ERASING = frozenset({EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED})
 
 
 class LogQueries(Queries):
@@ -110,10 +112,25 @@ class LogQueries(Queries):
         return records(Change, _CHANGE, found)
 
     def events(self, workspace: str | None) -> Iterator[Event]:
-        """The log in order, without what was forgotten or purged."""
-        where = "" if workspace is None else "and workspace = ?"
-        for row in self.db.stream(
-            f"select {EVENT} from events where payload != '' {where} order by seq",
-            () if workspace is None else (workspace,),
+        """The log in order, without what was forgotten or purged, as far as it goes now.
+
+        Nothing is held between two pages: whoever takes long over them keeps nobody waiting.
+        What is erased meanwhile is missing, or its erasure comes last.
+        """
+        last = self._newest()
+        yield from self._pages(workspace, 0, last, "")
+        yield from self._pages(workspace, last, self._newest(), f"and what in {texts(ERASING)}")
+
+    def _newest(self) -> int:
+        return self._count("events", "max(seq)")
+
+    def _pages(self, workspace: str | None, seq: int, last: int, which: str) -> Iterator[Event]:
+        where = which if workspace is None else f"{which} and workspace = ?"
+        values = () if workspace is None else (workspace,)
+        while rows := self.db.all(
+            f"select seq, {EVENT} from events where seq > ? and seq <= ? and payload != ''"
+            f" {where} order by seq limit ?",
+            (seq, last, *values, PAGE),
         ):
-            yield event_of(row)
+            yield from (event_of(row[1:]) for row in rows)
+            seq = rows[-1][0]

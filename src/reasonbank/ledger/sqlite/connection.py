@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from reasonbank.ledger.database import Nums
 
 BUSY_SECONDS = 60.0
+# To this the log of writes is cut when it had to grow; SQLite begins it anew at about as much.
+WAL_BYTES = 4_194_304
 
 
 class SQLite:
@@ -89,8 +91,8 @@ class Connection:
         self.handle.execute(
             f"pragma synchronous={self._synchronous}; pragma foreign_keys=off;"
             "pragma secure_delete=on; pragma temp_store=memory; pragma cache_size=-32000;"
-            "pragma mmap_size=268435456"
-        )
+            f"pragma mmap_size=268435456; pragma journal_size_limit={WAL_BYTES}"
+        ).fetchall()  # Some answer with a row, and what follows waits until it is taken.
 
     def all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         try:
@@ -101,12 +103,6 @@ class Connection:
     def one(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         try:
             return self.handle.execute(sql, values).fetchone()
-        except apsw.Error as error:
-            raise in_words(error, self.path) from None
-
-    def stream(self, sql: str, values: Values = ()) -> Iterator[tuple[Any, ...]]:
-        try:
-            yield from self.handle.execute(sql, values)
         except apsw.Error as error:
             raise in_words(error, self.path) from None
 

@@ -26,6 +26,11 @@ T = TypeVar("T")
 # Two connections writing or checkpointing at once could corrupt the file before this one.
 SAFE_SQLITE = (3, 51, 3)
 APPLICATION_ID = int.from_bytes(b"RBnk")
+UNSCRUBBED = "unscrubbed"
+ATTEMPTS = 8
+BUSY_MOMENT = 50  # Milliseconds: writers of all processes wait as long for one attempt.
+SCRUB_AGAIN = 1.0
+pause = time.sleep
 
 
 class SQLiteLedger:
@@ -61,6 +66,7 @@ class SQLiteLedger:
         self._closed = False
         self._watch: Connection | None = None
         self._watching = threading.Lock()
+        self.scrub_again_at: float | None = None
         self._read_cache: ReadCache | None = None
         self._shelving = threading.Lock()
         if not read_only:
@@ -75,6 +81,8 @@ class SQLiteLedger:
             self.seal = meta(self.db, "seal")
             self.writer = Writer(self.db, self.bank_id, clock, half_life_days)
             self.commits = GroupCommit(self.db, self.writer)
+            if not read_only and self.unscrubbed():
+                self._scrub(attempts=1)
         if not read_only and meta(self.db, "half_life") != str(half_life_days):
             self.write(lambda txn: txn.refold_all())
 
@@ -178,16 +186,49 @@ class SQLiteLedger:
             raise StorageError("this bank was closed; open it again")
         if self.read_only:
             raise StorageError("this bank was opened read-only; open it without read_only to write")
-        return self.commits.run(work)
+        result = self.commits.run(work)
+        if self.scrub_again_at is not None and time.monotonic() >= self.scrub_again_at:
+            self._scrub(attempts=1)
+        return result
 
     def scrub(self) -> None:
         self._read_cache = None
-        with self.commits.turn, translated(self.path):
-            # Of two that start at once, SQLite turns one away without making it wait.
-            for _ in patiently():
+        self._scrub(ATTEMPTS)
+
+    def unscrubbed(self) -> bool:
+        found = self._reading().one("select 1 from meta where key = ?", (UNSCRUBBED,))
+        return found is not None
+
+    def _scrub(self, attempts: int) -> None:
+        """Empty the log of writes, or note that this has to be done as soon as it can be."""
+        emptied = self._emptied(attempts)
+        self.scrub_again_at = None if emptied else time.monotonic() + SCRUB_AGAIN
+        change = (
+            "delete from meta where key = ?"
+            if emptied
+            else "insert into meta values (?, '1') on conflict do nothing"
+        )
+        # What was forgotten is forgotten: whoever asked for it has nothing to do again.
+        with contextlib.suppress(StorageError):
+            if self.unscrubbed() is emptied:
+                self.commits.run(lambda txn: txn.db.execute(change, (UNSCRUBBED,)))
+
+    def _emptied(self, attempts: int) -> bool:
+        """Wait a little for those who read; not with a lock that others need to write."""
+        with (
+            contextlib.suppress(StorageError),
+            contextlib.closing(self._connect()) as db,
+            translated(self.path),
+        ):
+            db.tune()
+            db.handle.set_busy_timeout(BUSY_MOMENT)
+            for attempt in range(attempts):
+                if attempt:
+                    pause(0.005 * 2**attempt)
                 with contextlib.suppress(apsw.BusyError):
-                    self.db.handle.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-                    return
+                    db.handle.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                    return True
+        return False
 
     def check(self, *, deep: bool = True) -> list[str]:
         if not self.path.exists():
@@ -206,6 +247,8 @@ class SQLiteLedger:
         return shutil.disk_usage(self.path.parent).free
 
     def close(self) -> None:
+        if self.scrub_again_at is not None and not self._closed:
+            self._scrub(attempts=1)
         with self.commits.turn:
             self._closed = True
             for db in list(self._opened):

@@ -64,7 +64,7 @@ def _check(path: Path, bank: Path | None, overwrite: bool) -> None:
             f"{path} is {_kind(found.st_mode)}, not a regular file; name another file, or write "
             "to standard output with -"
         )
-    if _belongs_to_a_bank(path, found, bank):
+    if _belongs_to_a_bank(path, bank, there=found is not None):
         raise Refused(f"{path} is, or belongs to, a bank or another database; name another file")
     if found is not None and found.st_size and not overwrite and not _ours(path):
         raise Refused(
@@ -85,18 +85,24 @@ def _kind(mode: int) -> str:
     return "a device"
 
 
-def _belongs_to_a_bank(path: Path, found: os.stat_result | None, bank: Path | None) -> bool:
-    if found is not None:
-        if _start(path).startswith((DATABASE, INDEX)):
-            return True
-        if bank is not None and any(_same(found, own) for own in _files_of(bank)):
-            return True
-        # As long as a database is new, all of it may be in the log beside it.
-        if any(os.path.exists(f"{path}{end}") for end in ("-wal", "-shm", "-journal")):
-            return True
+def _belongs_to_a_bank(path: Path, bank: Path | None, *, there: bool) -> bool:
+    # Those that are open are not opened again: closing one would free SQLite's locks on it,
+    # and another process could take the bank for closed.
+    open_files = [] if bank is None else [*_files_of(bank)]
+
+    def is_open(path: Path) -> bool:
+        return any(_same(path, each) for each in open_files)
+
+    def begins(path: Path, *how: bytes) -> bool:
+        return is_open(path) or _start(path).startswith(how)
+
+    # As long as a database is new, all of it may be in the log beside it.
+    logs = (f"{path}{end}" for end in ("-wal", "-shm", "-journal"))
+    if there and (begins(path, DATABASE, INDEX) or any(map(os.path.exists, logs))):
+        return True
     return any(
         COMPANION.fullmatch(path.name, place.start())
-        and _start(path.with_name(path.name[: place.start()])).startswith(DATABASE)
+        and begins(path.with_name(path.name[: place.start()]), DATABASE)
         for place in re.finditer(r"(?<=.)[-.]", path.name)
     )
 
@@ -108,9 +114,9 @@ def _files_of(bank: Path) -> Iterator[Path]:
             yield path
 
 
-def _same(found: os.stat_result, path: Path) -> bool:
+def _same(one: Path, other: Path) -> bool:
     with suppress(OSError):
-        return os.path.samestat(found, path.stat())
+        return one.samefile(other)
     return False
 
 
