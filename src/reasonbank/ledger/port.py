@@ -444,6 +444,7 @@ class Ledger(Protocol):
 
     Requirements: when ``write`` returns, its work is on disk and seen by every reader;
     if it raises, nothing of it is; several threads and processes may call it at once.
+    Only where Control-C interrupts it the work may be done: the error's ``stored`` is then True.
     """
 
     @property

@@ -7,7 +7,7 @@ import json
 import time
 import weakref
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -71,6 +71,8 @@ class Connection:
             else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         )
         self.path = path
+        self.cancelled: Callable[[], bool] | None = None
+        """Asked before each statement: whoever wants the work done may have given up."""
         self._read_only = read_only
         self._synchronous = synchronous
         try:
@@ -95,18 +97,21 @@ class Connection:
         ).fetchall()  # Some answer with a row, and what follows waits until it is taken.
 
     def all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        self._go_on()
         try:
             return self.handle.execute(sql, values).fetchall()
         except apsw.Error as error:
             raise in_words(error, self.path) from None
 
     def one(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        self._go_on()
         try:
             return self.handle.execute(sql, values).fetchone()
         except apsw.Error as error:
             raise in_words(error, self.path) from None
 
     def execute(self, sql: str, values: Values = ()) -> int:
+        self._go_on()
         try:
             self.handle.execute(sql, values)
         except apsw.Error as error:
@@ -114,10 +119,15 @@ class Connection:
         return self.handle.changes()
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
+        self._go_on()
         try:
             self.handle.executemany(sql, rows)
         except apsw.Error as error:
             raise in_words(error, self.path) from None
+
+    def _go_on(self) -> None:
+        if self.cancelled is not None and self.cancelled():
+            raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:

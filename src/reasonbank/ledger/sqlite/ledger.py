@@ -251,6 +251,7 @@ class SQLiteLedger:
             self._scrub(attempts=1)
         with self.commits.turn:
             self._closed = True
+            self.commits.close()
             for db in list(self._opened):
                 db.close()
             self._opened.clear()
