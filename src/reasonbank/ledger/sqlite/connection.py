@@ -8,6 +8,7 @@ import time
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -59,24 +60,46 @@ class SQLite:
         return f"instr({text}, {part}) > 0"
 
 
+class Access(Enum):
+    """How a file is read. ``SHARED`` needs a little memory that processes share, in a file beside
+    the bank; a full disk or one that cannot be written has no place for that."""
+
+    SHARED = "shared"
+    UNCHANGED = "unchanged"
+    """Nobody writes: all of it is in the one file."""
+    ALONE = "alone"
+    """Some of it is in the log of writes; nobody else may open it meanwhile."""
+
+
 class Connection:
     dialect = SQLite()
 
     def __init__(
-        self, path: Path, *, read_only: bool = False, synchronous: str = "full", vfs: str | None
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        synchronous: str = "full",
+        vfs: str | None = None,
+        access: Access = Access.SHARED,
     ) -> None:
         flags = (
             apsw.SQLITE_OPEN_READONLY
             if read_only
             else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         )
+        name = str(path)
+        if access is Access.UNCHANGED:
+            flags, name = flags | apsw.SQLITE_OPEN_URI, f"{path.as_uri()}?immutable=1"
+        elif access is Access.ALONE:
+            flags, vfs = apsw.SQLITE_OPEN_READWRITE, "unix-excl"
         self.path = path
         self.cancelled: Callable[[], bool] | None = None
         """Asked before each statement: whoever wants the work done may have given up."""
         self._read_only = read_only
         self._synchronous = synchronous
         try:
-            self.handle = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=200)
+            self.handle = apsw.Connection(name, flags=flags, vfs=vfs, statementcachesize=200)
         except apsw.Error as error:
             raise in_words(error, path) from None
         self.handle.set_busy_timeout(int(BUSY_SECONDS * 1000))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -15,7 +16,7 @@ from reasonbank.ledger.migrations import STEPS, meta, upgrade
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.sqlite.commits import GroupCommit
-from reasonbank.ledger.sqlite.connection import Connection, patiently
+from reasonbank.ledger.sqlite.connection import Access, Connection, patiently
 from reasonbank.ledger.sqlite.errors import translated
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class SQLiteLedger:
         self.url = f"sqlite:///{path}"
         self.engine = ("SQLite", apsw.sqlite_lib_version())
         self._synchronous = synchronous
+        self._access = Access.SHARED
         self._vfs = vfs
         self._local = threading.local()
         # Weak: a thread that ends takes its connection with it.
@@ -72,9 +74,7 @@ class SQLiteLedger:
         if not read_only:
             self._make_room()
         with translated(path):
-            self.db = self._connect()
-            self._refuse_strangers()
-            self.db.tune()
+            self.db = self._first()
             if not read_only:
                 self._migrate(half_life_days)
             self.bank_id = meta(self.db, "bank_id")
@@ -85,6 +85,31 @@ class SQLiteLedger:
                 self._scrub(attempts=1)
         if not read_only and meta(self.db, "half_life") != str(half_life_days):
             self.write(lambda txn: txn.refold_all())
+
+    def _first(self) -> Connection:
+        try:
+            return self._checked()
+        except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError):
+            if not self.read_only or not self.path.exists():
+                raise
+            self._access = Access.ALONE if self._log_bytes() else Access.UNCHANGED
+            return self._checked()
+
+    def _checked(self) -> Connection:
+        db = self._connect()
+        try:
+            self._refuse_strangers(db)
+            db.tune()
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _log_bytes(self) -> int:
+        try:
+            return os.stat(f"{self.path}-wal").st_size
+        except OSError:
+            return 0
 
     def _make_room(self) -> None:
         try:
@@ -99,17 +124,21 @@ class SQLiteLedger:
         if self._closed:
             raise StorageError("this bank was closed; open it again")
         db = Connection(
-            self.path, read_only=self.read_only, synchronous=self._synchronous, vfs=self._vfs
+            self.path,
+            read_only=self.read_only,
+            synchronous=self._synchronous,
+            vfs=self._vfs,
+            access=self._access,
         )
         self._opened.add(db)
         return db
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_strangers(self, db: Connection) -> None:
         """Before anything is changed; one statement, as another process may be creating it."""
         found: Any = None
         for _ in patiently():
             with contextlib.suppress(apsw.BusyError):
-                found = self.db.handle.execute(
+                found = db.handle.execute(
                     "select application_id, user_version, (select count(*) from sqlite_schema)"
                     " from pragma_application_id, pragma_user_version"
                 ).fetchone()
@@ -144,6 +173,13 @@ class SQLiteLedger:
     def _schema(self) -> int:
         return int(self.db.handle.pragma("user_version"))
 
+    def _look_again(self) -> None:
+        """Nobody wrote when this was opened; now somebody does, so there is room to share."""
+        if self._access is Access.UNCHANGED and self._log_bytes():
+            self._access = Access.SHARED
+            self._local = threading.local()
+            self._watch = None
+
     def _reading(self) -> Connection:
         db: Connection | None = getattr(self._local, "db", None)
         if db is None:
@@ -153,6 +189,7 @@ class SQLiteLedger:
         return db
 
     def read(self) -> Reader:
+        self._look_again()
         reader: Reader | None = getattr(self._local, "reader", None)
         if reader is None:
             reader = self._local.reader = Reader(self._reading())
@@ -174,6 +211,7 @@ class SQLiteLedger:
         return cached_read
 
     def version(self) -> int:
+        self._look_again()
         # Only what one and the same connection says can be compared.
         with self._watching, translated(self.path):
             if self._watch is None:
