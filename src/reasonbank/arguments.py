@@ -46,7 +46,8 @@ def checks_arguments(face: C) -> C:
     ``self.settings.limits`` may lower what the rules allow.
     """
     for name, method in list(vars(face).items()):
-        if isinstance(method, FunctionType) and not name.startswith("_"):
+        # To close it is allowed in every state, also where nothing else can be asked of it.
+        if isinstance(method, FunctionType) and not name.startswith("_") and name != "close":
             setattr(face, name, _checked(method))
     return face
 
@@ -54,10 +55,10 @@ def checks_arguments(face: C) -> C:
 def _checked(method: Any) -> Any:
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
+        limits = self.settings.limits  # Says at once if the bank cannot be used at all.
         names, rules = _rules(method)
         if not rules:
             return method(self, *args, **options)
-        limits = self.settings.limits
         held = [
             _fit(rules[name], value, name, limits) if name in rules else value
             for name, value in zip(names, args, strict=False)

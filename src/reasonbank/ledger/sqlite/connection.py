@@ -18,6 +18,7 @@ import apsw
 from reasonbank.errors import StorageError
 from reasonbank.ledger.database import Array, Values
 from reasonbank.ledger.sqlite.errors import in_words
+from reasonbank.ledger.sqlite.forks import refuse_in_child, watch_connection
 from reasonbank.ledger.sqlite.fulltext import FTS5
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Connection:
         vfs: str | None = None,
         access: Access = Access.SHARED,
     ) -> None:
+        refuse_in_child()
         flags = (
             apsw.SQLITE_OPEN_READONLY
             if read_only
@@ -102,6 +104,8 @@ class Connection:
             self.handle = apsw.Connection(name, flags=flags, vfs=vfs, statementcachesize=200)
         except apsw.Error as error:
             raise in_words(error, path) from None
+        self.closed = False
+        self._unwatch = watch_connection(self)
         self.handle.set_busy_timeout(int(BUSY_SECONDS * 1000))
         # No cycle: a thread that ends takes its connection with it.
         self.full_text = FTS5(weakref.proxy(self))
@@ -169,6 +173,8 @@ class Connection:
 
     def close(self) -> None:
         self.handle.close(force=True)
+        self.closed = True
+        self._unwatch()
 
 
 def patiently() -> Iterator[None]:

@@ -18,6 +18,7 @@ from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.sqlite.commits import GroupCommit
 from reasonbank.ledger.sqlite.connection import Access, Connection, patiently
 from reasonbank.ledger.sqlite.errors import translated
+from reasonbank.ledger.sqlite.forks import refuse_in_child, watch_ledger
 
 if TYPE_CHECKING:
     from reasonbank.ledger.sqlite.read_cache import CachedReader, ReadCache
@@ -65,12 +66,14 @@ class SQLiteLedger:
         self._local = threading.local()
         # Weak: a thread that ends takes its connection with it.
         self._opened: weakref.WeakSet[Connection] = weakref.WeakSet()
-        self._closed = False
+        self._closed = self._abandoned = False
         self._watch: Connection | None = None
         self._watching = threading.Lock()
         self.scrub_again_at: float | None = None
         self._read_cache: ReadCache | None = None
         self._shelving = threading.Lock()
+        refuse_in_child()
+        watch_ledger(self)
         if not read_only:
             self._make_room()
         with translated(path):
@@ -121,6 +124,7 @@ class SQLiteLedger:
             ) from None
 
     def _connect(self) -> Connection:
+        refuse_in_child()
         if self._closed:
             raise StorageError("this bank was closed; open it again")
         db = Connection(
@@ -220,6 +224,7 @@ class SQLiteLedger:
             return int(self._watch.handle.pragma("data_version"))
 
     def write(self, work: Callable[[Writer], T]) -> T:
+        refuse_in_child()
         if self._closed:
             raise StorageError("this bank was closed; open it again")
         if self.read_only:
@@ -284,7 +289,16 @@ class SQLiteLedger:
 
         return shutil.disk_usage(self.path.parent).free
 
+    def abandon(self) -> None:
+        """In a process that was forked: nothing of it is used again, not even its locks."""
+        self._closed = self._abandoned = True
+        self._watch = self._read_cache = None
+        self._local = threading.local()
+        self._watching, self._shelving = threading.Lock(), threading.Lock()
+
     def close(self) -> None:
+        if self._abandoned:
+            return
         if self.scrub_again_at is not None and not self._closed:
             self._scrub(attempts=1)
         with self.commits.turn:
