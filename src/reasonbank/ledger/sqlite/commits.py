@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from reasonbank.flag import Flag
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.sqlite.connection import Connection
 from reasonbank.ledger.sqlite.errors import translated
@@ -35,8 +36,7 @@ class GroupCommit:
         self._db = db
         self._writer = writer
         self._serving = threading.Lock()
-        # Released when there is something to do.
-        self._bell = threading.Lock()
+        self._something_to_do = Flag()
         self._closed = False
         self._expected = 1
         self._took = 0.0
@@ -60,21 +60,17 @@ class GroupCommit:
 
     def close(self) -> None:
         self._closed = True
-        self._ring()
+        self._something_to_do.set()
 
     def _call(self) -> None:
         """Every caller for itself: one that was interrupted here called nobody."""
-        self._ring()
+        self._something_to_do.set()
         if self._serving.locked():
             return
         try:
             threading.Thread(target=self._serve, name="reasonbank-commits", daemon=True).start()
         except RuntimeError:  # Python is about to end, and starts no more threads.
             self._serve(linger=0.0)
-
-    def _ring(self) -> None:
-        with suppress(RuntimeError):  # It rings already.
-            self._bell.release()
 
     def _serve(self, linger: float = LINGER) -> None:
         # A job that comes when the thread has just stopped looking is seen when it leaves.
@@ -88,7 +84,7 @@ class GroupCommit:
                 self._serving.release()
 
     def _wait(self, linger: float) -> bool:
-        return not self._closed and self._bell.acquire(timeout=linger)
+        return not self._closed and self._something_to_do.taken(linger)
 
     def _wait_for_writers(self) -> None:
         """Those who were served a moment ago are often about to write again."""
