@@ -143,10 +143,12 @@ def checks_arguments(face: C) -> C:
 def _checked(method: Any) -> Any:
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
+        # Of a bank that cannot be used at all, its settings say so at once; it can be closed.
+        plain = isinstance(self, type) or method.__name__ == "close"
+        limits = LIMITS if plain else self.settings.limits
         names, rules = _rules(method)
         if not rules:
             return method(self, *args, **options)
-        limits = LIMITS if isinstance(self, type) else self.settings.limits
         held = [
             _fit(rules[name], value, name, limits) if name in rules else value
             for name, value in zip(names, args, strict=False)

@@ -551,7 +551,7 @@ class Bank:
         """Write the bank, or only this workspace, as JSON lines or Markdown."""
         from reasonbank.store import transfer
 
-        self.store.flush()
+        self.store.try_to_flush()
         return transfer.export(self.context, file, format, only_here)
 
     def import_(self, file: Readable, progress: Progress | None = None) -> answers.Imported:

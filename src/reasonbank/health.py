@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,6 +39,7 @@ def health(context: Context, *, deep: bool = True) -> list[Check]:
     """
     return [
         _store(context, deep=deep),
+        *_forgotten(context),
         *_disk(context),
         _embedder(context, deep=deep),
         _model(context, deep=deep),
@@ -106,6 +108,14 @@ def _store(context: Context, *, deep: bool) -> Check:
         repair = "reasonbank export backup.jsonl; then import it into a new bank"
         return Check(name="store", status="fail", found="; ".join(problems), repair=repair)
     return Check(name="store", status="ok", found=ledger.url)
+
+
+def _forgotten(context: Context) -> Iterator[Check]:
+    with suppress(ReasonBankError):  # Said of the store already.
+        if context.store.ledger.unscrubbed():
+            found = "what was forgotten is still in the bank's files: a program reads an old state"
+            repair = "end that program, then run: reasonbank maintain"
+            yield Check(name="forgotten", status="warn", found=found, repair=repair)
 
 
 def _disk(context: Context) -> Iterator[Check]:

@@ -15,6 +15,7 @@ from reasonbank.errors import InvalidSetting
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Ledger
 from reasonbank.settings import Settings, check, default_url, load
+from reasonbank.store import forks
 from reasonbank.store.context import Store
 from reasonbank.store.spans import export_to
 from reasonbank.store.vectors import Indexing
@@ -52,6 +53,7 @@ def open_store(
     )
     store = Store(ledger, indexing, settings, clock, notes)
     store.thinker = model
+    forks.watch(store)
     if (path := ledger.path) is not None:
         store.tidy = lambda: _tidy(path, embedder.name)
     return store

@@ -8,6 +8,7 @@ import io
 import json
 import multiprocessing
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -90,9 +91,14 @@ def files_beside(path: Path) -> list[Path]:
 def where_found(marker: str, path: Path) -> list[str]:
     """The files beside the bank that hold the marker's bytes, in either case."""
     needles = {marker.encode(), marker.lower().encode()}
-    return [
-        p.name for p in files_beside(path) if any(needle in p.read_bytes() for needle in needles)
-    ]
+    found = []
+    for file in files_beside(path):
+        # Read by another process: whoever closes a file loses all locks that it has on it,
+        # SQLite's too, and then another program may take the bank for closed.
+        data = subprocess.run(["cat", file], stdout=subprocess.PIPE, check=True).stdout
+        if any(needle in data for needle in needles):
+            found.append(file.name)
+    return found
 
 
 _DUMPED = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -225,3 +227,105 @@ def test_a_disk_that_fills_while_a_session_is_learned_from_loses_and_doubles_not
         assert anyio.run(lambda: worker.run(until_empty=True)) == 1
         assert len(bank.memories()) == len(bank.trace(job.subject).memories_learned) == 3
     assert len(model.calls) == 1, "what was paid for is kept"
+
+
+READING = (
+    ["export", "-"], ["export", "-", "--format", "markdown"], ["list"], ["search", "number"],
+    ["stats"], ["audit"],
+)  # fmt: skip
+
+
+def command(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {"REASONBANK_URL": f"sqlite:///{path}", "REASONBANK_EMBED_MODEL": "hashed"}
+    return subprocess.run(
+        [sys.executable, "-m", "reasonbank.surfaces.cli", "--workspace", "/project", *arguments],
+        env=os.environ | environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def check_all_can_be_read(path: Path, stored: list[Memory], outside: Path) -> None:
+    """By commands, each in a process of its own, and into a file on another disk."""
+    for arguments in (*READING, ["show", stored[0].id], ["export", str(outside)]):
+        done = command(path, *arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+    with open_bank(outside.with_name("copy.db")) as copy:
+        copy.import_(io.StringIO(outside.read_text()))
+        assert {m.id for m in copy.memories(limit=2000)} == {m.id for m in stored}
+
+
+@requirement("MEM-10")
+def test_a_bank_on_a_full_disk_is_exported_with_what_waits_to_be_written(small_disk: Path) -> None:
+    with open_bank(small_disk / "bank.db") as bank:
+        stored = [bank.record(a_memory(f"Number {i}")) for i in range(5)]
+        bank.store.ledger.scrub()
+        fill_up(small_disk / "ballast")
+        bank.search("number")
+        for form in ("jsonl", "markdown"):
+            file = io.StringIO()
+            assert bank.export(file, format=form) >= len(stored)
+            assert stored[-1].title in file.getvalue()
+
+
+@requirement("MEM-10")
+def test_commands_read_a_bank_on_a_disk_without_a_byte_left(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    path, ballast = small_disk / "bank.db", small_disk / "ballast"
+    with open_bank(path) as bank:
+        stored = [bank.record(a_memory(f"Number {i}")) for i in range(20)]
+    fill_up(ballast)
+    check_all_can_be_read(path, stored, tmp_path / "out.jsonl")
+    refused = command(path, "feedback", stored[0].id, "--helpful")
+    assert refused.returncode == 5 and "no room left" in refused.stderr
+    ballast.unlink()
+    assert command(path, "feedback", stored[0].id, "--helpful").returncode == 0
+
+
+def test_commands_read_what_a_killed_process_left_in_the_log_of_a_full_disk(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    path, ballast = small_disk / "bank.db", small_disk / "ballast"
+    with open_bank(tmp_path / "whole" / "bank.db") as bank:
+        stored = [bank.record(a_memory(f"Number {i}")) for i in range(20)]
+        for end in ("", "-wal"):  # As a process that is killed leaves them.
+            data = subprocess.check_output(["cat", f"{bank.store.ledger.path}{end}"])
+            path.with_name(path.name + end).write_bytes(data)
+    assert path.with_name("bank.db-wal").stat().st_size
+    fill_up(ballast)
+    check_all_can_be_read(path, stored, tmp_path / "out.jsonl")
+
+
+def test_commands_read_a_bank_that_others_use_on_a_full_disk(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    path = small_disk / "bank.db"
+    with open_bank(path) as bank:
+        stored = [bank.record(a_memory(f"Number {i}")) for i in range(20)]
+        fill_up(small_disk / "ballast")
+        check_all_can_be_read(path, stored, tmp_path / "out.jsonl")
+
+
+def test_commands_read_a_bank_on_a_read_only_file_system(small_disk: Path, tmp_path: Path) -> None:
+    path = small_disk / "bank.db"
+    with open_bank(path) as bank:
+        stored = [bank.record(a_memory(f"Number {i}")) for i in range(20)]
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    check_all_can_be_read(path, stored, tmp_path / "out.jsonl")
+    refused = command(path, "feedback", stored[0].id, "--helpful")
+    assert refused.returncode == 5 and "not writable" in refused.stderr
+
+
+def test_a_reader_on_a_full_disk_sees_what_others_write_once_there_is_room(
+    small_disk: Path,
+) -> None:
+    path, ballast = small_disk / "bank.db", small_disk / "ballast"
+    with open_bank(path) as bank:
+        bank.record(a_memory("First"))
+    fill_up(ballast)
+    with open_bank(path, read_only=True) as reader:
+        assert [m.title for m in reader.memories()] == ["First"]
+        ballast.unlink()
+        with open_bank(path) as bank:
+            bank.record(a_memory("Second"))
+            assert {m.title for m in reader.memories()} == {"First", "Second"}
+            assert {hit.memory.title for hit in reader.search("Second")} >= {"Second"}

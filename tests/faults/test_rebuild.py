@@ -29,7 +29,7 @@ class Clock:
 def lived(bank: Bank, rng: random.Random, steps: int = 120) -> None:
     """A random history that uses everything a bank can do."""
     alive: list[str] = []
-    elsewhere = bank.within("/other")
+    elsewhere = Bank(bank.within("/other").context.seen_by(whole=True))
     for number in range(steps):
         one, two = (rng.choice(alive), rng.choice(alive)) if alive else ("", "")
         session = rng.choice([None, "s1", "s2", "s3"])
@@ -131,7 +131,7 @@ def test_a_rebuild_keeps_workspaces_apart_in_a_bank_that_was_open_meanwhile(path
 @requirement("WSP-4")
 def test_a_deleted_workspace_leaves_what_it_did_to_the_memories_of_others(bank: Bank) -> None:
     one, two = (bank.record(a_memory(f"Shared {n}", scope=Scope.TEAM)) for n in range(2))
-    elsewhere = bank.within("/elsewhere")
+    elsewhere = Bank(bank.within("/elsewhere").context.seen_by(whole=True))
     elsewhere.record(a_memory("Its own"))
     elsewhere.update(one.id, content="Better")
     elsewhere.link(one.id, two.id, type=LinkType.SIMILAR)

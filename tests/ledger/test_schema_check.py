@@ -30,7 +30,6 @@ UNFINISHED = {
     "a column is missing": ("alter table evidence drop column share", "evidence without share"),
     "a table is missing": ("drop table tokens", "no tokens"),
     "an index is missing": ("drop index events_subject", "no events_subject"),
-    "the full text is missing": ("drop table words", "no words"),
     "a key is missing": ("delete from meta where key = 'seal'", "meta without seal"),
     "a column is there too early": (
         "alter table evidence add column later integer not null default 0", "with later"),

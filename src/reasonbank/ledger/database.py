@@ -7,7 +7,7 @@ with ``?`` for values; whatever they say differently comes from here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
@@ -97,7 +97,6 @@ class Database(Protocol):
 
     def all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]: ...
     def one(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None: ...
-    def stream(self, sql: str, values: Values = ()) -> Iterator[tuple[Any, ...]]: ...
     def execute(self, sql: str, values: Values = ()) -> int:
         """How many rows it changed."""
 

@@ -485,6 +485,7 @@ class Ledger(Protocol):
 
     Requirements: when ``write`` returns, its work is on disk and seen by every reader;
     if it raises, nothing of it is; several threads and processes may call it at once.
+    Only where Control-C interrupts it the work may be done: the error's ``stored`` is then True.
     """
 
     @property
@@ -514,7 +515,13 @@ class Ledger(Protocol):
 
     def write(self, work: Callable[[Writing], T]) -> T: ...
     def scrub(self) -> None:
-        """Make sure that what was forgotten is in no log or free page either."""
+        """Make sure that what was forgotten is in no log or free page either.
+
+        Where somebody still reads what it was taken from, that happens later; it never fails.
+        """
+
+    def unscrubbed(self) -> bool:
+        """Whether what was forgotten is still in a file, because somebody reads that."""
 
     def check(self, *, deep: bool = True) -> list[str]:
         """What is wrong with the store; empty when it is sound. Not ``deep`` is quick.

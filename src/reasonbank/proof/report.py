@@ -58,7 +58,7 @@ class Report:
 
 
 def report(context: Context) -> Report:
-    context.store.flush()
+    context.store.try_to_flush()
     reading = context.read()
     tasks = reading.tasks(context.view)
     found = {id: d for id, d in by_memory(tasks).items() if d.difference is not None}

@@ -140,10 +140,11 @@ class Store:
                 return work(txn)
 
             return self.ledger.write(all_of_it)
-        except BaseException:
-            with self.lock:
-                self.used[:0] = used
-                self.unanswered[:0] = unanswered
+        except BaseException as error:
+            if not getattr(error, "stored", False):
+                with self.lock:
+                    self.used[:0] = used
+                    self.unanswered[:0] = unanswered
             raise
 
     def close(self, *, embed: bool) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from reasonbank.bounded import Bounded
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
+from reasonbank.flag import Flag
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Ledger
 from reasonbank.model import Memory, Source, counted
@@ -76,7 +77,7 @@ class Indexing:
         self._seen: object = None
         self._notes: tuple[str, ...] = ()
         self._lost = 0
-        self._news = threading.Event()
+        self._news = Flag()
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
         self.chores: Callable[[], None] = lambda: None
@@ -218,7 +219,8 @@ class Indexing:
 
     def _keep(self) -> None:
         while not self._closing.is_set():
-            self._news.wait()
+            self._news.taken()
+            self._news.set()  # Until it has been quiet for a while.
             # A burst of records goes first: embedding would compete with it.
             for _ in range(LONGEST_BURST):
                 if not self._news.is_set() or self._closing.is_set():

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,9 +71,6 @@ class MemoryDatabase:
     def one(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         found = self.all(sql, values)
         return found[0] if found else None
-
-    def stream(self, sql: str, values: Values = ()) -> Iterator[tuple[Any, ...]]:
-        return iter(self.all(sql, values))
 
     def execute(self, sql: str, values: Values = ()) -> int:
         with self.lock:
@@ -221,6 +218,9 @@ class MemoryLedger:
 
     def scrub(self) -> None:
         """Nothing is written anywhere."""
+
+    def unscrubbed(self) -> bool:
+        return False
 
     def check(self, *, deep: bool = True) -> list[str]:
         rows = self.db.all("pragma quick_check(5)") if deep else []

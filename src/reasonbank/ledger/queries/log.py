@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,8 @@ from reasonbank.ledger.queries.base import EVENT, ORDER, Queries, event_of, text
 from reasonbank.model import Change, Outcome, Trace, View
 
 _CHANGE = columns(Change)
+PAGE = 200
+ERASING = frozenset({EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED})
 
 
 class LogQueries(Queries):
@@ -119,15 +121,31 @@ class LogQueries(Queries):
         return (int(counter), head, notes)
 
     def events(self, workspace: str | None, *, redacted: bool = False) -> Iterator[Event]:
-        where = ["1 = 1"]
+        """The log as far as it goes now, in the order of arrival.
+
+        Nothing is held between two pages: whoever takes long over them keeps nobody waiting.
+        What is erased meanwhile is missing, or its erasure comes last.
+        """
+        which = f"what not in {texts(NOTES)}" if redacted else "payload != ''"
         if workspace is not None:
-            where.append("workspace = ?")
-        where.append(f"what not in {texts(NOTES)}" if redacted else "payload != ''")
-        for row in self.db.stream(
-            f"select {EVENT} from events where {' and '.join(where)} order by seq",
-            () if workspace is None else (workspace,),
+            which += " and workspace = ?"
+        values = () if workspace is None else (workspace,)
+        last = self._newest()
+        yield from self._pages(which, values, 0, last)
+        which += f" and what in {texts(ERASING)}"
+        yield from self._pages(which, values, last, self._newest())
+
+    def _newest(self) -> int:
+        return self._count("events", "max(seq)")
+
+    def _pages(self, which: str, values: Sequence[Any], seq: int, last: int) -> Iterator[Event]:
+        while rows := self.db.all(
+            f"select seq, {EVENT} from events where seq > ? and seq <= ? and {which}"
+            " order by seq limit ?",
+            (seq, last, *values, PAGE),
         ):
-            yield event_of(row)
+            yield from (event_of(row[1:]) for row in rows)
+            seq = rows[-1][0]
 
     def broken_chain(self) -> list[str]:
         """Of other banks' events only some may be here: their gaps are nothing to complain of."""
@@ -135,10 +153,8 @@ class LogQueries(Queries):
         ends = {False: "", True: ""}
         wrong: list[str] = []
         own = self.db.one("select value from meta where key = 'bank_id'")
-        for row in self.db.stream(
-            f"select {EVENT} from events where digest is not null order by {ORDER}"
-        ):
-            event = event_of(row)
+        # What this bank wrote arrived in the order of the chain.
+        for event in self._pages("digest is not null", (), 0, self._newest()):
             if not event.intact:
                 wrong.append(f"event {event.id} is not what was written")
             if own is not None and event.origin == own[0]:

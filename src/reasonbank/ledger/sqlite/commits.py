@@ -1,4 +1,9 @@
-"""Group commit: of all who want to write at once, one commits the work of all."""
+"""Group commit: one thread commits the work of all who want to write.
+
+Control-C reaches Python's main thread between any two of its steps, a signal handler's error
+likewise. So no caller holds anything that others wait for, and none decides what became of a
+group: callers hand in a job and wait for it, and a thread that is never interrupted does it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
+from reasonbank.flag import Flag
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.sqlite.connection import Connection
 from reasonbank.ledger.sqlite.errors import translated
@@ -16,6 +23,8 @@ T = TypeVar("T")
 
 BATCH = 256
 LONGEST_WAIT = 0.002
+LINGER = 5.0
+"""Seconds that the thread stays when there is nothing to do."""
 
 
 class GroupCommit:
@@ -23,60 +32,59 @@ class GroupCommit:
 
     def __init__(self, db: Connection, writer: Writer) -> None:
         self.turn = threading.Lock()
-        self.waiting: deque[_Job] = deque()
+        self.waiting: deque[Job] = deque()
         self._db = db
         self._writer = writer
-        self._lock = threading.Lock()
-        self._has_leader = False
+        self._serving = threading.Lock()
+        self._something_to_do = Flag()
+        self._closed = False
         self._expected = 1
         self._took = 0.0
 
     def run(self, work: Callable[[Writer], T]) -> T:
-        job = _Job(work)
-        group: list[_Job] = []
-        with self._lock:
-            self.waiting.append(job)
-            job.leads = not self._has_leader
-            self._has_leader = True
+        """An error that interrupts the wait says by ``stored`` whether the work was done."""
+        job = Job(work)
         try:
-            if not job.leads:
-                job.wakeup.acquire()
-            if not job.done:
-                self._lead(group)
-        finally:
-            self._leave(job, group)
-        if job.error is not None:
-            raise job.error
-        return job.result  # type: ignore[no-any-return]
+            self.waiting.append(job)
+            self._call()
+            job.finished.acquire()
+            if job.error is not None:
+                raise job.error
+            return job.result  # type: ignore[no-any-return]
+        except BaseException as error:
+            if error is not job.error and not job.withdrawn():
+                job.cancelled = True
+                job.wait()
+                error.stored = job.error is None  # type: ignore[attr-defined]
+            raise
 
-    def _lead(self, group: list[_Job]) -> None:
-        """Commit the work of all who wait."""
-        self._wait_for_writers()
-        with self.turn:
-            started = time.monotonic()
-            while self.waiting and len(group) < BATCH:
-                group.append(self.waiting.popleft())
-            self._commit(group)
-            self._took = time.monotonic() - started
+    def close(self) -> None:
+        self._closed = True
+        self._something_to_do.set()
 
-    def _leave(self, mine: _Job, group: list[_Job]) -> None:
-        """Whatever happened, Control-C included: nobody is left waiting, and somebody leads."""
-        if mine.done and not mine.leads:
+    def _call(self) -> None:
+        """Every caller for itself: one that was interrupted here called nobody."""
+        self._something_to_do.set()
+        if self._serving.locked():
             return
-        with self._lock:
-            # Control-C is meant for this thread only: the others' work is done again.
-            self.waiting.extendleft(job for job in reversed(group) if not job.done)
-            if mine in self.waiting:
-                self.waiting.remove(mine)
-            if mine.leads:
-                self._expected = len(group) + len(self.waiting)
-                self._has_leader = bool(self.waiting)
-                if self._has_leader:
-                    self.waiting[0].leads = True
-                    self.waiting[0].wakeup.release()
-        for job in group:
-            if job is not mine and job.done:
-                job.wakeup.release()
+        try:
+            threading.Thread(target=self._serve, name="reasonbank-commits", daemon=True).start()
+        except RuntimeError:  # Python is about to end, and starts no more threads.
+            self._serve(linger=0.0)
+
+    def _serve(self, linger: float = LINGER) -> None:
+        # A job that comes when the thread has just stopped looking is seen when it leaves.
+        while self.waiting and self._serving.acquire(blocking=False):
+            try:
+                while self.waiting or self._wait(linger):
+                    if self.waiting:
+                        self._wait_for_writers()
+                        self._commit()
+            finally:
+                self._serving.release()
+
+    def _wait(self, linger: float) -> bool:
+        return not self._closed and self._something_to_do.taken(linger)
 
     def _wait_for_writers(self) -> None:
         """Those who were served a moment ago are often about to write again."""
@@ -84,50 +92,82 @@ class GroupCommit:
         while len(self.waiting) < self._expected and time.monotonic() < deadline:
             time.sleep(0)
 
-    def _commit(self, jobs: list[_Job]) -> None:
-        for job in jobs:
-            job.error = None
-        try:
-            with translated(self._db.path), self._db.transaction():
-                if len(jobs) == 1:
-                    jobs[0].result = jobs[0].work(self._writer)
-                else:
-                    for job in jobs:
-                        self._run(job)
-        except BaseException as error:
-            self._writer.forget_cached()
-            if not isinstance(error, Exception):
-                raise
-            for job in jobs:
-                job.error = job.error or error
-        for job in jobs:
-            job.done = True
+    def _commit(self) -> None:
+        group: list[Job] = []
+        with self.turn:
+            started = time.monotonic()
+            try:
+                with translated(self._db.path), self._db.transaction():
+                    self._take(group)
+                    for job in group:
+                        self._run(job, alone=len(group) == 1)
+            except BaseException as error:  # noqa: BLE001  (told to those whose work it was)
+                self._writer.forget_cached()
+                if not group:  # It could not even begin.
+                    self._take(group)
+                for job in group:
+                    job.error = job.error or error
+            self._took = time.monotonic() - started
+        self._expected = len(group) + len(self.waiting)
+        for job in group:
+            job.finish()
 
-    def _run(self, job: _Job) -> None:
+    def _take(self, group: list[Job]) -> None:
+        while self.waiting and len(group) < BATCH:
+            job = self.waiting.popleft()
+            if job.taken():
+                group.append(job)
+
+    def _run(self, job: Job, *, alone: bool) -> None:
         """One job's failure leaves the others of its group alone."""
         db = self._db.handle
-        db.execute("savepoint job")
+        self._db.cancelled = job.is_cancelled
         try:
+            if alone:
+                job.result = job.work(self._writer)
+                return
+            db.execute("savepoint job")
             with translated(self._db.path):
                 job.result = job.work(self._writer)
             db.execute("release job")
-        except Exception as error:
-            if not db.in_transaction:
-                raise  # The disk took the whole transaction down.
+        except BaseException as error:
+            if alone or not db.in_transaction:
+                raise  # Or the disk took the whole transaction down.
+            job.error = error
             db.execute("rollback to job; release job")
             self._writer.forget_cached()
-            job.error = error
+        finally:
+            self._db.cancelled = None
 
 
-class _Job:
-    __slots__ = ("done", "error", "leads", "result", "wakeup", "work")
+class Job:
+    __slots__ = ("_claim", "cancelled", "done", "error", "finished", "result", "work")
 
     def __init__(self, work: Callable[[Writer], Any]) -> None:
         self.work = work
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
-        self.leads = False
-        # Released when it is done, or when it is its turn to lead.
-        self.wakeup = threading.Lock()
-        self.wakeup.acquire()
+        self.cancelled = False
+        self.finished = threading.Lock()
+        self.finished.acquire()
+        # Whoever gets it decides: the thread that does the job, or the caller who gives up.
+        self._claim = threading.Lock()
+
+    def taken(self) -> bool:
+        return self._claim.acquire(blocking=False)
+
+    withdrawn = taken
+
+    def is_cancelled(self) -> bool:
+        return self.cancelled
+
+    def finish(self) -> None:
+        self.done = True
+        self.finished.release()
+
+    def wait(self) -> None:
+        """Until it is decided: what is running ends at its next statement."""
+        while not self.done:
+            with suppress(BaseException):
+                self.finished.acquire()

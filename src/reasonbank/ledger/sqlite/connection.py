@@ -7,7 +7,8 @@ import json
 import time
 import weakref
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,15 @@ import apsw
 from reasonbank.errors import StorageError
 from reasonbank.ledger.database import Array, Values
 from reasonbank.ledger.sqlite.errors import in_words
+from reasonbank.ledger.sqlite.forks import refuse_in_child, watch_connection
 from reasonbank.ledger.sqlite.fulltext import FTS5
 
 if TYPE_CHECKING:
     from reasonbank.ledger.database import Nums
 
 BUSY_SECONDS = 60.0
+# To this the log of writes is cut when it had to grow; SQLite begins it anew at about as much.
+WAL_BYTES = 4_194_304
 
 
 class SQLite:
@@ -57,24 +61,51 @@ class SQLite:
         return f"instr({text}, {part}) > 0"
 
 
+class Access(Enum):
+    """How a file is read. ``SHARED`` needs a little memory that processes share, in a file beside
+    the bank; a full disk or one that cannot be written has no place for that."""
+
+    SHARED = "shared"
+    UNCHANGED = "unchanged"
+    """Nobody writes: all of it is in the one file."""
+    ALONE = "alone"
+    """Some of it is in the log of writes; nobody else may open it meanwhile."""
+
+
 class Connection:
     dialect = SQLite()
 
     def __init__(
-        self, path: Path, *, read_only: bool = False, synchronous: str = "full", vfs: str | None
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        synchronous: str = "full",
+        vfs: str | None = None,
+        access: Access = Access.SHARED,
     ) -> None:
+        refuse_in_child()
         flags = (
             apsw.SQLITE_OPEN_READONLY
             if read_only
             else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         )
+        name = str(path)
+        if access is Access.UNCHANGED:
+            flags, name = flags | apsw.SQLITE_OPEN_URI, f"{path.as_uri()}?immutable=1"
+        elif access is Access.ALONE:
+            flags, vfs = apsw.SQLITE_OPEN_READWRITE, "unix-excl"
         self.path = path
+        self.cancelled: Callable[[], bool] | None = None
+        """Asked before each statement: whoever wants the work done may have given up."""
         self._read_only = read_only
         self._synchronous = synchronous
         try:
-            self.handle = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=200)
+            self.handle = apsw.Connection(name, flags=flags, vfs=vfs, statementcachesize=200)
         except apsw.Error as error:
             raise in_words(error, path) from None
+        self.closed = False
+        self._unwatch = watch_connection(self)
         self.handle.set_busy_timeout(int(BUSY_SECONDS * 1000))
         # No cycle: a thread that ends takes its connection with it.
         self.full_text = FTS5(weakref.proxy(self))
@@ -89,28 +120,25 @@ class Connection:
         self.handle.execute(
             f"pragma synchronous={self._synchronous}; pragma foreign_keys=off;"
             "pragma secure_delete=on; pragma temp_store=memory; pragma cache_size=-32000;"
-            "pragma mmap_size=268435456"
-        )
+            f"pragma mmap_size=268435456; pragma journal_size_limit={WAL_BYTES}"
+        ).fetchall()  # Some answer with a row, and what follows waits until it is taken.
 
     def all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        self._go_on()
         try:
             return self.handle.execute(sql, values).fetchall()
         except apsw.Error as error:
             raise in_words(error, self.path) from None
 
     def one(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        self._go_on()
         try:
             return self.handle.execute(sql, values).fetchone()
         except apsw.Error as error:
             raise in_words(error, self.path) from None
 
-    def stream(self, sql: str, values: Values = ()) -> Iterator[tuple[Any, ...]]:
-        try:
-            yield from self.handle.execute(sql, values)
-        except apsw.Error as error:
-            raise in_words(error, self.path) from None
-
     def execute(self, sql: str, values: Values = ()) -> int:
+        self._go_on()
         try:
             self.handle.execute(sql, values)
         except apsw.Error as error:
@@ -118,10 +146,15 @@ class Connection:
         return self.handle.changes()
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
+        self._go_on()
         try:
             self.handle.executemany(sql, rows)
         except apsw.Error as error:
             raise in_words(error, self.path) from None
+
+    def _go_on(self) -> None:
+        if self.cancelled is not None and self.cancelled():
+            raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -140,6 +173,8 @@ class Connection:
 
     def close(self) -> None:
         self.handle.close(force=True)
+        self.closed = True
+        self._unwatch()
 
 
 def patiently() -> Iterator[None]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -15,8 +16,9 @@ from reasonbank.ledger.migrations import REFOLD_BEFORE, STEPS, meta, upgrade
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.sqlite.commits import GroupCommit
-from reasonbank.ledger.sqlite.connection import Connection, patiently
+from reasonbank.ledger.sqlite.connection import Access, Connection, patiently
 from reasonbank.ledger.sqlite.errors import translated
+from reasonbank.ledger.sqlite.forks import refuse_in_child, watch_ledger
 from reasonbank.ledger.sqlite.schema_check import check_schema, unlike_its_version
 
 if TYPE_CHECKING:
@@ -27,6 +29,11 @@ T = TypeVar("T")
 # Two connections writing or checkpointing at once could corrupt the file before this one.
 SAFE_SQLITE = (3, 51, 3)
 APPLICATION_ID = int.from_bytes(b"RBnk")
+UNSCRUBBED = "unscrubbed"
+ATTEMPTS = 8
+BUSY_MOMENT = 50  # Milliseconds: writers of all processes wait as long for one attempt.
+SCRUB_AGAIN = 1.0
+pause = time.sleep
 
 
 class SQLiteLedger:
@@ -56,21 +63,23 @@ class SQLiteLedger:
         self.engine = ("SQLite", apsw.sqlite_lib_version())
         self._clock = clock
         self._synchronous = synchronous
+        self._access = Access.SHARED
         self._vfs = vfs
         self._local = threading.local()
         # Weak: a thread that ends takes its connection with it.
         self._opened: weakref.WeakSet[Connection] = weakref.WeakSet()
-        self._closed = False
+        self._closed = self._abandoned = False
         self._watch: Connection | None = None
         self._watching = threading.Lock()
+        self.scrub_again_at: float | None = None
         self._read_cache: ReadCache | None = None
         self._shelving = threading.Lock()
+        refuse_in_child()
+        watch_ledger(self)
         if not read_only:
             self._make_room()
         with translated(path):
-            self.db = self._connect()
-            self._refuse_strangers()
-            self.db.tune()
+            self.db = self._first()
             if not read_only:
                 self._migrate(half_life_days)
             check_schema(self.db, path)
@@ -78,8 +87,35 @@ class SQLiteLedger:
             self.seal = meta(self.db, "seal")
             self.writer = Writer(self.db, self.bank_id, clock, half_life_days)
             self.commits = GroupCommit(self.db, self.writer)
+            if not read_only and self.unscrubbed():
+                self._scrub(attempts=1)
         if not read_only and meta(self.db, "half_life") != str(half_life_days):
             self.write(lambda txn: txn.refold_all())
+
+    def _first(self) -> Connection:
+        try:
+            return self._checked()
+        except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError):
+            if not self.read_only or not self.path.exists():
+                raise
+            self._access = Access.ALONE if self._log_bytes() else Access.UNCHANGED
+            return self._checked()
+
+    def _checked(self) -> Connection:
+        db = self._connect()
+        try:
+            self._refuse_strangers(db)
+            db.tune()
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _log_bytes(self) -> int:
+        try:
+            return os.stat(f"{self.path}-wal").st_size
+        except OSError:
+            return 0
 
     def _make_room(self) -> None:
         try:
@@ -91,20 +127,25 @@ class SQLiteLedger:
             ) from None
 
     def _connect(self) -> Connection:
+        refuse_in_child()
         if self._closed:
             raise StorageError("this bank was closed; open it again")
         db = Connection(
-            self.path, read_only=self.read_only, synchronous=self._synchronous, vfs=self._vfs
+            self.path,
+            read_only=self.read_only,
+            synchronous=self._synchronous,
+            vfs=self._vfs,
+            access=self._access,
         )
         self._opened.add(db)
         return db
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_strangers(self, db: Connection) -> None:
         """Before anything is changed; one statement, as another process may be creating it."""
         found: Any = None
         for _ in patiently():
             with contextlib.suppress(apsw.BusyError):
-                found = self.db.handle.execute(
+                found = db.handle.execute(
                     "select application_id, user_version, (select count(*) from sqlite_schema)"
                     " from pragma_application_id, pragma_user_version"
                 ).fetchone()
@@ -145,6 +186,13 @@ class SQLiteLedger:
     def _schema(self) -> int:
         return int(self.db.handle.pragma("user_version"))
 
+    def _look_again(self) -> None:
+        """Nobody wrote when this was opened; now somebody does, so there is room to share."""
+        if self._access is Access.UNCHANGED and self._log_bytes():
+            self._access = Access.SHARED
+            self._local = threading.local()
+            self._watch = None
+
     def _reading(self) -> Connection:
         db: Connection | None = getattr(self._local, "db", None)
         if db is None:
@@ -154,6 +202,7 @@ class SQLiteLedger:
         return db
 
     def read(self) -> Reader:
+        self._look_again()
         reader: Reader | None = getattr(self._local, "reader", None)
         if reader is None:
             reader = self._local.reader = Reader(self._reading())
@@ -175,6 +224,7 @@ class SQLiteLedger:
         return cached_read
 
     def version(self) -> int:
+        self._look_again()
         # Only what one and the same connection says can be compared.
         with self._watching, translated(self.path):
             if self._watch is None:
@@ -183,20 +233,54 @@ class SQLiteLedger:
             return int(self._watch.handle.pragma("data_version"))
 
     def write(self, work: Callable[[Writer], T]) -> T:
+        refuse_in_child()
         if self._closed:
             raise StorageError("this bank was closed; open it again")
         if self.read_only:
             raise StorageError("this bank was opened read-only; open it without read_only to write")
-        return self.commits.run(work)
+        result = self.commits.run(work)
+        if self.scrub_again_at is not None and time.monotonic() >= self.scrub_again_at:
+            self._scrub(attempts=1)
+        return result
 
     def scrub(self) -> None:
         self._read_cache = None
-        with self.commits.turn, translated(self.path):
-            # Of two that start at once, SQLite turns one away without making it wait.
-            for _ in patiently():
+        self._scrub(ATTEMPTS)
+
+    def unscrubbed(self) -> bool:
+        found = self._reading().one("select 1 from meta where key = ?", (UNSCRUBBED,))
+        return found is not None
+
+    def _scrub(self, attempts: int) -> None:
+        """Empty the log of writes, or note that this has to be done as soon as it can be."""
+        emptied = self._emptied(attempts)
+        self.scrub_again_at = None if emptied else time.monotonic() + SCRUB_AGAIN
+        change = (
+            "delete from meta where key = ?"
+            if emptied
+            else "insert into meta values (?, '1') on conflict do nothing"
+        )
+        # What was forgotten is forgotten: whoever asked for it has nothing to do again.
+        with contextlib.suppress(StorageError):
+            if self.unscrubbed() is emptied:
+                self.commits.run(lambda txn: txn.db.execute(change, (UNSCRUBBED,)))
+
+    def _emptied(self, attempts: int) -> bool:
+        """Wait a little for those who read; not with a lock that others need to write."""
+        with (
+            contextlib.suppress(StorageError),
+            contextlib.closing(self._connect()) as db,
+            translated(self.path),
+        ):
+            db.tune()
+            db.handle.set_busy_timeout(BUSY_MOMENT)
+            for attempt in range(attempts):
+                if attempt:
+                    pause(0.005 * 2**attempt)
                 with contextlib.suppress(apsw.BusyError):
-                    self.db.handle.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-                    return
+                    db.handle.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                    return True
+        return False
 
     def check(self, *, deep: bool = True) -> list[str]:
         if not self.path.exists():
@@ -214,9 +298,21 @@ class SQLiteLedger:
 
         return shutil.disk_usage(self.path.parent).free
 
+    def abandon(self) -> None:
+        """In a process that was forked: nothing of it is used again, not even its locks."""
+        self._closed = self._abandoned = True
+        self._watch = self._read_cache = None
+        self._local = threading.local()
+        self._watching, self._shelving = threading.Lock(), threading.Lock()
+
     def close(self) -> None:
+        if self._abandoned:
+            return
+        if self.scrub_again_at is not None and not self._closed:
+            self._scrub(attempts=1)
         with self.commits.turn:
             self._closed = True
+            self.commits.close()
             for db in list(self._opened):
                 db.close()
             self._opened.clear()

@@ -14,7 +14,7 @@ from reasonbank.ledger.database import Database
 from reasonbank.ledger.migrations import upgrade
 from reasonbank.ledger.sqlite.connection import Connection
 
-USUAL = "f10733f5e6a401d3"
+USUAL = "9bcfb5f2b461709a"
 """The shape that all steps make, as a hash: to make them anew takes 2 ms. What is not usual is
 compared in full, so that a hash that is out of date costs time, and refuses nothing."""
 
@@ -28,6 +28,8 @@ _SHAPE = (
     "select m.name, group_concat(c.name order by c.cid) from sqlite_schema m"
     " left join pragma_table_info(m.name) c on m.type = 'table'"
     " where m.type in ('table', 'index') and m.name not like 'sqlite!_%' escape '!'"
+    # Full text can be missing: a search does without, and a rebuild makes it anew.
+    " and m.name != 'words' and m.name not like 'words!_%' escape '!'"
     " group by m.name order by m.name"
 )
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
 
-from reasonbank.errors import ConfirmationNeeded, InvalidInput
+from reasonbank.errors import ConfirmationNeeded
 from reasonbank.fields import plain
 from reasonbank.model import counted
+from reasonbank.surfaces.cli.output import replacing
 from reasonbank.surfaces.cli.plain import add_plain
 from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading
 
@@ -32,6 +30,11 @@ def stats(shell: Shell, everywhere: bool, reset: bool) -> None:
     shell.show(numbers, lambda: tables.statistics(plain(numbers)))
 
 
+_overwrite = click.option(
+    "--overwrite", is_flag=True, help="Also where a file is that no export wrote."
+)
+
+
 @command()
 @click.option("--limit", type=int, default=50, show_default=True)
 @click.option("--before", type=int, metavar="SEQ", help="Only entries with a lower number.")
@@ -42,10 +45,11 @@ def stats(shell: Shell, everywhere: bool, reset: bool) -> None:
 @click.option("--all", "everywhere", is_flag=True, help="Include all workspaces.")
 @click.option("--export", "file", type=click.Path(dir_okay=False, allow_dash=True),
               help="Write every entry to a file, as JSON lines.")  # fmt: skip
-def audit(shell: Shell, limit: int, file: str | None, **wanted: Any) -> None:
+@_overwrite
+def audit(shell: Shell, limit: int, file: str | None, overwrite: bool, **wanted: Any) -> None:
     """Show who changed what, when, and through which surface; newest first."""
     if file is not None:
-        return _export_audit(shell, file, wanted)
+        return _export_audit(shell, file, overwrite, wanted)
     with shell.bank() as bank:
         changes = bank.audit(limit=limit, **wanted)
     from reasonbank.surfaces.show import tables
@@ -53,11 +57,12 @@ def audit(shell: Shell, limit: int, file: str | None, **wanted: Any) -> None:
     shell.show(changes, lambda: tables.audit(changes))
 
 
-def _export_audit(shell: Shell, file: str, wanted: dict[str, Any]) -> None:
-    from reasonbank.fields import plain
-
+def _export_audit(shell: Shell, file: str, overwrite: bool, wanted: dict[str, Any]) -> None:
     count = 0
-    with shell.bank() as bank, replacing(file) as out:
+    with (
+        shell.bank() as bank,
+        replacing(file, bank=bank.store.ledger.path, overwrite=overwrite) as out,
+    ):
         while changes := bank.audit(limit=1000, **wanted):
             for change in changes:
                 out.write(json.dumps(plain(change), ensure_ascii=False) + "\n")
@@ -153,31 +158,21 @@ add_plain(trace)
 @click.option("--format", "form", type=click.Choice(["jsonl", "markdown"]),
               help="[default: by the file's ending]")  # fmt: skip
 @click.option("--only-here", is_flag=True, help="Only this workspace, not the whole bank.")
-def export_(shell: Shell, file: str, form: str | None, only_here: bool) -> None:
-    """Write the bank to a file."""
+@_overwrite
+def export_(shell: Shell, file: str, form: str | None, only_here: bool, overwrite: bool) -> None:
+    """Write the bank to a file; - is standard output.
+
+    An earlier export is replaced, a bank or what is no regular file never.
+    """
     form = form or ("markdown" if file.endswith((".md", ".markdown")) else "jsonl")
-    with shell.bank() as bank, replacing(file) as out:
+    with (
+        shell.bank() as bank,
+        replacing(file, bank=bank.store.ledger.path, overwrite=overwrite) as out,
+    ):
         count = bank.export(out, format=form, only_here=only_here)
     if file != "-":
         value = {"file": file, "format": form, "count": count}
         shell.show(value, lambda: click.echo(f"Wrote {count} entries to {file}"))
-
-
-@contextmanager
-def replacing(file: str) -> Iterator[Any]:
-    """Write beside the file and put it in place when it is whole."""
-    if file == "-":
-        yield sys.stdout
-        return
-    part = Path(f"{file}.part")
-    try:
-        with part.open("w", encoding="utf-8") as out:
-            yield out
-        part.replace(file)
-    except OSError as error:
-        raise InvalidInput("file", f"cannot write {file}: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @command("import")

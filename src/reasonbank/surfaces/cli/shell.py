@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reasonbank.errors import ConfirmationNeeded, InvalidInput, ReasonBankError
+from reasonbank.errors import ConfirmationNeeded, InvalidInput, ReasonBankError, StorageError
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
@@ -38,12 +38,29 @@ class Shell:
 
     @contextmanager
     def bank(self, *, read_only: bool = False, surface: str = "cli") -> Iterator[Bank]:
+        """One that cannot be written, as its disk is full or read-only, is at least read."""
         from reasonbank.bank import Bank
 
-        with Bank.open(
-            self.url, workspace=self.workspace, surface=surface, read_only=read_only
-        ) as bank:
-            yield bank
+        def opened(read_only: bool) -> Bank:
+            return Bank.open(
+                self.url, workspace=self.workspace, surface=surface, read_only=read_only
+            )
+
+        refusal: StorageError | None = None
+        try:
+            bank = opened(read_only)
+        except StorageError as error:
+            try:
+                bank = opened(read_only=True)
+            except ReasonBankError:
+                raise error from None
+            refusal = error
+            click.secho(f"Warning: opened for reading only: {error}", fg="yellow", err=True)
+        with bank:
+            try:
+                yield bank
+            except StorageError as error:
+                raise refusal or error from None
 
     def show(self, value: Any, human: Callable[[], None]) -> None:
         if self.json:
