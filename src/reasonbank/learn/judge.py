@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reasonbank.fence import prompt
 from reasonbank.learn.transcript_text import account
 from reasonbank.llm.port import Model, system, user
-from reasonbank.llm.prompts import prompt
+from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of
 from reasonbank.model import Outcome, Trace
 
@@ -32,7 +33,9 @@ class Verdict:
 
 async def judge(model: Model, trace: Trace) -> Verdict:
     reply = await model.complete(
-        [system(prompt("learn", "judge")), user(account(trace))], schema=SCHEMA, temperature=0.0
+        [system(words("learn", "judge")), user(prompt(*account(trace)))],
+        schema=SCHEMA,
+        temperature=0.0,
     )
     return verdict(reply.value)
 
