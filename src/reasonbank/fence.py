@@ -156,7 +156,7 @@ def _written(value: Fact | Sequence[Enum]) -> str:
 
 _ANGLE, _BRACKET, _COLON, _UNKNOWN = "‹", "⟦", "꞉", "�"
 _NAMES = "|".join(
-    (*LABELS, "steps?", "notes", "antml", "system(?:[-_]\\w+)?", "user", "assistant", "human",
+    (*LABELS, "steps?", "notes", "system(?:[-_]\\w+)?", "user", "assistant", "human",
      "developer", "tool(?:[-_]\\w+)?", "function(?:[-_]\\w+)?", "invoke", "parameter", "thinking",
      "instructions?", "reasonbank[a-z-]*")
 )  # fmt: skip
@@ -168,14 +168,18 @@ _SLASH = r"[/\\⁄∕／]"
 _TAG = re.compile(
     rf"{_LESS}(?=(?i:{_GAP}{_SLASH}{_GAP}(?:{_NAMES})(?![a-z0-9])))"
     rf"|(?<!\w){_LESS}(?=(?i:{_GAP}(?:{_NAMES})(?:[\s>/:=_-]|$)))"
-    rf"|{_LESS}(?={_GAP}(?:{_NAMES})(?:\s{{0,16}}[>/]|\s{{1,16}}[a-z_-]{{1,20}}=|[:-]))"
+    rf"|{_LESS}(?={_GAP}(?:{_NAMES})(?:\s{{0,16}}[>/]|\s{{1,16}}[a-z_-]{{1,20}}=|-[a-p]{{16}}))"
 )
 # Servers that fill in a template themselves read these as the end of a turn, wherever they stand.
 _TOKEN = re.compile(
-    rf"{_LESS}(?=\s{{0,16}}[|｜¦]|</?SYS>>|/?(?:s|bos|eos|pad|unk|(?:start|end)_of_turn)>)"
+    rf"{_LESS}(?=\s{{0,16}}[|｜¦]|</?SYS>>|/?(?:s|bos|eos|pad|unk|(?:start|end)_of_turn)>|/?antml:)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\])"
 )
-_HEAD = re.compile(rf"[\[［](?=(?i:\s{{0,16}}/?\s{{0,16}}(?:{'|'.join(PIECES)})(?![a-z0-9])))")
+# In the middle of a line it may be `rows[step]`.
+_HEAD = re.compile(
+    rf"(?mi)^([ \t]{{0,16}})[\[［](?=\s{{0,16}}/?\s{{0,16}}(?:{'|'.join(PIECES)})(?![a-z0-9]))"
+    rf"|()[\[［](?=(?:{'|'.join(PIECES)})-[a-p]{{16}})"
+)
 _TURN = re.compile(
     r"(?m)^([ \t]{0,16}[#*_>]{0,8}[ \t]{0,4}(?:Human|Assistant|System|User|Developer|Tool|AI|"
     r"HUMAN|ASSISTANT|SYSTEM|USER|DEVELOPER|TOOL|Instructions?|Response)[*_ ]{0,4})[:：]"
@@ -201,7 +205,7 @@ def _seen(text: str) -> str:
 
 def escaped(text: str) -> str:
     """``text`` without anything that could pose as a mark, a turn or nothing at all."""
-    text = _HEAD.sub(_BRACKET, _TAG.sub(_ANGLE, _TOKEN.sub(_ANGLE, _seen(text))))
+    text = _HEAD.sub(rf"\1{_BRACKET}", _TAG.sub(_ANGLE, _TOKEN.sub(_ANGLE, _seen(text))))
     return _TURN.sub(rf"\1{_COLON}", text)
 
 
@@ -241,6 +245,25 @@ def each(text: Prompt, change: Callable[[str, bool], str]) -> Prompt:
     A change may take something out, and put something harmless in its place.
     """
     return Prompt("".join(_changed(text, change)))
+
+
+def fewer(text: Prompt, most: int) -> Prompt:
+    """``text`` with at most so many pieces in each part; those in the middle are left out."""
+    parts: list[str] = []
+    position = 0
+    heads: list[re.Match[str]] = []
+    for mark in _MARK.finditer(text):
+        if mark["closes"] and len(heads) > most:
+            first = -(-most // 2)
+            gone = heads[first : len(heads) - (most - first)]
+            resumed = heads[len(heads) - (most - first)].start() if most > first else mark.start()
+            parts += [text[position : gone[0].start()], f"[… {len(gone):,} pieces left out …]\n"]
+            position = resumed
+        if mark["opens"] or mark["closes"]:
+            heads = []
+        else:
+            heads.append(mark)
+    return Prompt("".join((*parts, text[position:])))
 
 
 def _changed(text: str, change: Callable[[str, bool], str]) -> Iterator[str]:

@@ -300,7 +300,7 @@ def test_a_budget_smaller_than_one_call_says_so_before_any_call(plain_bank):
     assert nothing_is_stored(plain_bank)
 
 
-@requirement("AGT-9", left="in other writing a prompt has more tokens than the limit it was cut to")
+@requirement("AGT-9")
 def test_a_long_prompt_is_cut_in_the_middle_with_a_warning(open_bank, caplog):
     settings = Settings(embed=Embed(model="hashed"), llm=LLM(input_tokens=1000))
     bank = open_bank(settings=settings)

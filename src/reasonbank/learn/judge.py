@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reasonbank.fence import prompt
+from reasonbank.learn import outcome, session
 from reasonbank.learn.transcript_text import account
 from reasonbank.llm.port import Model, system, user
 from reasonbank.llm.prompts import words
@@ -40,8 +41,14 @@ async def judge(model: Model, trace: Trace) -> Verdict:
     return verdict(reply.value)
 
 
-def known(trace: Trace) -> Verdict | None:
-    return None if trace.outcome is None else Verdict(outcome=trace.outcome, by="caller")
+def verified(trace: Trace) -> Verdict | None:
+    """What needs no opinion: the caller's word, tests, exit codes, a revert."""
+    if trace.outcome is not None:
+        return Verdict(outcome=trace.outcome, by="caller")
+    seen = outcome.verdict(session.of_trace(trace))
+    if seen.outcome is None or seen.basis is None:
+        return None
+    return Verdict(outcome=seen.outcome, by=str(seen.basis), reason=seen.reason)
 
 
 def verdict(value: dict[str, object]) -> Verdict:

@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 from reasonbank.errors import BudgetExhausted, InvalidReply
-from reasonbank.fence import Prompt, each, is_fenced, said
+from reasonbank.fence import Prompt, each, fewer, is_fenced, said
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.port import Completion, Layer, Message, Model, ModelCall, Usage
 from reasonbank.llm.tokens import CHARACTERS_A_TOKEN, Count, by_characters, tokens_in
@@ -15,6 +15,8 @@ LEAST_OUTPUT = 16
 """A reply of fewer tokens is of no use to anybody."""
 SHORTEST = 120
 """Characters; a text that has fewer is not cut."""
+PIECES = (1_000_000, 64, 32, 16, 8, 4, 2)
+"""How many steps of a record are tried to be kept."""
 
 
 class Budgeted(Layer):
@@ -92,24 +94,29 @@ def shortened(
         total,
         most,
     )
-    # No text of so few tokens has more characters than this, as good as always.
-    fits, too_long = SHORTEST - 1, min(_longest(messages), most * 4 * CHARACTERS_A_TOKEN) + 1
+    for pieces in PIECES:
+        fewer_of = tuple(replace(m, content=fewer(m.content, pieces)) for m in messages)
+        if size := _size(fewer_of, most, count):
+            return _cut(fewer_of, size)
+    raise BudgetExhausted(
+        f"the call has about {total} tokens in {len(messages)} messages, more than "
+        f"llm.input_tokens ({most}) allows, and cutting what is long in it is not enough"
+    )
+
+
+def _size(messages: tuple[Message, ...], most: int, count: Count) -> int:
+    """How many characters of each text fit, so that as much as possible does; 0: too few."""
+    longest = max(len(message.content) for message in messages)
+    # Nothing of so few tokens has more characters than this, as good as always.
+    fits, too_long = SHORTEST - 1, min(longest, most * 4 * CHARACTERS_A_TOKEN) + 1
+    size = SHORTEST
     while too_long - fits > 1:
-        size = (fits + too_long) // 2
         if tokens_in(_cut(messages, size), count) <= most:
             fits = size
         else:
             too_long = size
-    if fits < SHORTEST:
-        raise BudgetExhausted(
-            f"the call has about {total} tokens in {len(messages)} messages, more than "
-            f"llm.input_tokens ({most}) allows, and cutting what is long in it is not enough"
-        )
-    return _cut(messages, fits)
-
-
-def _longest(messages: tuple[Message, ...]) -> int:
-    return max(len(message.content) for message in messages)
+        size = (fits + too_long) // 2
+    return fits if fits >= SHORTEST else 0
 
 
 def _cut(messages: tuple[Message, ...], size: int) -> tuple[Message, ...]:
