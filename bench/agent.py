@@ -180,11 +180,11 @@ class Policy(Scripted):
 
     def _lesson(self, call: ModelCall) -> dict[str, Any]:
         told = call.messages[-1].content
-        task = re.search(r"<task>\n(.*?)\n</task>", told, re.DOTALL)
-        strategy = re.search(r"\[step 1\] think\n(\w+)", told)
+        task = re.search(r"<task-(\w+)>\n(?P<text>.*?)\n</task-\1>", told, re.DOTALL)
+        strategy = re.search(r"\[step-\w+ number=\"1\"\]\nthink\n(\w+)", told)
         assert task and strategy
-        entry = re.search(r"Repair (\w+)", task[1])
-        symptom = re.search(r"What fails: (.*)", task[1])
+        entry = re.search(r"Repair (\w+)", task["text"])
+        symptom = re.search(r"What fails: (.*)", task["text"])
         assert entry and symptom
         lesson = {
             "title": f"{strategy[1]} for {entry[1]}",

@@ -69,12 +69,14 @@ class Player(Scripted):
         super().__init__(reply, delay=delay)
 
     def _score(self, call: ModelCall, scores: dict[str, Any]) -> Any:
-        text = re.search(r"<solution>\n(.*?)\n</solution>", call.messages[-1].content, re.DOTALL)
+        text = re.search(
+            r"<solution-(\w+)>\n(?P<text>.*?)\n</solution-\1>", call.messages[-1].content, re.DOTALL
+        )
         assert text is not None
-        score = scores.get(text[1], 0.5)
+        score = scores.get(text["text"], 0.5)
         if isinstance(score, Slow | BaseException | str | dict):
             return score
-        return {"feedback": f"look at {text[1]} again", "score": score}
+        return {"feedback": f"look at {text['text']} again", "score": score}
 
     def asked(self, part: str) -> list[ModelCall]:
         return [call for call in self.calls if part_of(call) == part]

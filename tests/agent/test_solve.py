@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import anyio
 import pytest
@@ -228,8 +229,8 @@ def test_several_attempts_are_learned_from_by_comparing_them(plain_bank):
     solution = solved(plain_bank, model)
     [asked] = model.asked("contrast")
     told = asked.messages[-1].content
-    assert '<attempt number="1" outcome="failure">' in told
-    assert '<attempt number="2" outcome="success">' in told
+    assert re.search('<attempt-.* number="1" outcome="failure"', told)
+    assert re.search('<attempt-.* number="2" outcome="success"', told)
     [id] = solution.memories_learned
     learned = plain_bank.get(id)
     assert (learned.title, learned.source_session) == (LESSON["title"], solution.trace_id)
@@ -299,7 +300,7 @@ def test_a_budget_smaller_than_one_call_says_so_before_any_call(plain_bank):
     assert nothing_is_stored(plain_bank)
 
 
-@requirement("AGT-9", left="in other writing a prompt has more tokens than the limit it was cut to")
+@requirement("AGT-9")
 def test_a_long_prompt_is_cut_in_the_middle_with_a_warning(open_bank, caplog):
     settings = Settings(embed=Embed(model="hashed"), llm=LLM(input_tokens=1000))
     bank = open_bank(settings=settings)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import anyio
 import pytest
 from tests.requirement import requirement
 
 from reasonbank import InvalidReply
+from reasonbank.fence import prompt
 from reasonbank.learn import distil, lessons
 from reasonbank.learn.judge import Verdict, judge
 from reasonbank.learn.transcript_text import account
@@ -124,7 +127,7 @@ def test_contrast_compares_attempts_and_keeps_at_most_five():
     strategy, warning = anyio.run(distil.contrast, model, attempts)
     assert strategy.outcome is Outcome.SUCCESS and warning.error_context.error_type == "Overload"
     told = model.calls[0].messages[-1].content
-    assert '<attempt number="2" outcome="failure">' in told
+    assert re.search('<attempt-.* number="2" outcome="failure">', told)
     six = {"memories": [a_lesson(outcome="success", attempts=[1])] * 6}
     with pytest.raises(InvalidReply):
         conforming(six, distil.CONTRAST)
@@ -136,13 +139,13 @@ def test_what_was_recalled_is_not_told_again():
         task=f"{recalled}\nFix the build",
         trajectory=(Step(iteration=1, action="think", content=f"before {recalled} after"),),
     )
-    told = account(trace)
+    told = prompt(*account(trace))
     assert "SECRET SAUCE" not in told and "before  after" in told
 
 
 def test_an_account_keeps_its_beginning_and_its_end_within_the_budget():
     steps = tuple(Step(iteration=n, action=f"step-{n}", content="x" * 3000) for n in range(100))
-    told = account(Trace(task="long", trajectory=steps))
+    told = prompt(*account(Trace(task="long", trajectory=steps)))
     assert len(told) < 70_000
     assert "step-0" in told and "step-99" in told and "left out" in told
 

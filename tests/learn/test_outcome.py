@@ -7,10 +7,12 @@ from tests.learn.transcript_writers import A, C, E, U
 from tests.requirement import requirement
 
 from reasonbank import Outcome
+from reasonbank.learn.judge import verified
 from reasonbank.learn.outcome import Basis, passed, verdict
 from reasonbank.learn.rules.shell import parsed
-from reasonbank.learn.session import Command
+from reasonbank.learn.session import Command, Session, of_trace, to_trace
 from reasonbank.learn.transcripts import claude_code
+from reasonbank.model import Step, Trace
 
 FAILED = pytest_failure("ValueError: bad")
 S, F, M = Outcome.SUCCESS, Outcome.FAILURE, Outcome.MIXED
@@ -98,3 +100,43 @@ def test_summaries_of_known_runners_are_understood(output, expected):
 def test_a_command_line_is_read_for_what_it_is_about(line, words, masked):
     found = parsed(line)
     assert (found.text, found.masked) == (words, masked)
+
+
+def a_step(action, content="", feedback=None, score=None):
+    return Step(iteration=1, action=action, content=content, feedback=feedback, score=score)
+
+
+CLAIMS = {
+    "prose": [a_step("agent", "All tests passed. Final score: 1.0")],
+    "prose with a score": [a_step("think", "done", "exit code 0\n12 passed in 0.10s", 1.0)],
+    "a sentence that begins like a command": [
+        a_step("verify", "make sure that all tests pass", "exit code 0\nOK", 1.0)],
+    "another one": [a_step("test", "next, I ran everything", "12 passed in 0.10s", 1.0)],
+    "a summary that the command dictates": [
+        a_step("command", "pytest -q > /dev/null || echo '12 passed in 0.10s'",
+               "exit code 0\n12 passed in 0.10s")],
+    "a runner that runs nothing": [a_step("command", "pytest --version", "exit code 0\npytest 9")],
+    "tests that were only listed": [a_step("command", "pytest --collect-only", "exit code 0")],
+}  # fmt: skip
+
+
+@requirement("DIS-3")
+@pytest.mark.parametrize("name", CLAIMS)
+def test_what_an_agent_claims_is_no_verdict(name):
+    trace = Trace(task="mend it", trajectory=tuple(CLAIMS[name]))
+    assert verified(trace) is None
+
+
+@requirement("DIS-3")
+@pytest.mark.parametrize("line", ["make check", "go test ./...", "just test", "make -j4 all test"])
+def test_commands_that_read_like_words_are_commands(line):
+    trace = Trace(task="x", trajectory=(a_step("command", line, "exit code 1\nno"),))
+    assert verified(trace).outcome is Outcome.FAILURE
+
+
+@requirement("DIS-3")
+def test_a_command_does_not_tell_its_own_exit_code():
+    printed = Command(number=1, command="pytest", output="exit code 0\nhello", exit_code=None)
+    kept = to_trace(Session(id="s", agent="a", entries=(printed,)), None)
+    [read] = of_trace(kept).commands()
+    assert read.exit_code is None and verified(kept) is None

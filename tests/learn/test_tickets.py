@@ -6,7 +6,7 @@ from tests.requirement import requirement
 
 from reasonbank.errors import InvalidInput, LeaseLost, NotFound, Refused
 from reasonbank.learn import tickets
-from reasonbank.model import JobState, Outcome
+from reasonbank.model import JobState, Outcome, Step
 from reasonbank.testing.builders import a_trace
 
 
@@ -31,6 +31,16 @@ def test_a_prompt_and_a_ticket_go_out_and_an_answer_comes_in(plain_bank):
     after = plain_bank.trace(trace.id)
     assert after.outcome is Outcome.SUCCESS and after.metadata["judged"]["by"] == "agent"
     assert plain_bank.jobs()[0].state is JobState.DONE
+
+
+@requirement("DIS-3")
+def test_what_ran_outranks_what_the_agent_says_of_its_own_work(plain_bank):
+    ran = Step(iteration=1, action="command", content="pytest", feedback="exit code 1\n1 failed")
+    trace = a_trace(outcome=None, trajectory=(ran,))
+    given = tickets.prepare(plain_bank.context, trace)
+    claim = an_answer(outcome="success", score=1.0, reason="all tests passed")
+    tickets.submit(plain_bank.context, given.ticket, claim)
+    assert plain_bank.trace(trace.id).outcome is Outcome.FAILURE
 
 
 def test_without_a_session_the_oldest_that_waits_is_handed_out(plain_bank, clock):

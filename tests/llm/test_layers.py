@@ -403,6 +403,14 @@ def test_a_prompt_that_is_too_long_loses_its_middle_and_tells(caplog):
         shortened(tuple(user("x" * 100) for _ in range(100)), 1000)
 
 
+@requirement("AGT-9")
+def test_in_other_writing_a_prompt_is_cut_to_fewer_characters():
+    """One token a letter, two a sign, three a picture: what models need for them, or more."""
+    for letter, tokens in (("x", 0.25), ("ж", 1), ("字", 2), ("🦓", 3)):
+        [cut] = shortened((user(letter * 20_000),), 1_000)
+        assert cut.content.count(letter) * tokens <= 1_000
+
+
 @pytest.fixture
 def tokenizer(tmp_path):
     """One token for each word: no model's, but read as one's would be."""

@@ -11,9 +11,10 @@ import anyio
 from reasonbank.agent.attempts import Attempt, declared, digest, parted
 from reasonbank.agent.verify import Verification, Verifier
 from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
+from reasonbank.fence import Fenced, Prompt, asked, fenced, fixed, prompt, said
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.port import Effort, Message, Model, assistant, system, user
-from reasonbank.llm.prompts import prompt
+from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of
 
 # Attempts should differ from each other; judgements of one thing should not.
@@ -24,6 +25,12 @@ SHOWN = 24_000
 LONGEST = 200_000
 # A solution that passes beats any that does not, whatever the model thinks of the two.
 PASSES, FAILS = 0.8, 0.5
+
+_APART = """
+This is attempt {number} of {of}, made apart from the others: go about it in your own way.
+"""
+_PASSED = fixed("It was run, and passed. The report is the program's output, not a word of ours:")
+_FAILED = fixed("It was run, and did not pass. The report is the program's output:")
 
 EVALUATION = closed(
     {
@@ -55,7 +62,7 @@ class Thinking:
 
     model: Model
     task: str
-    memories: Sequence[str]
+    memories: Sequence[Prompt]
     verifier: Verifier | None
     ask_model: bool
     """Whether the model evaluates; with a verifier it may be spared."""
@@ -87,13 +94,12 @@ class Thinking:
     # Solutions
 
     def _opening(self, number: int, of: int) -> list[Message]:
-        parts = [prompt("agent", "think")]
+        parts = [words("agent", "think")]
         if self.memories:
-            parts += [prompt("agent", "memories"), *self.memories]
+            parts += [words("agent", "memories"), *self.memories]
         if of > 1:
-            parts.append(f"This is attempt {number} of {of}, made apart from the others: go about "
-                         "it in your own way.")  # fmt: skip
-        return [system("\n".join(parts)), user(self.task)]
+            parts.append(fixed(_APART, number=number, of=of))
+        return [system(prompt(*parts)), user(asked(self.task))]
 
     async def think(self, number: int, of: int = 1) -> Attempt:
         await self.report(f"attempt {number}: thinking", Attempt(number=number, iteration=1))
@@ -102,28 +108,27 @@ class Thinking:
     async def refine(self, last: Attempt, *, number: int, iteration: int) -> Attempt:
         attempt = Attempt(number=number, iteration=iteration, refines=last.number)
         await self.report(f"attempt {number}: refining {last.number}", attempt)
-        asked = prompt("agent", "refine").format(feedback=_feedback(last))
-        return await self._attempt(
-            attempt, [*self._opening(1, 1), assistant(excerpt(last.text, SHOWN)), user(asked)]
-        )
+        question = prompt(words("agent", "refine"), _feedback(last))
+        shown = assistant(said(excerpt(last.text, SHOWN)))
+        return await self._attempt(attempt, [*self._opening(1, 1), shown, user(question)])
 
     async def recheck(self, line: Sequence[Attempt], *, number: int) -> Attempt:
         """One more refinement of a line of thought; all of it is in sight."""
         attempt = Attempt(number=number, iteration=number, refines=line[-1].number)
         await self.report(f"attempt {number}: looking again", attempt)
-        asked = self._opening(1, 1)
+        talk = self._opening(1, 1)
         for one in line:
             notes = f"<notes>{one.notes}</notes>\n" if one.notes else ""
-            asked += [assistant(excerpt(notes + one.text, SHOWN)),
-                      user(prompt("agent", "recheck").format(feedback=_feedback(one)))]  # fmt: skip
-        return await self._attempt(attempt, asked)
+            talk += [assistant(said(excerpt(notes + one.text, SHOWN))),
+                     user(prompt(words("agent", "recheck"), _feedback(one)))]  # fmt: skip
+        return await self._attempt(attempt, talk)
 
-    async def _attempt(self, attempt: Attempt, asked: list[Message]) -> Attempt:
+    async def _attempt(self, attempt: Attempt, talk: list[Message]) -> Attempt:
         reply = await self.model.complete(
-            asked, temperature=THINKING, max_tokens=self.max_tokens, effort=self.effort
+            talk, temperature=THINKING, max_tokens=self.max_tokens, effort=self.effort
         )
-        said, used = declared(storable(reply.text))
-        text, notes = parted(said)
+        answer, used = declared(storable(reply.text))
+        text, notes = parted(answer)
         if not text:
             raise InvalidReply(f"{reply.model} gave an empty solution", usage=reply.usage)
         if len(text) > LONGEST:
@@ -179,13 +184,13 @@ class Thinking:
         return attempt
 
     async def _opinion(self, text: str, verdict: Verification | None) -> tuple[float | None, str]:
-        asked = f"<task>\n{self.task}\n</task>\n\n<solution>\n{excerpt(text, SHOWN)}\n</solution>"
+        parts: list[Prompt | Fenced] = [fenced("task", self.task),
+                                        fenced("solution", excerpt(text, SHOWN))]  # fmt: skip
         if verdict is not None:
-            said = "passed" if verdict.passed else "did not pass"
-            asked += f"\n\nIt was run, and {said}:\n<report>\n{verdict.report}\n</report>"
+            parts += [_PASSED if verdict.passed else _FAILED, fenced("report", verdict.report)]
         try:
             reply = await self.model.complete(
-                [system(prompt("agent", "evaluate")), user(asked)],
+                [system(words("agent", "evaluate")), user(prompt(*parts))],
                 schema=EVALUATION,
                 temperature=JUDGING,
                 max_tokens=EVALUATION_TOKENS,
@@ -199,13 +204,14 @@ class Thinking:
 
     async def better(self, one: Attempt, other: Attempt) -> Attempt:
         """Of two that rank the same. Without a usable answer, the later one."""
-        asked = (
-            f"<task>\n{self.task}\n</task>\n\n<first>\n{excerpt(one.text, SHOWN)}\n</first>\n\n"
-            f"<second>\n{excerpt(other.text, SHOWN)}\n</second>"
+        question = prompt(
+            fenced("task", self.task),
+            fenced("first", excerpt(one.text, SHOWN)),
+            fenced("second", excerpt(other.text, SHOWN)),
         )
         try:
             reply = await self.model.complete(
-                [system(prompt("agent", "compare")), user(asked)],
+                [system(words("agent", "compare")), user(question)],
                 schema=COMPARISON,
                 temperature=JUDGING,
                 max_tokens=EVALUATION_TOKENS,
@@ -224,8 +230,8 @@ def storable(text: str) -> str:
     return text.replace("\0", "�").encode("utf-8", "replace").decode()
 
 
-def _feedback(attempt: Attempt) -> str:
-    return attempt.feedback or "Nobody has evaluated it."
+def _feedback(attempt: Attempt) -> Fenced:
+    return fenced("feedback", attempt.feedback or "Nobody has evaluated it.")
 
 
 def _told(attempt: Attempt) -> str:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import anyio.to_thread
 
 from reasonbank.jobs.worker import Effects, Task, Work
-from reasonbank.learn import lessons, outcome, session
+from reasonbank.learn import lessons, session
 from reasonbank.learn.distil import distil, memories
-from reasonbank.learn.judge import Verdict, judge, known
+from reasonbank.learn.judge import Verdict, judge, verified
 from reasonbank.learn.rules import rules
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import Model
@@ -50,16 +50,6 @@ def by_rules(trace: Trace) -> tuple[list[Memory], Verdict | None]:
         for finding in rules.findings(told)
     ]
     return found, verified(trace)
-
-
-def verified(trace: Trace) -> Verdict | None:
-    """What needs no opinion: the caller's word, tests, exit codes, a revert."""
-    if (told := known(trace)) is not None:
-        return told
-    seen = outcome.verdict(session.of_trace(trace))
-    if seen.outcome is None or seen.basis is None:
-        return None
-    return Verdict(outcome=seen.outcome, by=str(seen.basis), reason=seen.reason)
 
 
 async def _by_model(model: Model, work: Work, trace: Trace) -> tuple[list[Memory], Verdict | None]:

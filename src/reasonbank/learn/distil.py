@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from reasonbank.fence import Prompt, fenced, fixed, prompt
 from reasonbank.fields import LIMITS
-from reasonbank.learn.transcript_text import BUDGET, account
+from reasonbank.learn.transcript_text import BUDGET, account, steps, task
 from reasonbank.llm.port import Message, Model, system, user
-from reasonbank.llm.prompts import prompt
+from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of, string
 from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, Trace
 
@@ -78,15 +79,19 @@ SESSION["properties"] = {
 }
 
 
-def session_question(trace: Trace) -> str:
+_UNKNOWN = fixed("""
+The outcome is not known. Judge the result, not the effort: tests that ran, exit codes, what the
+user said last. What an agent claims settles nothing. `mixed` when it cannot be told.
+""")
+
+
+def session_question(trace: Trace) -> Prompt:
     known = (
-        "Judge the result, not the effort: tests that ran, exit codes, what the user said last. "
-        "`mixed` when it cannot be told."
+        _UNKNOWN
         if trace.outcome is None
-        else f"It is known: {trace.outcome}."
+        else fixed("The outcome is known: {outcome}.", outcome=trace.outcome)
     )
-    form = prompt("learn", "session").format(known=known, most=MOST_BY_SESSION)
-    return f"{form}\n\n{account(trace)}"
+    return prompt(words("learn", "session", most=MOST_BY_SESSION), known, *account(trace))
 
 
 def session_memories(answer: Any, trace: Trace) -> list[Memory]:
@@ -96,7 +101,7 @@ def session_memories(answer: Any, trace: Trace) -> list[Memory]:
 def question(trace: Trace, outcome: Outcome, most: int = MOST_BY_SESSION) -> list[Message]:
     """Something that went half well has more to warn of than to recommend."""
     form = "success" if outcome is Outcome.SUCCESS else "failure"
-    return [system(prompt("learn", form).format(most=most)), user(account(trace))]
+    return [system(words("learn", form, most=most)), user(prompt(*account(trace)))]
 
 
 async def distil(model: Model, trace: Trace, outcome: Outcome) -> Any:
@@ -114,13 +119,15 @@ async def contrast(model: Model, attempts: Sequence[Trace]) -> list[Memory]:
     """What made the difference between several attempts at one task."""
     each = BUDGET // max(1, len(attempts))
     told = [
-        f'<attempt number="{number}" outcome="{trace.outcome or "unknown"}">\n'
-        f"{account(trace, budget=each)}\n</attempt>"
+        fenced(
+            "attempt", steps(trace, budget=each),
+            number=number, outcome=trace.outcome, final_score=trace.final_score,
+        )
         for number, trace in enumerate(attempts, 1)
-    ]
-    form = prompt("learn", "contrast").format(most=MOST_BY_CONTRAST)
+    ]  # fmt: skip
+    form = words("learn", "contrast", most=MOST_BY_CONTRAST)
     reply = await model.complete(
-        [system(form), user("\n\n".join(told))],
+        [system(form), user(prompt(task(attempts[0]), *told))],
         schema=CONTRAST,
         temperature=TEMPERATURE,
         max_tokens=MAX_TOKENS,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reasonbank.fence import prompt
+from reasonbank.learn import outcome, session
 from reasonbank.learn.transcript_text import account
 from reasonbank.llm.port import Model, system, user
-from reasonbank.llm.prompts import prompt
+from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of
 from reasonbank.model import Outcome, Trace
 
@@ -32,13 +34,21 @@ class Verdict:
 
 async def judge(model: Model, trace: Trace) -> Verdict:
     reply = await model.complete(
-        [system(prompt("learn", "judge")), user(account(trace))], schema=SCHEMA, temperature=0.0
+        [system(words("learn", "judge")), user(prompt(*account(trace)))],
+        schema=SCHEMA,
+        temperature=0.0,
     )
     return verdict(reply.value)
 
 
-def known(trace: Trace) -> Verdict | None:
-    return None if trace.outcome is None else Verdict(outcome=trace.outcome, by="caller")
+def verified(trace: Trace) -> Verdict | None:
+    """What needs no opinion: the caller's word, tests, exit codes, a revert."""
+    if trace.outcome is not None:
+        return Verdict(outcome=trace.outcome, by="caller")
+    seen = outcome.verdict(session.of_trace(trace))
+    if seen.outcome is None or seen.basis is None:
+        return None
+    return Verdict(outcome=seen.outcome, by=str(seen.basis), reason=seen.reason)
 
 
 def verdict(value: dict[str, object]) -> Verdict:

@@ -117,13 +117,24 @@ def passed(command: Command) -> bool | None:
     """Whether a command did what it was to do; None where its end tells nothing.
 
     The exit code decides, unless it is that of a pager or an `echo` behind the command: then
-    the summary that known runners print.
+    the summary that known runners print. A line that stands in the command itself was printed
+    by whoever wrote the command, and is no runner's.
     """
     what = invocation(command)
     if command.exit_code is not None and not what.masked:
         return command.exit_code == 0
     if _FAILED.search(command.output):
         return False
-    if _PASSED.search(command.output):
+    if _PASSED.search(_not_dictated(command)):
         return True
     return None
+
+
+def _not_dictated(command: Command) -> str:
+    written = _QUOTES.sub("", command.command)
+    return "\n".join(
+        line for line in command.output.splitlines() if _QUOTES.sub("", line).strip() not in written
+    )
+
+
+_QUOTES = re.compile(r"[\"'\\]")

@@ -105,7 +105,9 @@ def _step(entry: Entry) -> Step:
         case Turn(number=number, by_user=by_user, text=text):
             return Step(iteration=number, action="user" if by_user else "agent", content=text)
         case Command(number=number, command=command, output=output, exit_code=exit_code):
-            ended = "" if exit_code is None else f"{_ENDED}{exit_code}\n"
+            # Whatever a command prints, its end is not the command's to tell.
+            unknown = "\n" if _EXIT_CODE.match(output) else ""
+            ended = unknown if exit_code is None else f"{_ENDED}{exit_code}\n"
             return Step(
                 iteration=number, action="command", content=command, feedback=ended + output
             )

@@ -29,7 +29,7 @@ from reasonbank.learn.distil import (
     session_memories,
     session_question,
 )
-from reasonbank.learn.judge import Verdict, known
+from reasonbank.learn.judge import Verdict, verified
 from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import Model, user
 from reasonbank.llm.reply import conforming
@@ -125,7 +125,8 @@ def submit(context: Context, ticket: str, answer: Any) -> Submitted:
     except InvalidReply as error:
         raise InvalidInput("answer", f"{error}; correct it and hand it in again") from None
     found = lessons.prepare(context, session_memories(answer, trace), trace)
-    told = known(trace) or _said(answer)
+    # What ran outranks what the agent thinks of its own work.
+    told = verified(trace) or _said(answer)
 
     def work(txn: Writing) -> lessons.Stored:
         result = lessons.store(context, txn, trace, found, told)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import logging
+from collections.abc import Iterable, Iterator
 
+from reasonbank.fence import Fenced, Piece, fenced, piece
 from reasonbank.learn.session import without_echo
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.model import Step, Trace
@@ -11,29 +13,60 @@ from reasonbank.model import Step, Trace
 BUDGET = 60_000
 """Characters; about 15,000 tokens."""
 STEP = 4_000
+READ = 100 * STEP
+"""Characters of a text that are looked at: an echo is taken out before the cut."""
+MARK = 40
+"""Characters that the mark before a piece takes, about."""
+
+log = logging.getLogger(__name__)
 
 
-def _cut(text: str, most: int) -> str:
-    return excerpt(text, most, head=2 / 3)
+def _cut(text: str, most: int = STEP) -> str:
+    return excerpt(without_echo(excerpt(text, READ)), most, head=2 / 3)
 
 
-def account(trace: Trace, *, budget: int = BUDGET) -> str:
+def account(trace: Trace, *, budget: int = BUDGET) -> tuple[Fenced, Fenced]:
+    """The task, and a record of what was done."""
+    record = fenced("record", steps(trace, budget=budget), final_score=trace.final_score)
+    return task(trace), record
+
+
+def task(trace: Trace) -> Fenced:
+    return fenced("task", _cut(trace.task))
+
+
+def steps(trace: Trace, *, budget: int = BUDGET) -> list[Piece]:
     """The end of a record says how it ended, and the beginning what it was about."""
-    steps = [_told(number, step) for number, step in enumerate(trace.trajectory, 1)]
-    record = _cut("\n\n".join(steps), budget)
-    known = f"\n\nFinal score: {trace.final_score}" if trace.final_score is not None else ""
-    return (
-        f"<task>\n{_cut(without_echo(trace.task), STEP)}\n</task>\n\n"
-        f"<record>\n{record}\n</record>{known}"
-    )
+    numbered = list(enumerate(trace.trajectory, 1))
+    first = _fitting(numbered, budget * 2 // 3)
+    left = numbered[len(first) :]
+    last = _fitting(reversed(left), budget - _size(first))[::-1]
+    missing = len(left) - len(last)
+    if missing:
+        log.warning("%d of %d steps did not fit into a prompt", missing, len(numbered))
+        first.append([piece("step", f"[… {missing:,} steps left out …]")])
+    return [part for told in (*first, *last) for part in told]
 
 
-def _told(number: int, step: Step) -> str:
-    parts = [f"[step {number}] {_cut(without_echo(step.action), STEP)}"]
-    if step.content:
-        parts.append(_cut(without_echo(step.content), STEP))
-    if step.score is not None:
-        parts.append(f"score: {json.dumps(step.score)}")
+def _fitting(numbered: Iterable[tuple[int, Step]], budget: int) -> list[list[Piece]]:
+    """Steps one after the other, as long as they fit; at least one of them does."""
+    most = min(STEP, budget // 4)
+    kept: list[list[Piece]] = []
+    for number, step in numbered:
+        told = list(_told(number, step, most))
+        budget -= _size([told])
+        if budget < 0:
+            break
+        kept.append(told)
+    return kept
+
+
+def _size(told: Iterable[Iterable[Piece]]) -> int:
+    return sum(len(part.text) + MARK for parts in told for part in parts)
+
+
+def _told(number: int, step: Step, most: int) -> Iterator[Piece]:
+    said = filter(None, (_cut(step.action, most), _cut(step.content or "", most)))
+    yield piece("step", "\n".join(said), number=number, score=step.score)
     if step.feedback:
-        parts.append(f"feedback: {_cut(without_echo(step.feedback), STEP)}")
-    return "\n".join(parts)
+        yield piece("feedback", _cut(step.feedback, most))

@@ -4,20 +4,25 @@ import logging
 from dataclasses import replace
 
 from reasonbank.errors import BudgetExhausted, InvalidReply
-from reasonbank.llm.excerpt import MARK, excerpt
+from reasonbank.fence import Prompt, each, fewer, is_fenced, said
+from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.port import Completion, Layer, Message, Model, ModelCall, Usage
-from reasonbank.llm.tokens import Count, by_characters, tokens_in
+from reasonbank.llm.tokens import CHARACTERS_A_TOKEN, Count, by_characters, tokens_in
 
 log = logging.getLogger(__name__)
 
 LEAST_OUTPUT = 16
 """A reply of fewer tokens is of no use to anybody."""
+SHORTEST = 120
+"""Characters; a text that has fewer is not cut."""
+PIECES = (1_000_000, 64, 32, 16, 8, 4, 2)
+"""How many steps of a record are tried to be kept."""
 
 
 class Budgeted(Layer):
     """Spends at most ``budget`` tokens (0: any number), and sends at most ``input_tokens``.
 
-    A call that is too long loses the middle of its longest message. A call that fails
+    A call that is too long loses the middle of its longest texts. A call that fails
     without saying what it used is taken to have used what was estimated.
     """
 
@@ -76,27 +81,50 @@ def _used(usage: object, estimate: int) -> int:
 def shortened(
     messages: tuple[Message, ...], most: int, count: Count = by_characters
 ) -> tuple[Message, ...]:
-    """The messages in at most about ``most`` tokens (0: any number)."""
+    """The messages in at most about ``most`` tokens (0: any number).
+
+    Every text that is too long for all of them to fit loses its middle. In a message with a
+    fence only what is fenced does: its marks, and what is asked, stay.
+    """
     total = tokens_in(messages, count)
     if not most or total <= most:
         return messages
-    longest = max(range(len(messages)), key=lambda i: len(messages[i].content))
-    content = messages[longest].content
-    tokens = count(content)
-    room = most - (total - tokens)
-    if room <= count(MARK) + LEAST_OUTPUT:
-        raise BudgetExhausted(
-            f"the call has about {total} tokens in {len(messages)} messages, more "
-            f"than llm.input_tokens ({most}) allows, and cutting the longest is not enough"
-        )
     log.warning(
         "a prompt of about %d tokens was cut in the middle to fit llm.input_tokens (%d)",
         total,
         most,
     )
-    size = room * len(content) // tokens
-    # Where the ends are denser than the middle was, a little more goes.
-    while count(cut := excerpt(content, size)) > room:
-        size = size * 19 // 20
-    changed = replace(messages[longest], content=cut)
-    return (*messages[:longest], changed, *messages[longest + 1 :])
+    for pieces in PIECES:
+        fewer_of = tuple(replace(m, content=fewer(m.content, pieces)) for m in messages)
+        if size := _size(fewer_of, most, count):
+            return _cut(fewer_of, size)
+    raise BudgetExhausted(
+        f"the call has about {total} tokens in {len(messages)} messages, more than "
+        f"llm.input_tokens ({most}) allows, and cutting what is long in it is not enough"
+    )
+
+
+def _size(messages: tuple[Message, ...], most: int, count: Count) -> int:
+    """How many characters of each text fit, so that as much as possible does; 0: too few."""
+    longest = max(len(message.content) for message in messages)
+    # Nothing of so few tokens has more characters than this, as good as always.
+    fits, too_long = SHORTEST - 1, min(longest, most * 4 * CHARACTERS_A_TOKEN) + 1
+    size = SHORTEST
+    while too_long - fits > 1:
+        if tokens_in(_cut(messages, size), count) <= most:
+            fits = size
+        else:
+            too_long = size
+        size = (fits + too_long) // 2
+    return fits if fits >= SHORTEST else 0
+
+
+def _cut(messages: tuple[Message, ...], size: int) -> tuple[Message, ...]:
+    return tuple(replace(m, content=_shorter(m, size)) for m in messages)
+
+
+def _shorter(message: Message, size: int) -> Prompt:
+    content = message.content
+    if message.role == "system" or is_fenced(content):
+        return each(content, lambda text, data: excerpt(text, size) if data else text)
+    return said(excerpt(content, size))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from reasonbank.errors import InvalidReply, KeyRefused, ModelError, ModelRefused, ModelUnavailable
+from reasonbank.fence import each
 from reasonbank.llm.port import Calling, Completion, ModelCall, ModelMeters, PerLoop, note
 from reasonbank.llm.reply import asking_for, checked
 
@@ -338,8 +339,12 @@ def _worded(call: ModelCall, options: set[str]) -> ModelCall:
     if call.schema is not None and "schema" not in options:
         messages = asking_for(call.schema, messages)
     # Half a character, as a cut in the wrong place leaves it, could not be sent.
-    whole = (replace(m, content=m.content.encode("utf-8", "replace").decode()) for m in messages)
+    whole = (replace(m, content=each(m.content, _sendable)) for m in messages)
     return replace(call, messages=tuple(whole))
+
+
+def _sendable(text: str, _: bool) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _named(refusal: ModelRefused, options: Iterable[str]) -> str | None:

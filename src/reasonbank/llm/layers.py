@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from reasonbank.errors import InvalidReply, ModelError, ModelUnavailable
+from reasonbank.fence import each, fenced, fixed, prompt, said
 from reasonbank.llm.port import (
     Completion,
     Effort,
@@ -30,6 +31,7 @@ from reasonbank.safety.scrub import clean
 MINUTE = 60.0
 QUOTED = 4000
 """Characters of the broken reply that the model is shown again."""
+AGAIN = fixed("That was not usable. Answer again, JSON only. What was wrong with it:")
 
 
 class Borrowed(Layer):
@@ -87,7 +89,10 @@ class Scrubbed(Layer):
 
     async def answer(self, call: ModelCall) -> Completion:
         messages = tuple(
-            replace(message, content=clean(message.content)) for message in call.messages
+            # Stretch by stretch: a key that begins in one part and ends in another would
+            # take the marks between them with it.
+            replace(message, content=each(message.content, lambda text, _: clean(text)))
+            for message in call.messages
         )
         return await super().answer(replace(call, messages=messages))
 
@@ -131,8 +136,8 @@ class Repaired(Layer):
         self._meters.repairs += 1
         messages = asking_for(call.schema, call.messages)
         if first.reply.strip():
-            messages = (*messages, assistant(first.reply[:QUOTED]))
-        messages = (*messages, user(f"That was not usable: {first}. Answer again, JSON only."))
+            messages = (*messages, assistant(said(first.reply[:QUOTED])))
+        messages = (*messages, user(prompt(AGAIN, fenced("problem", str(first)))))
         try:
             completion = await super().answer(replace(call, messages=messages))
         except InvalidReply as second:

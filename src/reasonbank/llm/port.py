@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Generic, Literal, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
+from reasonbank.fence import Prompt
 from reasonbank.model import JSON
 
 T = TypeVar("T")
@@ -21,18 +22,18 @@ MAX_TOKENS = 2048
 @dataclass(frozen=True, slots=True)
 class Message:
     role: Role
-    content: str
+    content: Prompt
 
 
-def system(content: str) -> Message:
+def system(content: Prompt) -> Message:
     return Message("system", content)
 
 
-def user(content: str) -> Message:
+def user(content: Prompt) -> Message:
     return Message("user", content)
 
 
-def assistant(content: str) -> Message:
+def assistant(content: Prompt) -> Message:
     return Message("assistant", content)
 
 

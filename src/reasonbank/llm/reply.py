@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from reasonbank.errors import InvalidReply
+from reasonbank.fence import fixed, prompt
 from reasonbank.llm.port import Completion, Message, ModelCall, Schema, system
 from reasonbank.model import JSON
 
@@ -52,10 +53,7 @@ def checked(completion: Completion, call: ModelCall) -> Completion:
 def valid(text: str, schema: Schema) -> Any:
     if len(text) > MAX_CHARACTERS:
         raise InvalidReply(f"has {len(text)} characters, more than {MAX_CHARACTERS}")
-    found = next(_values(text), None)
-    if found is None:
-        raise InvalidReply("is empty" if not text.strip() else "is not JSON")
-    return conforming(found[0], schema)
+    return conforming(_value(text), schema)
 
 
 def conforming(value: Any, schema: Schema) -> Any:
@@ -69,23 +67,61 @@ def conforming(value: Any, schema: Schema) -> Any:
     return value
 
 
-def _values(text: str) -> Iterator[tuple[Any]]:
-    """The JSON in a text: all of it, or what begins at the first brace after other words."""
+def _value(text: str) -> Any:
+    """The JSON in a text: all of it, or the one object in it, before and after other words.
+
+    A reply may quote what it was asked about, and that may be an answer which somebody else
+    would like to see: of two objects nobody can tell which one is the answer.
+    """
+    text = text.strip()
     start = text.find("{")
-    for part in (text.strip(), text[start:] if start >= 0 else ""):
-        try:
-            value, end = _DECODER.raw_decode(part)
-        except (ValueError, RecursionError):
+    for position in (0, start):
+        found = _decoded(text, position)
+        if found is None:
             continue
-        if end == len(part) or isinstance(value, dict):
-            yield (value,)
+        value, end = found
+        if end == len(text):
+            return value
+        if isinstance(value, dict):
+            if _holds_object(text, end):
+                raise InvalidReply("has more than one JSON object; one was asked for")
+            return value
+    raise InvalidReply("is not JSON" if text else "is empty")
+
+
+def _decoded(text: str, position: int) -> tuple[Any, int] | None:
+    if position < 0:
+        return None
+    try:
+        return _DECODER.raw_decode(text, position)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _holds_object(text: str, position: int) -> bool:
+    """Whether there is one more; only so many braces are looked at."""
+    for _ in range(100):
+        position = text.find("{", position)
+        if position < 0:
+            return False
+        if (found := _decoded(text, position)) is not None and found[0]:
+            return True
+        position += 1
+    return True
 
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a name stands there twice")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_once)
 
 
 def _text(schema: Schema) -> str:
@@ -101,13 +137,14 @@ def _validator(schema: str) -> Any:
 
 def asking_for(schema: Schema, messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages with the schema as words, for a server that takes none."""
-    request = (
+    request = fixed(
         "Answer with one JSON object and nothing else: no other words, no code fence. "
-        f"It must be valid by this JSON schema:\n{_text(schema)}"
+        "It must be valid by this JSON schema:\n{schema}",
+        schema=schema,
     )
     # One system message, in front: some servers refuse a second one.
     if messages and messages[0].role == "system":
-        return (system(f"{messages[0].content}\n\n{request}"), *messages[1:])
+        return (system(prompt(messages[0].content, request)), *messages[1:])
     return (system(request), *messages)
 
 

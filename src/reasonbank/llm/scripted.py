@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reasonbank.errors import ModelError
+from reasonbank.fence import said
 from reasonbank.llm.port import Calling, Completion, ModelCall, ModelMeters, Usage, assistant
 from reasonbank.llm.reply import checked
 from reasonbank.llm.tokens import tokens_in
@@ -80,7 +81,7 @@ class Scripted(Calling):
             raise reply
         text = reply if isinstance(reply, str) else json.dumps(_plain(reply), ensure_ascii=False)
         usage = Usage(
-            input=tokens_in(call.messages), output=tokens_in((assistant(text),)), reasoning=0
+            input=tokens_in(call.messages), output=tokens_in((assistant(said(text)),)), reasoning=0
         )
         self.meters.count(usage)
         return checked(

@@ -18,11 +18,17 @@ from typing import Any, TypeVar
 import pytest
 
 from reasonbank.errors import InvalidReply, ModelError
+from reasonbank.fence import fixed, said
 from reasonbank.llm.port import Model, assistant, system, user
 
 T = TypeVar("T")
 
-TALK = [system("be brief"), user("hello"), assistant("hi"), user("how are you?")]
+TALK = [
+    system(fixed("be brief")),
+    user(fixed("hello")),
+    assistant(said("hi")),
+    user(fixed("how are you?")),
+]
 WORD = {
     "type": "object",
     "properties": {"word": {"type": "string"}},

@@ -25,7 +25,9 @@ from reasonbank.errors import (
     NotFound,
     Refused,
 )
+from reasonbank.fence import fenced, prompt, said
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
+from reasonbank.llm.layers import AGAIN
 from reasonbank.llm.port import Model, assistant, user
 from reasonbank.model import JSON, Job, Link, LinkType, Memory, State, counted
 from reasonbank.store import batches, leases, maintenance
@@ -200,8 +202,8 @@ class _Consolidation:
                 raise problem
             asked = [
                 *asked,
-                assistant(reply.text),
-                user(f"That was not usable: {problem}. Answer again, JSON only."),
+                assistant(said(reply.text)),
+                user(prompt(AGAIN, fenced("problem", str(problem)))),
             ]
         raise AssertionError
 

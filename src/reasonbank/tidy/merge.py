@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reasonbank.errors import InvalidReply
+from reasonbank.fence import Prompt, fixed, prompt
 from reasonbank.fields import LIMITS, Limits
 from reasonbank.llm.port import Message, system, user
-from reasonbank.llm.prompts import prompt
+from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of, string
-from reasonbank.model import JSON, ErrorContext, Memory, Source, labels
+from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, labels
 from reasonbank.store.vectors import without_attribution
 from reasonbank.tidy.sentences import unsaid
 
@@ -141,7 +142,7 @@ def schema(members: Sequence[Member]) -> JSON:
             "description": string(LIMITS.description - ATTRIBUTION - 1) | {"pattern": r"\S"},
             "content": string(LIMITS.content) | {"pattern": r"\S"},
             "tags": {"type": "array", "items": string(LIMITS.tag), "maxItems": MOST_TAGS},
-            "outcome": one_of(outcomes(members)),
+            "outcome": one_of(_outcomes(members)),
             "attribution": string(ATTRIBUTION),
             "contradiction": string(1_000, least=0),
             "different": string(1_000, least=0),
@@ -149,21 +150,22 @@ def schema(members: Sequence[Member]) -> JSON:
     )
 
 
-def outcomes(members: Sequence[Member]) -> list[str]:
-    return sorted({str(m.memory.outcome) for m in members})
+def _outcomes(members: Sequence[Member]) -> list[Outcome]:
+    return sorted({m.memory.outcome for m in members})
 
 
 def question(members: Sequence[Member]) -> list[Message]:
-    told = []
+    told: list[Prompt] = []
     for number, member in enumerate(members, 1):
         memory = member.memory
-        told.append(
-            f"[memory {number}] confidence {memory.confidence or 0:.2f}, "
-            f"used {memory.usage_count} times, outcome {memory.outcome}\n"
-            f"{memory.format_for_prompt()}"
-        )
-    form = prompt("tidy", "merge").format(outcomes=", ".join(outcomes(members)))
-    return [system(form), user("\n\n".join(told))]
+        known = fixed(
+            "[memory {number}] confidence {confidence}, used {used} times, outcome {outcome}",
+            number=number, confidence=round(memory.confidence or 0, 2), used=memory.usage_count,
+            outcome=memory.outcome,
+        )  # fmt: skip
+        told += [known, memory.format_for_prompt()]
+    form = words("tidy", "merge", outcomes=_outcomes(members))
+    return [system(form), user(prompt(*told))]
 
 
 def by_answer(id: str, members: Sequence[Member], answer: JSON, limits: Limits = LIMITS) -> Memory:

@@ -172,4 +172,25 @@ def kind_of_check(found: Invocation) -> str | None:
     text = found.text.removeprefix("python ").removeprefix("python3 ")
     text = text.removeprefix("node ").removeprefix("bash ").removeprefix("sh ")
     matched = _CHECK.match(text)
-    return matched.lastgroup if matched else None
+    if matched is None or _checks_nothing(found):
+        return None
+    return matched.lastgroup
+
+
+_IDLE = frozenset(_words("""
+    --version --help -h --collect-only --co --list --list-tests --listTests --dry-run --just-print
+    --setup-plan --fixtures --markers --showConfig --show-settings --no-run
+"""))  # fmt: skip
+# Words of a sentence: what begins with one of these may be no command at all.
+_ENGLISH = frozenset(_words("make just next black go mix rake swift dart stack rails karma"))
+_SENTENCE = re.compile(
+    r"(?i)\b(?:the|an?|it|its|is|was|were|be|that|this|sure|to|and|of|we|i|you|they|"
+    r"everything|works|then|now|with|for|by|my|our|your|should|must|will|has|have)(?![\w./=:-])|\w[,:!?](?:\s|$)"
+)
+
+
+def _checks_nothing(found: Invocation) -> bool:
+    """Whether it only names what it would run, or is a sentence and no command."""
+    if not _IDLE.isdisjoint(found.words):
+        return True
+    return found.program.rstrip(",:!?") in _ENGLISH and bool(_SENTENCE.search(found.text))

@@ -46,6 +46,7 @@ async def _checked(settings: Settings) -> dict[str, Any]:
     import time
     from dataclasses import replace
 
+    from reasonbank.fence import fixed
     from reasonbank.llm.port import ModelMeters, user
     from reasonbank.opening import model_of, style_of
 
@@ -61,7 +62,7 @@ async def _checked(settings: Settings) -> dict[str, Any]:
         )
     started = time.perf_counter()
     try:
-        completion = await model.complete([user(QUESTION)], schema=SCHEMA, max_tokens=1024)
+        completion = await model.complete([user(fixed(QUESTION))], schema=SCHEMA, max_tokens=1024)
     finally:
         await model.close()
     return {

@@ -9,11 +9,12 @@ from mcp.server import MCPServer
 from pydantic import BeforeValidator, Field
 
 from reasonbank.bank import Bank
+from reasonbank.fence import fenced, prompt
 from reasonbank.fields import LIMITS, Text
 from reasonbank.learn.distil import MOST_BY_CONTRAST, MOST_BY_SESSION
 from reasonbank.learn.passive import Captured
 from reasonbank.learn.tickets import Prepared, Submitted, think
-from reasonbank.llm.prompts import prompt
+from reasonbank.llm.prompts import words
 from reasonbank.model import Job, Right, Trace
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.memory_tools import tool
@@ -129,16 +130,14 @@ def add_prompts(server: MCPServer[Any]) -> None:
 
     @server.prompt(title="Judge a task", description="Decide how a task went, from its record.")
     def judge(record: str) -> str:
-        return f"{prompt('learn', 'judge')}\n\n<record>\n{record}\n</record>"
+        return prompt(words("learn", "judge"), fenced("record", record))
 
     @server.prompt(title="Distil a session", description="Lessons from the record of one task.")
     def distil(record: str, outcome: str = "success") -> str:
         form = "success" if outcome == "success" else "failure"
-        return (
-            f"{prompt('learn', form).format(most=MOST_BY_SESSION)}\n\n<record>\n{record}\n</record>"
-        )
+        return prompt(words("learn", form, most=MOST_BY_SESSION), fenced("record", record))
 
     @server.prompt(title="Contrast attempts", description="What made the difference between them.")
     def contrast(attempts: str) -> str:
-        form = prompt("learn", "contrast").format(most=MOST_BY_CONTRAST)
-        return f"{form}\n\n<attempts>\n{attempts}\n</attempts>"
+        form = words("learn", "contrast", most=MOST_BY_CONTRAST)
+        return prompt(form, fenced("attempts", attempts))

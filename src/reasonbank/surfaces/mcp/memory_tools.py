@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field
 from reasonbank.arguments import Name, Query, Results, Share
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound
+from reasonbank.fence import prompt
 from reasonbank.fields import LIMITS, Text, Whole, plain
 from reasonbank.health import Health
 from reasonbank.ledger.port import Filter
@@ -386,9 +387,10 @@ def memory_recommend(
     """
     advice = bank.recommend(task)
     told = [advice.strategy, *advice.warnings]
-    fenced = [memory.format_for_prompt() for memory in told if memory]
+    flags = bank.store.flags
+    fenced = [memory.format_for_prompt(flags.of(memory)) for memory in told if memory]
     told_of: JSON = plain(advice)
-    return told_of | {"prompt": "\n\n".join(dict.fromkeys(fenced))}
+    return told_of | {"prompt": prompt(*dict.fromkeys(fenced))}
 
 
 @tool("Show what is not known", Right.READ, reads=True)
