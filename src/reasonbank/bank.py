@@ -554,11 +554,18 @@ class Bank:
         self.store.try_to_flush()
         return transfer.export(self.context, file, format, only_here)
 
-    def import_(self, file: Readable, progress: Progress | None = None) -> answers.Imported:
-        """Read what ``export`` wrote, all of it or nothing; a second time changes nothing."""
+    def import_(
+        self, file: Readable, progress: Progress | None = None, *, trusted: bool = False
+    ) -> answers.Imported:
+        """Read what ``export`` wrote, all of it or nothing; a second time changes nothing.
+
+        Of another bank's export, only what its memories say is recorded, in your name;
+        ``trusted`` takes all of it, deletions and evidence included.
+        """
         from reasonbank.store import transfer
 
-        return transfer.import_(self.context, file, progress or (lambda done, total: None))
+        progress = progress or (lambda done, total: None)
+        return transfer.import_(self.context, file, progress, trusted=trusted)
 
     def statistics(self, *, everywhere: Everywhere = False) -> answers.Statistics:
         """What is in the bank, seen from this workspace or ``everywhere``, and how it is used.

@@ -50,7 +50,7 @@ def export(memory_disk: Path) -> str:
 def refused_whole(bank: Bank, file: Any) -> InvalidInput:
     before = log_length(bank)
     with pytest.raises(InvalidInput) as caught:
-        bank.import_(file)
+        bank.import_(file, trusted=True)
     assert log_length(bank) == before
     assert bank.statistics().memories == 0
     return caught.value

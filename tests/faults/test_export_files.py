@@ -240,5 +240,5 @@ def test_an_export_that_fails_leaves_nothing_behind(folder: Path) -> None:
 def test_an_export_goes_to_standard_output(folder: Path) -> None:
     done = command(folder, "export", "-")
     with open_bank(folder / "copy.db") as bank:
-        bank.import_(io.StringIO(done.stdout))
+        bank.import_(io.StringIO(done.stdout), trusted=True)
         assert len(bank.memories(limit=500)) == 120

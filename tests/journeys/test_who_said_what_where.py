@@ -164,7 +164,7 @@ def test_a_wrong_clock_does_not_travel(poisoned, tmp_path):
     code, told = command(folder, "export", folder / "log.jsonl")
     assert code == 0, told
     other = tmp_path / "other"
-    code, told = command(other, "import", folder / "log.jsonl")
+    code, told = command(other, "import", "--trusted", folder / "log.jsonl")
     assert code == 0 and told["new"] > 0, told
     command(other, *UPLOAD)
     code, audit = command(other, "audit", "--all")
@@ -192,6 +192,6 @@ def test_an_import_from_a_bank_that_is_ahead_leaves_the_age_of_ours_alone(open_b
     clock.advance(days=-20 / 24)
     bank = open_bank()
     file.seek(0)
-    bank.import_(file)
+    bank.import_(file, trusted=True)
     stored = bank.record(replace(a_memory(), title="Ours"))
     assert stored.created_at.timestamp() * 1e6 == clock.now

@@ -98,7 +98,7 @@ def test_an_export_keeps_the_experiment(open_bank: Opener, clock: Clock) -> None
     bank.export(file)
     file.seek(0)
     copy = open_bank("copy", settings=HALF)
-    copy.import_(file)
+    copy.import_(file, trusted=True)
     assert report(copy.context) == report(bank.context)
     bank.rebuild()
     assert report(copy.context) == report(bank.context)

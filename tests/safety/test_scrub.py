@@ -195,9 +195,9 @@ def test_no_secret_comes_in_by_an_import(open_bank, tmp_path):
     folder.mkdir()
     url = f"sqlite:///{folder}/bank.db"
     with Bank.open(url, workspace=tmp_path, settings=replace(UNSCRUBBED, scrub=True)) as careful:
-        careful.import_(io.StringIO(log.getvalue()))
+        careful.import_(io.StringIO(log.getvalue()), trusted=True)
         plain = a_memory(content=f"plain {SECRET}").to_json()
-        careful.import_(io.StringIO(json.dumps(plain)))
+        careful.import_(io.StringIO(json.dumps(plain)), trusted=True)
         assert len(careful.within(open_bank.project()).memories()) == 1
         told = io.StringIO()
         careful.export(told)

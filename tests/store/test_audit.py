@@ -87,7 +87,7 @@ def changing(bank, open_bank, clock):
         "restore": lambda: bank.restore(one),
         "name_workspace": lambda: bank.name_workspace(place, "mine"),
         "move_workspace": lambda: bank.move_workspace(place, open_bank.project("moved")),
-        "import_": lambda: bank.import_(file),
+        "import_": lambda: bank.import_(file, trusted=True),
         "reset_statistics": bank.reset_statistics,
         "forget": lambda: bank.forget(one),
         "delete_workspace": lambda: bank.delete_workspace(place, confirm=True),
@@ -182,7 +182,7 @@ def test_an_import_says_who_brought_it_and_keeps_who_wrote_it(open_bank):
     bank = open_bank().seen_by(author="mika")
     for _ in range(2):
         file.seek(0)
-        bank.import_(file)
+        bank.import_(file, trusted=True)
     assert [c.author for c in bank.audit(everywhere=True, memory=memory.id)] == ["alex"]
     brought = [c for c in bank.audit() if c.what == EventType.IMPORTED]
     assert [c.author for c in brought] == ["mika"]
@@ -200,7 +200,7 @@ def test_nobody_can_smuggle_in_an_entry_of_this_bank(open_bank):
     end = json.loads(lines.pop())
     end["sha256"] = hashlib.sha256("".join(lines).encode()).hexdigest()
     with pytest.raises(InvalidInput, match=r"bank\.imported is never exported"):
-        open_bank().import_(io.StringIO("".join(lines) + json.dumps(end)))
+        open_bank().import_(io.StringIO("".join(lines) + json.dumps(end)), trusted=True)
 
 
 @requirement("SEC-5")

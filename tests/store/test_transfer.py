@@ -69,7 +69,7 @@ def test_an_export_imported_into_an_empty_bank_gives_the_same_bank(open_bank, cl
     bank = full(open_bank, clock)
     before = portrait(bank, open_bank)
     copy = open_bank("copy")
-    result = copy.import_(io.StringIO(exported(bank)))
+    result = copy.import_(io.StringIO(exported(bank)), trusted=True)
     assert result.new == result.events > 10
     assert portrait(copy, open_bank) == before
     assert exported(copy).splitlines()[1:-1] == exported(bank).splitlines()[1:-1]
@@ -83,10 +83,10 @@ def test_importing_twice_changes_nothing(open_bank, clock):
     bank = full(open_bank, clock)
     file = exported(bank)
     copy = open_bank("copy")
-    copy.import_(io.StringIO(file))
+    copy.import_(io.StringIO(file), trusted=True)
     before = portrait(copy, open_bank)
     for target in (copy, bank):
-        assert target.import_(io.StringIO(file)).new == 0
+        assert target.import_(io.StringIO(file), trusted=True).new == 0
         assert portrait(target, open_bank) == before
 
 
@@ -99,9 +99,9 @@ def test_an_older_export_brings_back_nothing_that_was_forgotten_or_undone(open_b
     bank.forget(memory.id)
     bank.update(kept.id, title="three")
     copy = open_bank("copy")
-    copy.import_(io.StringIO(exported(bank)))
+    copy.import_(io.StringIO(exported(bank)), trusted=True)
     for target in (bank, copy):
-        target.import_(io.StringIO(old))
+        target.import_(io.StringIO(old), trusted=True)
         assert [m.title for m in target.memories()] == ["three"]
         with pytest.raises(Forgotten):
             target.get(memory.id)
@@ -112,7 +112,7 @@ def test_two_banks_that_import_each_other_become_equal(open_bank, clock):
     one = open_bank()
     memory = one.record(a_memory(title="shared", scope=Scope.ORG))
     two = open_bank("two")
-    two.import_(io.StringIO(exported(one)))
+    two.import_(io.StringIO(exported(one)), trusted=True)
     for i in range(3):
         clock.advance(days=1)
         one.outcome(memory.id, succeeded=True, session=f"one {i}")
@@ -124,8 +124,8 @@ def test_two_banks_that_import_each_other_become_equal(open_bank, clock):
     clock.advance(days=1)
     two.update(memory.id, content="changed by two")
     from_one, from_two = exported(one), exported(two)
-    one.import_(io.StringIO(from_two))
-    two.import_(io.StringIO(from_one))
+    one.import_(io.StringIO(from_two), trusted=True)
+    two.import_(io.StringIO(from_one), trusted=True)
     assert one.get(memory.id) == two.get(memory.id)
     assert (one.get(memory.id).title, one.get(memory.id).content) == (
         "renamed by one", "changed by two",
@@ -138,7 +138,7 @@ def test_only_one_workspace_can_be_exported(open_bank, clock):
     bank = full(open_bank, clock)
     other = bank.within(open_bank.project("other"))
     copy = open_bank("copy", workspace=open_bank.project("other"))
-    copy.import_(io.StringIO(exported(other, only_here=True)))
+    copy.import_(io.StringIO(exported(other, only_here=True)), trusted=True)
     assert [m.title for m in copy.memories()] == ["elsewhere"]
     assert [w.id for w in copy.workspaces()] == [other.view.workspace]
 
@@ -179,7 +179,7 @@ def test_a_damaged_file_is_refused_and_nothing_of_it_is_kept(open_bank, clock, d
     file = broken(exported(full(open_bank, clock)))[damage]
     copy = open_bank("copy")
     with pytest.raises(InvalidInput):
-        copy.import_(io.StringIO(file))
+        copy.import_(io.StringIO(file), trusted=True)
     assert copy.statistics(everywhere=True).events == 0
 
 
@@ -211,7 +211,7 @@ def test_an_import_is_held_to_the_same_limits_as_a_caller(open_bank, flaw):
     lines[-1]["payload"]["lesson"] |= LESSONS[flaw]
     copy = open_bank("copy")
     with pytest.raises(InvalidInput):
-        copy.import_(io.StringIO(forged(lines)))
+        copy.import_(io.StringIO(forged(lines)), trusted=True)
     assert copy.statistics(everywhere=True).events == 0
 
 
@@ -224,18 +224,22 @@ def test_an_import_cannot_bring_a_link_that_no_caller_could_make(open_bank, stre
     *lines, _ = (json.loads(line) for line in exported(bank).splitlines())
     lines[-1]["payload"]["strength"] = strength
     with pytest.raises(InvalidInput):
-        open_bank("copy").import_(io.StringIO(forged(lines)))
+        open_bank("copy").import_(io.StringIO(forged(lines)), trusted=True)
 
 
 def test_plain_memories_are_imported_as_such_and_once(plain_bank):
     memories = [a_memory(title="one"), a_warning(title="two")]
     file = "\n".join(json.dumps(m.to_json()) for m in memories) + "\n"
-    assert plain(plain_bank.import_(io.StringIO(file))) == {"memories": 2, "new": 2, "skipped": 0}
+    assert plain(plain_bank.import_(io.StringIO(file), trusted=True)) == {
+        "memories": 2,
+        "new": 2,
+        "skipped": 0,
+    }
     assert {(m.title, m.source) for m in plain_bank.memories()} == {
         ("one", Source.IMPORTED), ("two", Source.IMPORTED),
     }  # fmt: skip
     assert plain_bank.get(memories[0].id).confidence == 0.5
-    assert plain_bank.import_(io.StringIO(file)).new == 0
+    assert plain_bank.import_(io.StringIO(file), trusted=True).new == 0
 
 
 @pytest.mark.parametrize(
@@ -245,7 +249,7 @@ def test_plain_memories_are_imported_as_such_and_once(plain_bank):
 def test_plain_memories_are_imported_all_or_none(plain_bank, second):
     file = json.dumps(a_memory().to_json()) + "\n" + json.dumps(second) + "\n"
     with pytest.raises(Exception, match=r"line 2|parents") as refused:
-        plain_bank.import_(io.StringIO(file))
+        plain_bank.import_(io.StringIO(file), trusted=True)
     assert type(refused.value).__module__ == "reasonbank.errors"
     assert plain_bank.memories() == []
 
@@ -256,7 +260,7 @@ def test_what_record_and_search_give_can_be_imported_elsewhere(open_bank):
     memory = bank.record(a_warning(tags=("x",), domain="d"))
     line = json.dumps(bank.get(memory.id).to_json())
     copy = open_bank("copy")
-    copy.import_(io.StringIO(line + "\n"))
+    copy.import_(io.StringIO(line + "\n"), trusted=True)
     again = copy.get(memory.id)
     assert again.error_context == memory.error_context
     assert Memory.from_json(line) == bank.get(memory.id)
@@ -269,8 +273,12 @@ def test_plain_memories_are_imported_all_or_none_and_once(plain_bank):
     good = json.dumps(lesson) + "\n" + json.dumps(lesson | {"title": "Pin python"}) + "\n"
     orphan = json.dumps(lesson | {"parents": ["01900000-0000-7000-8000-00000000ffff"]}) + "\n"
     with pytest.raises(InvalidInput, match="line 3"):
-        plain_bank.import_(io.StringIO(good + orphan))
+        plain_bank.import_(io.StringIO(good + orphan), trusted=True)
     assert plain_bank.memories() == []
-    assert plain_bank.import_(io.StringIO(good)).new == 2
-    assert plain(plain_bank.import_(io.StringIO(good))) == {"memories": 2, "new": 0, "skipped": 2}
+    assert plain_bank.import_(io.StringIO(good), trusted=True).new == 2
+    assert plain(plain_bank.import_(io.StringIO(good), trusted=True)) == {
+        "memories": 2,
+        "new": 0,
+        "skipped": 2,
+    }
     assert {m.source for m in plain_bank.memories()} == {Source.IMPORTED}

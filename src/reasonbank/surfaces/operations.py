@@ -81,7 +81,7 @@ class Operation:
 
     @property
     def in_query(self) -> bool:
-        return self.method in ("GET", "DELETE")
+        return self.method in ("GET", "DELETE") or "file" in self.signature.parameters
 
     @property
     def of_call(self) -> bool:
@@ -207,10 +207,18 @@ def export(
     return bank.export(file, format=format, only_here=only_here)
 
 
-def import_(call: Call, file: IO[str]) -> Imported:
-    """Read what an export wrote, or memories as JSON lines: all of it or nothing."""
-    call.caller.must_reach_all()
-    return call.bank.import_(file, call.progress)
+def import_(
+    call: Call,
+    file: IO[str],
+    *,
+    trusted: Annotated[bool, "Take all that another bank says, deletions included."] = False,
+) -> Imported:
+    """Read what an export wrote, or memories as JSON lines: all of it or nothing.
+
+    This bank's own export restores everything. Of another's, only what its memories say is
+    recorded, in your name, unless it is trusted.
+    """
+    return call.whole.import_(file, call.progress, trusted=trusted)
 
 
 def solve(

@@ -177,16 +177,31 @@ def export_(shell: Shell, file: str, form: str | None, only_here: bool, overwrit
 
 @command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-def import_(shell: Shell, file: str) -> None:
-    """Read a file that `export` wrote, or memories as JSON lines."""
+@click.option("--trusted", is_flag=True,
+              help="Take all that another bank says: authors, evidence, deletions.")  # fmt: skip
+def import_(shell: Shell, file: str, trusted: bool) -> None:
+    """Read a file that `export` wrote, or memories as JSON lines.
+
+    This bank's own export restores everything. Of another's, only what its memories say is
+    recorded, in your name, unless it is --trusted.
+    """
     from reasonbank.surfaces.show import tables
 
     with reading(file) as source, shell.bank() as bank:
         with tables.progress("Importing", quiet=shell.json) as advance:
-            result = bank.import_(source, advance)
+            result = bank.import_(source, advance, trusted=trusted)
         with tables.progress("Embedding", quiet=shell.json) as advance:
             bank.embed_new(advance)
-    shell.show(result, lambda: tables.facts("Imported", plain(result)))
+
+    def draw() -> None:
+        tables.facts("Imported", plain(result))
+        if result.left_out:
+            click.echo(
+                "Another bank wrote this file: its memories are recorded in your name, and what it "
+                "says of trust, authors and deletions is left out. --trusted takes all of it."
+            )
+
+    shell.show(result, draw)
 
 
 @command()

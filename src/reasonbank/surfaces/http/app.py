@@ -269,7 +269,7 @@ class Application:
     async def _import(self, exchange: Exchange, operation: Operation, call: Call) -> None:
         """The body goes to a file first: a slow sender holds nothing but that."""
         call.caller.must_reach_all()
-        _given(operation, exchange.query(), b"")
+        given = _given(operation, exchange.query(), b"")
         most, seconds = self._settings.import_bytes, 10 * self._settings.patience
         with tempfile.SpooledTemporaryFile(max_size=1_000_000) as spool:
             async for piece in pieces(
@@ -280,7 +280,7 @@ class Application:
 
             def work() -> HttpAnswer:
                 with _as_text(spool) as file:
-                    return _told(operation, operation.perform(call, {"file": file}))
+                    return _told(operation, operation.perform(call, {"file": file} | given))
 
             await exchange.answer(await self._run(work, alone=True))
 
