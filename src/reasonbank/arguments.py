@@ -7,11 +7,11 @@ from functools import cache, wraps
 from types import FunctionType
 from typing import Annotated, Any, TypeVar, get_type_hints
 
+from reasonbank.errors import ReasonBankError
 from reasonbank.fields import (
     LIMITS,
     SHARE,
     Id,
-    Limits,
     Nested,
     Rule,
     Text,
@@ -19,12 +19,17 @@ from reasonbank.fields import (
     rule_of,
 )
 
+
+class NameOf(Text):
+    """What something is found by: a secret in it is replaced, by the same for the same name."""
+
+
 AnId = Annotated[str, Id(), "A UUID."]
 Query = Annotated[str, Text(LIMITS.query)]
-Session = Annotated[str, Text(LIMITS.label), "The task; one report each counts."]
+Session = Annotated[str, NameOf(LIMITS.label), "The task; one report each counts."]
 Comment = Annotated[str, Text(LIMITS.comment, blank=True)]
 Reason = Annotated[str, Text(LIMITS.comment)]
-Name = Annotated[str, Text(LIMITS.label)]
+Name = Annotated[str, NameOf(LIMITS.label)]
 TaskAtHand = Annotated[
     Name, "The task at hand, so that its outcome can be credited to what was found."
 ]
@@ -43,7 +48,8 @@ C = TypeVar("C", bound=type)
 def checks_arguments(face: C) -> C:
     """Checks what its public methods are given, so that nothing below them need check.
 
-    ``self.settings.limits`` may lower what the rules allow.
+    ``self.settings.limits`` may lower what the rules allow; ``self.context`` takes secrets out
+    of names, and of errors that quote what was given.
     """
     for name, method in list(vars(face).items()):
         if isinstance(method, FunctionType) and not name.startswith("_"):
@@ -54,24 +60,39 @@ def checks_arguments(face: C) -> C:
 def _checked(method: Any) -> Any:
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        names, rules = _rules(method)
-        if not rules:
+        try:
+            args, options = _fitting(self, method, args, options)
             return method(self, *args, **options)
-        limits = self.settings.limits
-        held = [
-            _fit(rules[name], value, name, limits) if name in rules else value
-            for name, value in zip(names, args, strict=False)
-        ]
-        for name in rules.keys() & options.keys():
-            options[name] = _fit(rules[name], options[name], name, limits)
-        return method(self, *held, *args[len(held) :], **options)
+        except ReasonBankError as error:
+            self.context.hush(error)
+            raise
 
     return call
 
 
-def _fit(ruled: tuple[Rule, bool], value: Any, name: str, limits: Limits) -> Any:
+def _fitting(
+    face: Any, method: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    names, rules = _rules(method)
+    if not rules:
+        return args, options
+    held = [
+        _fit(face, rules[name], value, name) if name in rules else value
+        for name, value in zip(names, args, strict=False)
+    ]
+    known = rules.keys() & options.keys()
+    fit = {name: _fit(face, rules[name], options[name], name) for name in known}
+    return (*held, *args[len(held) :]), options | fit
+
+
+def _fit(face: Any, ruled: tuple[Rule, bool], value: Any, name: str) -> Any:
     rule, optional = ruled
-    return value if value is None and optional else rule.check(value, name, limits)
+    if value is None and optional:
+        return value
+    value = rule.check(value, name, face.settings.limits)
+    if isinstance(rule, NameOf):
+        value = face.context.fit_name(value, LIMITS.label)
+    return value
 
 
 @cache

@@ -7,11 +7,15 @@ placeholders stay. Matching takes linear time, whatever the text (RE2).
 
 from __future__ import annotations
 
+import hmac
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from reasonbank.errors import InvalidInput, ReasonBankError
+from reasonbank.fields import LIMITS
 from reasonbank.model import ErrorContext, Memory, Trace, texts
 from reasonbank.safety.assignments import Found, assigned
 from reasonbank.safety.secret_kinds import PLACED, TOKENS
@@ -21,6 +25,7 @@ KINDS = frozenset(kind for kind, _ in (*TOKENS, *PLACED)) | {
     "private-key", "putty-key", "url-password", "kubernetes-secret", "secret", "spoken-password",
     "encoded-secret",
 }  # fmt: skip
+E = TypeVar("E", bound=ReasonBankError)
 MOST_ROUNDS = 4
 # In this order: what has a shape of its own is named by it, whatever it is assigned to.
 FINDERS: tuple[Callable[[bytes], Iterator[Found]], ...] = (
@@ -71,8 +76,38 @@ def clean(text: str) -> str:
     return scrub(text).text
 
 
-def clean_memory(memory: Memory) -> Memory:
-    """The memory without secrets; the very same object if it has none."""
+# Too short to be a secret, and no mark that joins a name to a value.
+_HARMLESS_NAME = re.compile(r"[\w-]{1,16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+
+
+def clean_name(name: str, key: str, most: int = 4_096) -> str:
+    """A name that things are found by: the same name gives the same, another one another.
+
+    What stands for a secret is followed by a few digits of a hash, keyed by ``key``.
+    """
+    if _HARMLESS_NAME(name) or not (scrubbed := scrub(name)).found:
+        return name
+    mark = hmac.digest(key.encode(), name.encode("utf-8", "surrogatepass"), "sha256").hex()[:6]
+    return f"{scrubbed.text[: most - 8]} #{mark}"
+
+
+def hushed(error: E) -> E:
+    """The error itself, without secrets in what it quotes."""
+    error.args = tuple(clean(a) if isinstance(a, str) else a for a in error.args)
+    if isinstance(error, InvalidInput):
+        error.field, error.problem = clean(error.field), clean(error.problem)
+    return error
+
+
+def clean_memory(memory: Memory, key: str = "") -> Memory:
+    """The memory without secrets; the very same object if it has none.
+
+    ``key`` is that of ``clean_name``, for the session it came from.
+    """
+    if memory.source_session:
+        named = clean_name(memory.source_session, key, LIMITS.label)
+        if named != memory.source_session:
+            memory = replace(memory, source_session=named)
     error = memory.error_context
     told = [getattr(memory, name) for name in texts()] + list(memory.tags)
     told += [getattr(error, f.name) for f in fields(error)] if error else []
