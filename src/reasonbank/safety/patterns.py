@@ -8,6 +8,7 @@ match nothing in the end: RE2 reads such a run again for every place it could be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -72,3 +73,38 @@ def _whole(text: str) -> str:
     except UnicodeEncodeError:
         return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
     return text
+
+
+class Brief:
+    """A pattern of `re`, for what RE2 cannot say; it sees the first ``most`` characters only."""
+
+    def __init__(self, pattern: str, most: int) -> None:
+        self._engine = re.compile(pattern)
+        self.pattern, self.most = pattern, most
+
+    def search(self, text: str) -> re.Match[str] | None:
+        return self._engine.search(text[: self.most])
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return self._engine.match(text[: self.most])
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        return self._engine.fullmatch(text) if len(text) <= self.most else None
+
+    def findall(self, text: str) -> list[Any]:
+        return self._engine.findall(text[: self.most])
+
+    def sub(self, new: str, text: str) -> str:
+        return self._engine.sub(new, text[: self.most])
+
+
+def brief(pattern: str, most: int) -> Brief:
+    return Brief(pattern, most)
+
+
+def spaced(pattern: str) -> str:
+    r"""A pattern that is written over several lines, without the blanks that lay it out.
+
+    A blank that is meant is written ``\ ``.
+    """
+    return "".join(pattern.replace("\\ ", "\0").split()).replace("\0", " ")
