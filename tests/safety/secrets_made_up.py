@@ -4,6 +4,7 @@ Written apart from the rules that find them; made at run time, so that no file h
 ``{hex:32}`` stands for 32 random hexadecimal digits.
 """
 
+import base64
 import random
 import re
 import string
@@ -44,7 +45,7 @@ FORMATS = {
     "snmp-password": ["v3 auth sha {an:14}7"],
     "wifi-password": ["    Key Content            : {an:12}7"],
     "kubernetes-secret": ["\nkind: Secret\ndata:\n  db: {b64:24}\n"],
-    "encoded-secret": ["dXNlciBzYWlkIHBhc3N3b3JkPWFiY2RlZjEyMzQ1Njc4"],
+    "encoded-secret": ["{wrapped}"],
     "age-key": ["AGE-SECRET-KEY-1{bech:58}"],
     "anthropic-key": ["sk-ant-api03-{url:93}AA", "sk-ant-admin01-{url:93}AA", "sk-ant-oat01-{url:95}"],
     "openrouter-key": ["sk-or-v1-{hex:64}"],
@@ -212,6 +213,9 @@ def made_up(template, random):
             return "-".join(
                 (digits[:8], digits[8:12], "4" + digits[13:16], "a" + digits[17:20], digits[20:])
             )
+        if kind == "wrapped":
+            inner = "user said password=" + "".join(random.choices(ALPHABETS["an"], k=13)) + "7"
+            return base64.b64encode(inner.encode()).decode()
         if kind == "quote":
             return '"'
         if kind not in ALPHABETS:

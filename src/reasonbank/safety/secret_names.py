@@ -141,6 +141,10 @@ _STOP_WORDS = frozenset(
     "by from on not no never never when what which who see use set has have can may do does as if "
     "any all here there invalid missing required".split()
 )
+_CHOSEN_OFTEN = frozenset(
+    "letmein qwerty qwertz iloveyou sunshine princess football baseball dragon monkey shadow "
+    "superman batman swordfish opensesame trustnoone starwars michael jordan asdfgh zxcvbn".split()
+)
 _COMMON = frozenset(
     "password passwd pass secret token pwd pw user username admin root guest postgres test foo bar "
     "credentials key value hunter".split()
@@ -209,10 +213,10 @@ def is_value_of(kind: Meaning, value: str, *, quoted: bool) -> bool:
 def _may_be_chosen(value: str, *, quoted: bool) -> bool:
     if value.isdigit():
         return len(value) >= (4 if quoted else 6)
-    if not _LETTER.search(value) or len(value) < 5:
+    if not _LETTER.search(value) or len(value) < 4:
         return False
     if value.isalpha():
-        return _is_no_word(value)
+        return value.lower() in _CHOSEN_OFTEN or _is_no_word(value)
     if value.replace("_", "").isalpha() or value.replace("-", "").isalpha():
         return len(value) >= 6 and _is_no_word(value.replace("_", "").replace("-", ""))
     return not _IDENTIFIER.fullmatch(value) or has_digit(value)

@@ -264,7 +264,8 @@ def urls(raw: bytes) -> Iterator[Found]:
         run = _REST.on_bytes.match(raw, start, start + 300)
         if run is None:
             continue
-        stop = _password_ends(run[0], encoded=b"%3" in address[0][-12:])
+        web = address[0][:4].lower() in (b"http", b"git+", b"ssh:")
+        stop = _password_ends(run[0], encoded=b"%3" in address[0][-12:], web=web)
         if stop and is_password(raw[start : start + stop].decode("utf-8", "replace")):
             yield start, start + stop, "url-password"
     for token in _ALONE.on_bytes.finditer(raw):
@@ -274,12 +275,16 @@ def urls(raw: bytes) -> Iterator[Found]:
             yield *token.span(1), "url-password"
 
 
-def _password_ends(run: bytes, *, encoded: bool) -> int:
+def _password_ends(run: bytes, *, encoded: bool, web: bool) -> int:
     """Where the password of ``password@host/path`` ends; 0 where there is none."""
     if _PORT.on_bytes.match(run):
         return 0
     at = b"%40" if encoded and b"@" not in run else b"@"
-    path = min((i for mark in b"/?#" if (i := run.find(bytes((mark,)))) >= 0), default=len(run))
+    # Of a database, a path has no @ in it, but a password may have a slash.
+    path = min(
+        (i for mark in (b"/?#" if web else b"?") if (i := run.find(bytes((mark,)))) >= 0),
+        default=len(run),
+    )
     stop = run.rfind(at, 0, path)
     if stop < 0:
         # Some do not encode a slash in a password.
