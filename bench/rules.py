@@ -127,7 +127,7 @@ def _same_program(session: Session, lesson: Finding) -> bool:
 def secrets(data: Path | None) -> Table:
     table = Table("secrets", "Secrets", ("text", "size", "scrubbed"))
     found = [bool(scrub(f"I ran it with {text} and it worked").found) for _, text in samples(20)]
-    kinds = len({kind for kind, _ in KINDS})
+    kinds = len(KINDS)
     table.add(f"made-up secrets of {kinds} kinds", f"{len(found):,}", share(sum(found), len(found)))
     for name, texts in _ordinary(data):
         size = sum(map(len, texts)) / 1e6

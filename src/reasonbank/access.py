@@ -187,17 +187,15 @@ class TokenStore:
         if workspaces is not None and not workspaces:
             raise InvalidInput("workspaces", "is empty; name at least one, or leave it out")
         id, key = secrets.token_hex(6), secrets.token_hex(32)
+        most = self._bank.settings.limits.label
         now = self._clock()
         days = (
             None if expires_days is None else whole(expires_days, "expires", least=1, most=36_500)
         )
         token = Token(
             id=id,
-            name=text(
-                f"token {id}" if name is None else name,
-                "name",
-                self._bank.settings.limits.label,
-                strip=True,
+            name=by.context.fit_name(
+                text(f"token {id}" if name is None else name, "name", most, strip=True), most
             ),
             scope=str(right),
             workspaces=self._ids(workspaces),

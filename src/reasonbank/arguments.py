@@ -11,7 +11,7 @@ from inspect import getattr_static
 from types import FunctionType, NoneType, UnionType
 from typing import IO, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from reasonbank.errors import InvalidInput
+from reasonbank.errors import InvalidInput, ReasonBankError
 from reasonbank.fields import (
     LIMITS,
     SHARE,
@@ -24,12 +24,17 @@ from reasonbank.fields import (
     rule_of,
 )
 
+
+class NameOf(Text):
+    """What something is found by: a secret in it is replaced, by the same for the same name."""
+
+
 AnId = Annotated[str, Id(), "A UUID."]
 Query = Annotated[str, Text(LIMITS.query)]
-Session = Annotated[str, Text(LIMITS.label), "The task; one report each counts."]
+Session = Annotated[str, NameOf(LIMITS.label), "The task; one report each counts."]
 Comment = Annotated[str, Text(LIMITS.comment, blank=True)]
 Reason = Annotated[str, Text(LIMITS.comment)]
-Name = Annotated[str, Text(LIMITS.label)]
+Name = Annotated[str, NameOf(LIMITS.label)]
 TaskAtHand = Annotated[
     Name, "The task at hand, so that its outcome can be credited to what was found."
 ]
@@ -128,7 +133,8 @@ def _kind(value: object) -> str:
 def checks_arguments(face: C) -> C:
     """Checks what its public methods are given, so that nothing below them need check.
 
-    ``self.settings.limits`` may lower what the rules allow.
+    ``self.settings.limits`` may lower what the rules allow; ``self.context`` takes secrets out
+    of names, and of errors that quote what was given.
     """
     for name, method in list(vars(face).items()):
         if name.startswith("_"):
@@ -146,24 +152,32 @@ def _checked(method: Any) -> Any:
         # Of a bank that cannot be used at all, its settings say so at once; it can be closed.
         plain = isinstance(self, type) or method.__name__ == "close"
         limits = LIMITS if plain else self.settings.limits
-        names, rules = _rules(method)
-        if not rules:
-            return method(self, *args, **options)
-        held = [
-            _fit(rules[name], value, name, limits) if name in rules else value
-            for name, value in zip(names, args, strict=False)
-        ]
-        for name, rule in rules.items():
-            if name in options:
-                options[name] = _fit(rule, options[name], name, limits)
-        return method(self, *held, *args[len(held) :], **options)
+        try:
+            names, rules = _rules(method)
+            held = [
+                _fit(self, rules[name], value, name, limits) if name in rules else value
+                for name, value in zip(names, args, strict=False)
+            ]
+            for name, rule in rules.items():
+                if name in options:
+                    options[name] = _fit(self, rule, options[name], name, limits)
+            return method(self, *held, *args[len(held) :], **options)
+        except ReasonBankError as error:
+            if not plain:
+                self.context.hush(error)
+            raise
 
     return call
 
 
-def _fit(ruled: tuple[Rule, bool], value: Any, name: str, limits: Limits) -> Any:
+def _fit(face: Any, ruled: tuple[Rule, bool], value: Any, name: str, limits: Limits) -> Any:
     rule, optional = ruled
-    return value if value is None and optional else rule.check(value, name, limits)
+    if value is None and optional:
+        return value
+    value = rule.check(value, name, limits)
+    if isinstance(rule, NameOf):
+        value = face.context.fit_name(value, LIMITS.label)
+    return value
 
 
 @cache

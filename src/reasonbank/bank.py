@@ -429,7 +429,7 @@ class Bank:
 
     def name_workspace(self, id: str, name: Label) -> Workspace:
         """Give a workspace a name."""
-        return workspaces.name(self.context, id, name)
+        return workspaces.name(self.context, id, self.context.fit_name(name, LIMITS.label))
 
     def move_workspace(self, id: str, path: str | os.PathLike[str]) -> Workspace:
         """The project's directory has moved: its memories are found from the new path."""

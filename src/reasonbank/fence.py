@@ -24,6 +24,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby
 from typing import Any
 
 Fact = int | float | Enum | Mapping[str, Any]
@@ -188,13 +189,13 @@ _BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e"
     "\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
-    "|[\ufe00-\ufe0f]{2,}|(?<=[\x00-\x7f])[\u200c\u200d\ufe00-\ufe0d]+"
-    "|[\u200c\u200d]+(?=[\x00-\x7f])"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]{1,64}"
+    "|[\ufe00-\ufe0f]{2,64}|(?<=[\x00-\x7f])[\u200c\u200d\ufe00-\ufe0d]{1,64}"
+    "|[\u200c\u200d]{1,64}(?=[\x00-\x7f])"
 )
 _MARK = re.compile(
     rf"(?m)^(?:<(?P<opens>{'|'.join(LABELS)})|</(?P<closes>{'|'.join(LABELS)})|\[(?:{'|'.join(PIECES)}))"
-    rf"-[{LETTERS[0]}-{LETTERS[-1]}]{{{LENGTH}}}(?: [a-z_]{{1,20}}=\"[\w.+-]{{0,40}}\")*[>\]]$"
+    rf"-[{LETTERS[0]}-{LETTERS[-1]}]{{{LENGTH}}}(?: [a-z_]{{1,20}}=\"[\w.+-]{{0,40}}\"){{0,8}}[>\]]$"
 )
 
 
@@ -231,8 +232,7 @@ def block(lines: Iterable[str]) -> Prompt:
 
 # A prompt that is there already: its data can be changed, its marks cannot.
 
-_QUOTED_LINES = re.compile(r"(?m)^\| .*(?:\n\| .*)*")
-_MEMORY = re.compile(r'(?m)^<memory id="[^"\n]*" outcome="\w+"')
+_MEMORY = re.compile(r'(?m)^<memory id="[^"\n]{0,200}" outcome="\w{1,40}"')
 
 
 def is_fenced(text: Prompt) -> bool:
@@ -282,12 +282,12 @@ def _stretch(text: str, inside: bool, change: Callable[[str, bool], str]) -> Ite
         body = text.removeprefix("\n").removesuffix("\n")
         yield f"\n{change(body, True)}\n" if len(text) > 1 else text
         return
-    position = 0
-    for lines in _QUOTED_LINES.finditer(text):
-        if before := text[position : lines.start()]:
-            yield change(before, False)
-        plain = "\n".join(line.removeprefix(_QUOTE) for line in lines[0].split("\n"))
-        yield "\n".join(_QUOTE + line for line in change(plain, True).split("\n"))
-        position = lines.end()
-    if rest := text[position:]:
-        yield change(rest, False)
+    parts = []
+    for marked, lines in groupby(text.split("\n"), lambda line: line.startswith(_QUOTE)):
+        if marked:
+            plain = "\n".join(line.removeprefix(_QUOTE) for line in lines)
+            parts += [_QUOTE + line for line in change(plain, True).split("\n")]
+        else:
+            own = "\n".join(lines)
+            parts.append(change(own, False) if own else own)
+    yield "\n".join(parts)

@@ -69,7 +69,7 @@ class Variable(Rule):
     """As with a URL, what is refused is not repeated."""
 
     def check(self, value: Any, name: str, limits: Limits) -> str:
-        if value and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        if value and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,200}", value):
             raise InvalidInput(
                 name, "must be the name of an environment variable; the key itself stays there"
             )

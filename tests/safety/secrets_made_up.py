@@ -4,6 +4,7 @@ Written apart from the rules that find them; made at run time, so that no file h
 ``{hex:32}`` stands for 32 random hexadecimal digits.
 """
 
+import base64
 import random
 import re
 import string
@@ -19,10 +20,32 @@ ALPHABETS = {
     "abc": string.ascii_letters,
     "crypt": string.ascii_letters + string.digits + "./",
     "bech": "qpzry9x8gf2tvdw0s3jn54khce6mua7l".upper(),
+    "wif": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
     "pw": string.ascii_letters + string.digits + "!#%^*",
 }
 
 FORMATS = {
+    "reasonbank-token": ["rbk_{hex:12}_{hex:64}"],
+    "webhook-url": ["https://hooks.zapier.com/hooks/catch/{dig:7}/{low:8}", "https://hook.eu1.make.com/{low:32}",
+                    "https://chat.acme.org/hooks/{low:26}", "https://events.pagerduty.com/integration/{hex:32}/x"],
+    "okta-token": ["SSWS 00{url:40}"],
+    "duffel-token": ["duffel_live_{url:43}"],
+    "frameio-token": ["fio-u-{url:64}"],
+    "scaleway-key": ["SCW{up:17}"],
+    "sumologic-key": ["su{an:12}:{an:64}"],
+    "django-key": ["SECRET = 'django-insecure-{low:50}'"],
+    "laravel-key": ["APP_KEY=base64:{b64:43}="],
+    "wallet-key": ["5J{wif:49}", "xprv9s21ZrQH143K{wif:96}"],
+    "jwk": ['{quote}d{quote}: {quote}{url:86}{quote}'],
+    "signed-url": ["https://s3/x?X-Amz-Signature={hex:64}"],
+    "any-token": ["acme_pat_{an:40}", "acme-live-{an:36}"],
+    "pgpass-password": ["\ndb.acme.org:5432:app:joe:{an:14}6\n"],
+    "sql-password": ["CREATE USER x IDENTIFIED BY '{an:12}7'"],
+    "redis-password": ["requirepass {an:16}7"],
+    "snmp-password": ["v3 auth sha {an:14}7"],
+    "wifi-password": ["    Key Content            : {an:12}7"],
+    "kubernetes-secret": ["\nkind: Secret\ndata:\n  db: {b64:24}\n"],
+    "encoded-secret": ["{wrapped}"],
     "age-key": ["AGE-SECRET-KEY-1{bech:58}"],
     "anthropic-key": ["sk-ant-api03-{url:93}AA", "sk-ant-admin01-{url:93}AA", "sk-ant-oat01-{url:95}"],
     "openrouter-key": ["sk-or-v1-{hex:64}"],
@@ -161,23 +184,23 @@ FORMATS = {
     "url-password": ["postgresql://app:{pw:16}@db.internal:5432/app", "redis://:{an:20}@cache:6379/0",
                      "mongodb+srv://root:{an:12}@cluster0.abcde.mongodb.net/test",
                      "https://build:{an:24}@git.acme.org/acme/app.git", "amqp://guest:{an:8}@mq/vhost"],
-    "connection-password": ["Server=tcp:sql,1433;Database=app;User ID=sa;Password={pw:14};Encrypt=True"],
     "authorization": ["Authorization: Bearer {an:40}", "curl -H 'Authorization: Basic {an:20}=='",
                       '"authorization": "token {hex:40}"', "sent with Bearer {an:32} in it"],
     "api-key-header": ["X-Api-Key: {an:32}", "x-auth-token: {hex:32}",
                        "Ocp-Apim-Subscription-Key: {hex:32}"],
     "session-cookie": ["Cookie: theme=dark; sessionid={low:32}", "Set-Cookie: JSESSIONID={up:32}; Path=/"],
-    "password-argument": ["helm upgrade app --set x=1 --password {pw:12}7", "cli login --token {an:24}7",
-                          "mysql -u root -p{pw:10}7 app < dump.sql"],
-    "password-option": ["curl -u admin:{pw:12} https://acme.org/api", "sshpass -p {pw:12} ssh host"],
+    "password-argument": ["mysql -u root -p{an:10}7 app < dump.sql"],
+    "password-option": [
+                        "curl -u admin:{pw:12} https://acme.org/api", "sshpass -p {pw:12} ssh host"],
     "netrc-password": ["machine api.acme.org login me password {pw:12}"],
     "password-hash": ["$2b$12${crypt:53}", "$6$saltsalt${crypt:86}",
                       "$argon2id$v=19$m=65536,t=3,p=4${b64:22}${b64:43}"],
     "spoken-password": ["the staging password is {an:9}7!", "I changed the passcode to {an:8}3"],
-    "secret": ["DB_PASSWORD={an:11}7", 'client_secret = "{an:32}"', "api_key: {hex:32}",
+    "secret": ["helm upgrade app --set x=1 --password {pw:12}7", "cli login --token {an:24}7", "DB_PASSWORD={an:11}7", 'client_secret = "{an:32}"', "api_key: {hex:32}",
                "{quote}token{quote}: {quote}{an:40}{quote}", "password: Tr0ub4dor&{dig:2}",
                "export SIGNING_KEY={b64:43}=", "secret_key_base: {hex:64}", "ENCRYPTION_KEY='{hex:64}'",
                "datadog api-key={hex:32}", "apiKey: '{uuid}'", "config['auth_token'] = '{an:32}'",
+               "Server=tcp:sql,1433;Database=app;User ID=sa;Password={pw:14}1;Encrypt=True",
                "PGPASSWORD={pw:14} psql -h db", 'password="{pw:12}9"', "AUTH_KEY => '{an:40}'"],
 }  # fmt: skip
 
@@ -190,8 +213,13 @@ def made_up(template, random):
             return "-".join(
                 (digits[:8], digits[8:12], "4" + digits[13:16], "a" + digits[17:20], digits[20:])
             )
+        if kind == "wrapped":
+            inner = "user said password=" + "".join(random.choices(ALPHABETS["an"], k=13)) + "7"
+            return base64.b64encode(inner.encode()).decode()
         if kind == "quote":
             return '"'
+        if kind not in ALPHABETS:
+            return match[0]
         return "".join(random.choices(ALPHABETS[kind], k=int(length)))
 
     return re.sub(r"\{([a-z0-9:]+)\}", fill, template)

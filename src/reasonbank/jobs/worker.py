@@ -21,6 +21,7 @@ from reasonbank.errors import InvalidInput, LeaseLost, NotFound, ReasonBankError
 from reasonbank.ledger import holders
 from reasonbank.ledger.port import LONGEST_PAUSE, Writing
 from reasonbank.model import JSON, Job
+from reasonbank.safety.scrub import clean, clean_json
 from reasonbank.store.context import Context
 from reasonbank.store.leases import prolonged
 
@@ -45,6 +46,7 @@ class Work:
     async def checkpoint(self, value: JSON) -> None:
         """Keep what was paid for, so that the next attempt need not pay again."""
         ledger = self.context.store.ledger
+        value = clean_json(value)
         await _thread(lambda: ledger.write(lambda txn: txn.queue.checkpoint(self.job, value)))
         self.job = replace(self.job, checkpoint=value)
 
@@ -135,7 +137,7 @@ class Worker:
     async def _failed(self, job: Job, error: Exception) -> None:
         if isinstance(error, LeaseLost):
             return  # Another worker has it, and will do all of it.
-        reason = f"{type(error).__name__}: {error}"[:2000]
+        reason = clean(f"{type(error).__name__}: {error}")[:2000]
         if not isinstance(error, ReasonBankError):
             where = traceback.extract_tb(error.__traceback__)[-1]
             reason = f"unexpected {type(error).__name__} at {where.filename}:{where.lineno}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from reasonbank.learn.rules.shell import invocation, kind_of_check
 from reasonbank.learn.session import Command, Edit, Session
 from reasonbank.model import Outcome
+from reasonbank.safety.patterns import compile, spaced
 
 
 class Basis(StrEnum):
@@ -42,17 +42,21 @@ def verdict(session: Session, *, told: Outcome | None = None) -> VerifiedOutcome
     return VerifiedOutcome(outcome=None, basis=None, reason="no test, build or revert tells")
 
 
-_REVERT = re.compile(
-    r"\bgit\s+(?:revert\b(?!.*--abort)|reset\s+--hard|checkout\s+(?:HEAD\s+)?(?:--\s+)?\.(?:\s|$)"
+_REVERT = compile(
+    r"\bgit\s+(?:revert\b|reset\s+--hard|checkout\s+(?:HEAD\s+)?(?:--\s+)?\.(?:\s|$)"
     r"|restore\s+(?:--\S+\s+)*\.(?:\s|$))"
 )
 _HARMLESS_EDIT = (".md", ".rst", ".txt", "CHANGELOG")
 
 
+def _reverts(command: str) -> bool:
+    return bool(_REVERT.search(command)) and "--abort" not in command
+
+
 def _reverted(session: Session) -> Command | None:
     """The command that undid what was edited before it, if nothing was edited after it."""
     last_edit = max((e.number for e in session.entries if isinstance(e, Edit)), default=0)
-    reverts = [c for c in session.commands() if _REVERT.search(c.command) and c.exit_code == 0]
+    reverts = [c for c in session.commands() if _reverts(c.command) and c.exit_code == 0]
     return reverts[-1] if reverts and reverts[-1].number > last_edit > 0 else None
 
 
@@ -94,22 +98,24 @@ def _judged(
     )
 
 
-_FAILED = re.compile(
-    r"""(?mx)
+_FAILED = compile(
+    "(?m)"
+    + spaced(r"""
       ^=*\ ?(?:.*,\ )?\d+\ (?:failed|errors?)\b.*\ in\ [\d.]+s | ^FAILED\ \( | ^FAIL(?:ED)?\b[\ \t:]
     | ^\s*Tests?(?:\ Files| \ Suites)?:?\s+\d+\ failed | ^\s+\d+\ failing\b | test\ result:\ FAILED
     | ^-*\ ?BUILD\ FAIL(?:ED|URE) | \b\d+\ examples?,\ [1-9]\d*\ failures? | ^FAILURES!
     | ^Found\ \d+\ errors? | ^✖\ \d+\ problems?\ \([1-9] | ^make(?:\[\d+\])?:\ \*\*\*
     | \b[1-9]\d*\ tests?\ failed\ out\ of | ^not\ ok\ \d+ | ^(?:npm\ )?(?:ERR!|error)\ code\ E
     | ^error(?:\[E\d+\])?:\ (?:aborting|could\ not\ compile) | ^Failed!\ +- | ^panic:[\ ]
-    | ^Traceback\ \(most\ recent\ call\ last\):"""
+    | ^Traceback\ \(most\ recent\ call\ last\):""")
 )
-_PASSED = re.compile(
-    r"""(?mx)
+_PASSED = compile(
+    "(?m)"
+    + spaced(r"""
       ^=*\ ?\d+\ passed\b[^\n]*\ in\ [\d.]+s | ^OK(?:\ \(.*\))?$ | ^ok\ +\t?\S+\s+[\d.(]
     | ^\s*Tests:?\s+(?:\d+\ (?:passed|skipped|todo)[,\ |]*)+ | ^\s+\d+\ passing\b
     | test\ result:\ ok | BUILD\ SUCCESS | \b\d+\ examples?,\ 0\ failures
-    | ^All\ checks\ passed! | ^Success:\ no\ issues | \b100%\ tests\ passed | ^Passed!\ +-"""
+    | ^All\ checks\ passed! | ^Success:\ no\ issues | \b100%\ tests\ passed | ^Passed!\ +-""")
 )
 
 
@@ -137,4 +143,4 @@ def _not_dictated(command: Command) -> str:
     )
 
 
-_QUOTES = re.compile(r"[\"'\\]")
+_QUOTES = compile(r"[\"'\\]")

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from itertools import islice
 
 from reasonbank.fields import LIMITS
 from reasonbank.learn.session import without_echo
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Memory, Outcome, Source, derived_id
+from reasonbank.safety.patterns import Pattern, compile
 from reasonbank.settings import Passive
 from reasonbank.store import memories
 from reasonbank.store.context import Context
 
-_CODE = re.compile(r"^\s*(?:```|~~~)\S*[ \t]*\n\s*\S", re.MULTILINE)
-_STEP = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•]|step \d+)\s+\S", re.MULTILINE | re.IGNORECASE)
-_BECAUSE = re.compile(
+_CODE = compile(r"(?m)^[ \t]*(?:```|~~~)\S*[ \t]*\n\s*\S")
+_STEP = compile(r"(?im)^[ \t]{0,100}(?:\d{1,2}[.)]|[-*•]|step \d{1,9})\s{1,100}\S")
+_SENTENCE = compile(r"[^\s.!?][^.!?]{15,}[.!?](?:\s|$)")
+_BECAUSE = compile(
     r"(?i)\b(?:because|since|due to|so that|therefore|thus|hence|means that|in order to|the reason|"
     r"that is why|which is why|works by|caused by|instead of|otherwise|rather than|depends on|"
     r"whereas|unlike|as long as|happens when|is needed|is used to|allows?|ensures?|prevents?)\b"
 )
-_DECLINING = re.compile(
-    r"(?i)^\W*(?:i'?m sorry|sorry\b|i (?:can(?:not|'t)|am unable|don'?t (?:know|have|understand))|"
+_MARKS = r"[^\pL\pN_]*"
+_DECLINING = compile(
+    rf"(?i)^{_MARKS}(?:"
+    r"i'?m sorry|sorry\b|i (?:can(?:not|'t)|am unable|don'?t (?:know|have|understand))|"
     r"unfortunately,? i|as an ai\b|could you (?:please )?(?:clarify|provide|share)|"
     r"what would you like)"
 )
-_REPORTING = re.compile(
-    r"(?i)^\W*(?:done|all set|fixed|updated|i'?ve (?:just )?(?:added|updated|fixed|created|changed|"
+_REPORTING = compile(
+    rf"(?i)^{_MARKS}(?:"
+    r"done|all set|fixed|updated|i'?ve (?:just )?(?:added|updated|fixed|created|changed|"
     r"made|pushed|committed|run|removed|renamed)|"
     r"i have (?:added|updated|fixed|created|changed|made)|"
     r"the (?:tests|build|changes) (?:pass|passed|are in))\b"
 )
-_SAYING_NOTHING = re.compile(
-    r"(?i)^\W*(?:(?:yes|no|ok(?:ay)?|sure|thanks?|thank you|continue|go on|go ahead|proceed|next|"
-    r"please|great|good|nice|hi|hello|hey|do it|try again|again|more|why|what|how)\W*)+$"
+_SAYING_NOTHING = compile(
+    rf"(?i)^{_MARKS}(?:(?:"
+    r"yes|no|ok(?:ay)?|sure|thanks?|thank you|continue|go on|go ahead|proceed|next|"
+    rf"please|great|good|nice|hi|hello|hey|do it|try again|again|more|why|what|how){_MARKS})+$"
 )
 
 
@@ -82,13 +88,16 @@ def _shapes(answer: str) -> list[str]:
     shapes = []
     if _CODE.search(answer):
         shapes.append("code")
-    if len(_STEP.findall(answer)) >= 2:
+    if _are_two(_STEP, answer):
         shapes.append("steps")
-    prose = re.sub(r"```.*?(?:```|\Z)", "", answer, flags=re.DOTALL)
-    sentences = re.findall(r"[^\s.!?][^.!?]{15,}[.!?](?:\s|$)", prose)
-    if len(sentences) >= 2 and _BECAUSE.search(prose):
+    prose = "".join(answer.split("```")[::2])
+    if _are_two(_SENTENCE, prose) and _BECAUSE.search(prose):
         shapes.append("explanation")
     return shapes
+
+
+def _are_two(pattern: Pattern, text: str) -> bool:
+    return len(list(islice(pattern.finditer(text), 2))) == 2
 
 
 def _short(text: str, longest: int) -> str:

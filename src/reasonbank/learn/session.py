@@ -12,6 +12,7 @@ from typing import Any
 
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.model import Outcome, Step, Trace
+from reasonbank.safety.patterns import compile
 from reasonbank.safety.scrub import clean
 
 LONGEST_TEXT = 4_000
@@ -136,7 +137,7 @@ def of_trace(trace: Trace) -> Session:
 
 
 def _entry(step: Step) -> Entry:
-    content, feedback = _texts(step)
+    content, feedback = (bounded(text, 2 * LONGEST_TEXT) for text in _texts(step))
     action = step.action.lower()
     if action in _COMMANDS:
         found = _EXIT_CODE.match(feedback)
@@ -166,7 +167,9 @@ def told(text: str) -> str:
 
 
 _OPENING, _CLOSING = "<memory id=", "</memory>"
-_ASIDE = re.compile(r"<(system-reminder|reasonbank[a-z-]*|user-prompt-submit-hook)\b[^>]{0,200}>")
+_ASIDE = re.compile(
+    r"<(system-reminder|reasonbank[a-z-]{0,40}|user-prompt-submit-hook)\b[^>]{0,200}>"
+)
 
 
 def without_echo(text: str) -> str:
@@ -200,7 +203,7 @@ def _without_asides(text: str) -> str:
     return "".join((*parts, text[position:]))
 
 
-_OWN_COMMAND = re.compile(r"(?:^|[;&|(]\s*|\brun\s+|/)reasonbank\s+[a-z]")
+_OWN_COMMAND = compile(r"(?:^|[;&|(]\s*|\brun\s+|/)reasonbank\s+[a-z]")
 _OWN_TOOL = re.compile(r"(?:^|_|\.|/)reasonbank(?:_|\.|/|$)", re.IGNORECASE)
 
 

@@ -34,6 +34,7 @@ from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import Model, user
 from reasonbank.llm.reply import conforming
 from reasonbank.model import JSON, Job, JobState, Outcome, Trace
+from reasonbank.safety.scrub import clean
 from reasonbank.store import queue, traces
 from reasonbank.store.context import Context
 
@@ -83,7 +84,7 @@ async def think(context: Context, model: Model, ticket: str, trace_id: str) -> N
             [user(session_question(trace))], schema=SESSION, temperature=TEMPERATURE
         )
     except ModelError as error:
-        reason = f"{type(error).__name__}: {error}"[:2000]
+        reason = clean(f"{type(error).__name__}: {error}")[:2000]
         await anyio.to_thread.run_sync(lambda: give_back(context, ticket, reason))
         return
     await anyio.to_thread.run_sync(lambda: submit(context, ticket, reply.value))

@@ -3,6 +3,7 @@ r"""The kinds of secrets that `scrub` knows, as data.
 Each is a name and a pattern in RE2's syntax. Where the pattern has a group, only the group is
 the secret: what stands around it says that it is one. Prefixes and lengths are those that the
 issuers publish. Specific kinds come first, since the first kind that takes a text names it.
+What stands before the secret is bounded, so that finding where one begins is cheap.
 
 What is missing here on purpose: identifiers that are meant to be public (Stripe `pk_`, PostHog
 `phc_`, Mapbox `pk.`, Sentry DSNs, AWS account and role ids, SSH public keys).
@@ -14,10 +15,8 @@ from typing import Final
 
 # A secret of its own shape, wherever it stands.
 TOKENS: Final = (
-    # Keys as blocks
-    ("private-key", r"-----BEGIN [A-Z0-9 ]{0,20}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\:,.|\"'()_@<>-]*?-----END [A-Z0-9 ]{0,20}PRIVATE KEY(?: BLOCK)?-----"),
-    ("private-key", r"-----BEGIN [A-Z0-9 ]{0,20}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]{40,}"),
-    ("putty-key", r"Private-Lines: \d+\s+([A-Za-z0-9+/=\s]{40,})"),
+    # Our own, and keys
+    ("reasonbank-token", r"rbk_[0-9a-f]{6,16}_[0-9a-f]{32,64}"),
     ("age-key", r"AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}"),
     # Model providers
     ("anthropic-key", r"sk-ant-[a-z]{3,6}\d\d-[A-Za-z0-9_-]{60,}"),
@@ -44,7 +43,7 @@ TOKENS: Final = (
     ("elevenlabs-key", r"\bsk_[a-f0-9]{48}\b"),
     # Clouds and hosting
     ("aws-access-key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
-    ("aws-secret-key", r"(?i:aws|secret|amazon)[A-Za-z0-9_. \t]*(?i:key)[\"' \t]{0,4}(?:=>|[:=])[\"' \t]{0,4}([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+]|$)"),
+    ("aws-secret-key", r"(?i:aws|secret|amazon)[A-Za-z0-9_. \t]{0,30}(?i:key)[\"' \t]{0,4}(?:=>|[:=])[\"' \t]{0,4}([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+]|$)"),
     ("aws-session-token", r"\b(?:FwoGZXIvYXdz|IQoJb3JpZ2lu)[A-Za-z0-9/+]{50,}={0,2}"),
     ("aws-bedrock-key", r"\bABSK[A-Za-z0-9+/]{100,}={0,2}"),
     ("google-api-key", r"\bAIza[A-Za-z0-9_-]{35}"),
@@ -107,10 +106,24 @@ TOKENS: Final = (
     ("slack-token", r"\bxox[abeoprs](?:\.xox[bp])?-(?:\d-)?[A-Za-z0-9-]{20,}"),
     ("slack-token", r"\bxapp-\d-[A-Z0-9]{8,}-\d{8,}-[a-f0-9]{40,}"),
     ("slack-webhook", r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{20,})"),
-    ("discord-webhook", r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/(\d{15,21}/[A-Za-z0-9_-]{50,})"),
+    ("discord-webhook", r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/(\d{15,21}/[A-Za-z0-9_-]{50,})"),
     ("discord-token", r"\b[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}\b"),
-    ("telegram-token", r"\b\d{8,10}:AA[A-Za-z0-9_-]{32,34}\b"),
+    ("telegram-token", r"\b(?:bot)?(\d{8,10}:AA[A-Za-z0-9_-]{32,34})"),
+    ("telegram-token", r"/bot(\d{6,12}:[A-Za-z0-9_-]{30,40})"),
     ("teams-webhook", r"webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{60,})"),
+    ("webhook-url", r"hooks\.zapier\.com/hooks/(?:catch|standard)/(\d{4,12}/[A-Za-z0-9]{5,24})"),
+    ("webhook-url", r"maker\.ifttt\.com/trigger/[\w.-]{1,60}/(?:json/)?with/key/([A-Za-z0-9_-]{16,64})"),
+    ("webhook-url", r"/open-apis/bot/(?:v2/)?hook/([A-Za-z0-9-]{16,64})"),
+    ("webhook-url", r"/cgi-bin/webhook/send\?key=([A-Za-z0-9-]{16,64})"),
+    ("webhook-url", r"\bhook\.[a-z0-9]{2,6}\.(?:make|integromat)\.com/([a-z0-9]{20,64})"),
+    ("webhook-url", r"events\.pagerduty\.com/integration/([A-Za-z0-9]{20,64})"),
+    ("webhook-url", r"api\.netlify\.com/build_hooks/([a-f0-9]{20,40})"),
+    ("webhook-url", r"api\.vercel\.com/v1/integrations/deploy/(prj_[A-Za-z0-9]{8,40}/[A-Za-z0-9]{6,24})"),
+    ("webhook-url", r"api\.render\.com/deploy/[\w-]{8,40}\?key=([A-Za-z0-9_-]{8,40})"),
+    ("webhook-url", r"webexapis\.com/v1/webhooks/incoming/([A-Za-z0-9_-]{40,})"),
+    ("webhook-url", r"\b(?:hc-ping\.com|hooks\.airtable\.com/workflows/v1/genericWebhook)/([A-Za-z0-9/-]{16,80})"),
+    ("webhook-url", r"https?://[\w.-]{3,80}/(?:hooks|webhooks?|incoming)/([A-Za-z0-9]{17,}(?:/[A-Za-z0-9]{20,})?|[a-z0-9]{26})"),
+    ("webhook-url", r"[?&](?:sig|code)=([A-Za-z0-9_%-]{40,}={0,2})"),
     ("twilio-key", r"\bSK[a-f0-9]{32}\b"),
     ("sendgrid-key", r"\bSG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50}"),
     ("mailgun-key", r"\bkey-[a-f0-9]{32}\b"),
@@ -148,35 +161,60 @@ TOKENS: Final = (
     ("dynatrace-token", r"\bdt0[cs]\d\d\.[A-Z0-9]{24}\.[A-Z0-9]{64}\b"),
     ("posthog-key", r"\bph[xs]_[A-Za-z0-9]{40,50}\b"),
     ("launchdarkly-key", r"\b(?:sdk|api)-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}\b"),
+    ("twilio-key", r"\bAC[a-f0-9]{32}:([a-f0-9]{32})"),
+    ("vault-token", r"\bs\.[A-Za-z0-9]{24}\b"),
+    ("okta-token", r"\bSSWS ([A-Za-z0-9_-]{30,60})"),
+    ("duffel-token", r"\bduffel_(?:test|live)_[A-Za-z0-9_=-]{40,50}"),
+    ("frameio-token", r"\bfio-u-[A-Za-z0-9_=-]{60,70}"),
+    ("scaleway-key", r"\bSCW[A-Z0-9]{17}\b"),
+    ("sumologic-key", r"\bsu[A-Za-z0-9]{12}:[A-Za-z0-9]{64}\b"),
+    ("django-key", r"django-insecure-([a-z0-9!@#$%^&*(_=+)-]{30,})"),
+    ("laravel-key", r"\bbase64:([A-Za-z0-9+/]{43}=)"),
+    ("wallet-key", r"\b5[HJK][1-9A-HJ-NP-Za-km-z]{49}\b"),
+    ("wallet-key", r"\b[KL][1-9A-HJ-NP-Za-km-z]{51}\b"),
+    ("wallet-key", r"\b[xyz]prv[1-9A-HJ-NP-Za-km-z]{90,112}"),
+    ("jwk", r"\"(?:d|k|dp|dq|qi|p|q)\"\s{0,3}:\s{0,3}\"([A-Za-z0-9_-]{40,})\""),
+    ("signed-url", r"(?i:(?:x-amz-|x-goog-|[?&])signature)=([A-Za-z0-9%+/=~_-]{32,})"),
     ("adobe-secret", r"\bp8e-[A-Za-z0-9_-]{32}\b"),
     ("facebook-token", r"\bEAA[A-Za-z0-9]{90,}"),
     ("twitter-bearer", r"\bA{20,}[A-Za-z0-9]{4,}%[A-Za-z0-9%]{30,}"),
     ("mapbox-token", r"\bsk\.eyJ[A-Za-z0-9_-]{40,}\.[A-Za-z0-9_-]{20,}"),
+    ("any-token", r"\b(?:[a-z]{2,12}[_-]){1,3}[A-Za-z0-9]{32,80}\b"),
     ("jwt", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
     ("jwt", r"\beyJ[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
 )  # fmt: skip
 
-_NAME = (
-    r"(?i:pass(?:word|wd|phrase|code)|passwd|pwd|secret|token|credential|api[_-]?key|"
-    r"(?:access|auth|private|secret|encryption|signing|master|account|service|client|app)[_-]?key)"
-)
-
-# A secret because of what it is called or where it stands; its own shape is only guarded.
-NAMED: Final = (
-    ("url-password", r"(?i:\b[a-z][a-z0-9+.-]{1,30})://[^\s:/@\"'<>\[\]]*:([^\s/@\"'<>]{3,})@[A-Za-z0-9\[_$%{.-]"),
-    ("connection-password", r"(?i:\b(?:password|pwd))=([^\s;\"'&]{4,});"),
-    ("authorization", r"(?i:\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|token|basic|apikey|digest)\s+)([A-Za-z0-9+/=._~-]{8,})"),
-    ("authorization", r"\b(?:Bearer|bearer|BEARER)\s+([A-Za-z0-9+/=._~-]{20,})"),
-    ("api-key-header", r"(?i:\b[a-z0-9-]{0,20}(?:api-key|auth-token|access-token|subscription-key)[\"']?\s{0,3}:\s{0,3}[\"']?)([A-Za-z0-9+/=._~-]{12,})"),
-    ("session-cookie", r"(?i:\b(?:set-)?cookie[\"']?\s{0,3}:[^\n]*?(?:sess(?:ion)?(?:_?id)?|sid|auth|token)=)([A-Za-z0-9%+/=._~:-]{16,})"),
-    ("password-argument", r"(?i:--(?:[a-z-]{0,20}(?:password|passwd|secret|token|api-key|apikey|access-key|secret-key)))(?:\s+|=)[\"']?([^\s\"'$<>{}`-][^\s\"'`]{5,})"),
-    ("password-option", r"\b(?:curl|http|wget)\b[^\n|]*?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'@]+:([^\s\"'@]{4,})"),
-    ("password-option", r"\bsshpass\s+-p\s*[\"']?([^\s\"'$]{4,})"),
-    ("password-argument", r"\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|]*?\s-p([^\s\"'$<]{4,})"),
-    ("netrc-password", r"(?i:\bmachine\s+\S+\s+login\s+\S+\s+password\s+)(\S{4,})"),
-    ("password-hash", r"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}"),
-    ("password-hash", r"\$6\$(?:rounds=\d+\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{86}"),
-    ("password-hash", r"\$argon2id?\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{8,}\$[A-Za-z0-9+/]{20,}"),
-    ("spoken-password", r"(?i:\bpass(?:word|code|phrase)\s+(?:is|was|to)(?:\s+now)?\s*:?\s+)[\"'`]?([^\s\"'`]{6,})"),
-    ("secret", r"(?P<name>[A-Za-z0-9_.-]*" + _NAME + r"[A-Za-z0-9_.-]*)\\?[\"'`]?\]?[ \t]{0,8}(?::=|=>|[=:])[ \t]{0,8}[bfru]?\\?[\"'`]?(?P<secret>[^\s\"'`,;<>]{6,})"),
+# A secret because of where it stands; its own shape is only guarded.
+PLACED: Final = (
+    ("authorization", r"\b(?i:authorization[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[rbf]?[\"'\\]{0,4}(?:bearer|token|basic|apikey|api-key|digest|bot|ssws|key)\s{1,4})([A-Za-z0-9+/=._~-]{8,})"),
+    ("authorization", r"\b(?:Bearer|bearer|BEARER)(?:\s{1,4}|%20)([A-Za-z0-9+/=._~-]{20,})"),
+    ("api-key-header", r"(?i:(?:api-key|auth-token|access-token|subscription-key|auth-key|private-token|vault-token|client-secret|app-key|-secret|-token)[\"'\\]{0,2}\s{0,3}:\s{0,3}[\"'\\]{0,2})([A-Za-z0-9+/=._~-]{12,})"),
+    ("session-cookie", r"(?i:(?:sess|sessid|session|sessionid|session_?id|session-token|session_token|\.sid|connect\.sid|1psid|auth|auth_token|remember_token|remember_me)=)([A-Za-z0-9%+/=._~:-]{16,})"),
+    ("password-option", r"\b(?:curl|https?|wget|xh)\b[^\n|]{0,200}?\s(?:-u|--user|-a|--auth)[ =]?[\"']?[^\s:\"'@$]{1,60}:([^\s\"']{4,100})"),
+    ("password-option", r"\bsshpass\s{1,4}-p\s{0,4}[\"']?([^\s\"']{4,100})"),
+    ("password-argument", r"\b(?:mysql|mysqldump|mysqladmin|mysqlsh|mariadb|mariadb-dump)\b[^\n|]{0,120}?\s-p([^\s\"'<-][^\s\"'<]{3,100})"),
+    ("password-option", r"\b(?:(?:docker|podman|helm registry|az|oc|nerdctl|buildah|skopeo|cf) login|mongo|mongosh|mongodump|mongorestore|sqlcmd|ldapsearch|ldapmodify|ldapadd)\b[^\n|]{0,120}?\s-[pPw]\s{0,2}[\"']?([^\s\"'<-][^\s\"'<]{3,100})"),
+    ("password-option", r"\b(?:redis-cli|valkey-cli)\b[^\n|]{0,120}?\s-a\s{1,4}[\"']?([^\s\"'<-][^\s\"'<]{3,100})"),
+    ("password-option", r"(?i:-pass(?:in|out)?\s{1,4}pass:)([^\s\"']{4,100})"),
+    ("password-option", r"(?i:/user:[^\s]{1,60}\s{1,4}(?:/pass:)?)([^\s\"'/][^\s\"']{5,100})"),
+    ("password-option", r"\bhtpasswd\s{1,4}-[a-zA-Z]{0,4}b[a-zA-Z]{0,4}\s{1,4}\S{1,100}\s{1,4}\S{1,60}\s{1,4}[\"']?([^\s\"']{4,100})"),
+    ("password-option", r"\bsmbclient\b[^\n|]{0,120}?-U\s{0,2}[\"']?[^\s%]{1,40}%([^\s\"']{4,100})"),
+    ("password-option", r"\becho\s{1,4}(?:-n\s{1,4})?[\"']?([^\s\"'|]{4,100})[\"']?\s{0,4}\|\s{0,4}(?:sudo\s{1,4}-S|(?:docker|podman|helm)[^\n|]{0,120}--password-stdin)"),
+    ("password-option", r"\bsend\s{1,4}[\"']([^\s\"'\\]{6,64})\\r"),
+    ("password-option", r"::add-mask::([^\s\"']{4,200})"),
+    ("url-password", r"\b(?:jdbc:oracle:[a-z]{2,5}:|sqlplus\s{1,4})[\w.$]{1,40}/([^\s@\"'/]{4,100})@"),
+    ("netrc-password", r"\b(?i:login\s{1,8}\S{1,80}\s{1,12}password\s{1,8})(\S{4,200})"),
+    ("pgpass-password", r"(?m:^[\w.*-]{1,80}:(?:\d{4,5}|\*):[\w.*-]{1,60}:[\w.*@-]{1,60}:([^\s:]{4,100})$)"),
+    ("spoken-password", r"\b(?i:(?:credentials?|creds|log ?in)\s{0,2}[:=]\s{0,3}[\w.@-]{1,40}\s{0,2}[/|:]\s{0,2})([^\s\"'`]{6,100})"),
+    ("sql-password", r"\b(?i:identified\s{1,3}(?:with\s{1,3}\S{1,40}\s{1,3})?(?:by|as)\s{1,3})['\"]([^'\"\n]{3,100})['\"]"),
+    ("password-option", r"\bsecrets? set \S{1,80}[^\n|]{0,60}?\s(?:--body|-b|--value)[ =][\"']?([^\s\"']{4,})"),
+    ("api-key-header", r"(?i:(?:github|gitlab|bitbucket)-(?:oauth|token)[\"']{0,2}\s{0,3}:\s{0,3}\{\s{0,20}[\"'][\w.-]{3,80}[\"']\s{0,3}:\s{0,3}[\"'])([A-Za-z0-9_-]{16,})"),
+    ("redis-password", r"\b(?:AUTH|requirepass|masterauth)\s{1,4}[\"']?([^\s\"']{8,200})"),
+    ("snmp-password", r"\b(?i:(?:auth|priv)\s{1,3}(?:sha|md5|aes|des)(?:[ -]?\d{3})?\s{1,3})([^\s\"']{8,64})"),
+    ("wifi-password", r"\b(?i:key content\s{1,30}:\s{1,4})(\S{6,64})"),
+    ("password-hash", r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"),
+    ("password-hash", r"\$(?:1|5|6|7|y|apr1|sha1|md5)\$[./A-Za-z0-9$=,]{0,60}\$[./A-Za-z0-9]{20,100}"),
+    ("password-hash", r"\$argon2(?:id?|d)\$v=\d{1,3}\$m=\d{1,9},t=\d{1,4},p=\d{1,4}\$[A-Za-z0-9+/]{8,90}\$[A-Za-z0-9+/]{20,90}"),
+    ("password-hash", r"\bpbkdf2_?[:\w]{3,12}\$\d{3,8}\$[A-Za-z0-9+/.=]{4,64}\$[A-Za-z0-9+/.=]{20,100}"),
+    ("password-hash", r"\{(?:S?SHA|S?SHA256|S?SHA512|S?MD5|CRYPT)\}([A-Za-z0-9+/.$]{20,120}={0,2})"),
 )  # fmt: skip

@@ -6,6 +6,9 @@ import re
 from collections import Counter
 from functools import lru_cache
 
+from reasonbank.fields import LIMITS
+from reasonbank.safety.patterns import brief
+
 MAX_TERMS = 48
 MAX_QUERY = 20_000
 MAX_TERM = 64
@@ -24,8 +27,9 @@ STOP_WORDS = frozenset(_STOP.split())
 
 WORD = re.compile(r"[^\W_]+")
 _CHUNK = re.compile(r"\S+")
-_IDENTIFIER = re.compile(r"\w+(?:[._:/\\#@$-]+\w+)+")
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+# Possessive, and only from where a word begins: otherwise a long word is read from each letter.
+_IDENTIFIER = brief(r"(?<!\w)_*+[^\W_]++(?:[._:/\\#@$-]++[^\W_]++)++_*+", MAX_QUERY)
+_CAMEL = brief(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", LIMITS.error_type)
 
 
 @lru_cache(maxsize=64)
@@ -91,13 +95,26 @@ def _type_match(query: str, error_type: str) -> float:
     if not name:
         return 0.0
     text = query[:MAX_QUERY].lower()
-    if name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+    if _stands_alone(name, text):
         return 1.0
     parts = _parts_of_type(error_type)
     if len(parts) < 2:
         return 0.0
     share = len(parts & _words_of(query)) / len(parts)
     return 0.8 * share if share > 0.6 else 0.0
+
+
+def _stands_alone(name: str, text: str) -> bool:
+    at = text.find(name)
+    while at >= 0:
+        around = text[max(0, at - 1) : at] + text[at + len(name) : at + len(name) + 1]
+        if not _IN_WORD.search(around):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+_IN_WORD = re.compile(r"\w")
 
 
 def _pattern_match(query: str, pattern: str) -> float:

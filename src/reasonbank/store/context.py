@@ -203,12 +203,13 @@ class Context:
         may_share: frozenset[Scope] | None = None,
     ) -> Context:
         """The same bank for another caller: the id of a workspace, who writes, through what."""
+        workspace = workspace and self.fit_name(workspace)
         return replace(
             self,
             view=self.view if workspace is None else view_of(self.store, workspace),
             path=self.path if workspace in (None, self.view.workspace) else path,
-            author=author or self.author,
-            surface=surface or self.surface,
+            author=self.fit_name(author) if author else self.author,
+            surface=self.fit_name(surface) if surface else self.surface,
             right=right or self.right,
             whole=self.whole if whole is None else whole,
             may_share=self.may_share if may_share is None else may_share,
@@ -308,7 +309,8 @@ class Context:
     def join(self, txn: Writing) -> None:
         """A workspace comes into being, or changes its team, with what is stored in it."""
         if txn.place(self.view.workspace) != (self.view.team, self.view.org):
-            payload = {"path": self.path, "team": self.view.team, "org": self.view.org}
+            path = self.path and self.fit_name(self.path)
+            payload = {"path": path, "team": self.view.team, "org": self.view.org}
             self.append(txn, EventType.JOINED, self.view.workspace, payload)
 
     def fit(self, memory: Memory) -> Memory:
@@ -318,7 +320,7 @@ class Context:
             return memory
         from reasonbank.safety.scrub import clean_memory
 
-        cleaned = clean_memory(memory)
+        cleaned = clean_memory(memory, self.store.ledger.seal)
         # A placeholder may be longer than what it stands for.
         return memory if cleaned is memory else checked(cleaned, self.settings.limits)
 
@@ -329,6 +331,20 @@ class Context:
         from reasonbank.safety.scrub import clean
 
         return text(clean(value), name, self.settings.limits.comment, blank=blank)
+
+    def fit_name(self, name: str, most: int = 4096) -> str:
+        """A name without secrets, by which the same things are found as before."""
+        if not self.settings.scrub:
+            return name
+        from reasonbank.safety.scrub import clean_name
+
+        return clean_name(name, self.store.ledger.seal, most)
+
+    def hush(self, error: ReasonBankError) -> None:
+        """No secret stays in an error that quotes what it was given."""
+        from reasonbank.safety.scrub import hushed
+
+        hushed(error)
 
     def span(self, operation: str, memory: str | None = None) -> Any:
         facts: dict[str, str | int] = {"gen_ai.memory.store.id": self.view.workspace}

@@ -53,15 +53,21 @@ def move(context: Context, id: str, path: str | os.PathLike[str]) -> Workspace:
         if txn.place(taken) is not None:
             raise Refused(f"{new} has a workspace of its own ({taken}); delete it first")
         payload = {
-            "path": new,
+            "path": context.fit_name(new),
             "digest": digest_of(new),
-            "old_digest": digest_of(place.path) if place.path else None,
+            "old_digest": _digest_of_stored(place),
             "heir": new_id().replace("-", "")[-16:],
         }
         context.append(txn, EventType.MOVED, place.id, payload, workspace=place.id)
-        return replace(place, path=new)
+        return replace(place, path=context.fit_name(new))
 
     return context.write(work)
+
+
+def _digest_of_stored(place: Workspace) -> str | None:
+    if place.path and "[secret:" in place.path:
+        return place.id  # The digest of the first path; what is stored is not the whole path.
+    return digest_of(place.path) if place.path else None
 
 
 def delete(context: Context, id: str, *, confirm: bool) -> int:

@@ -13,6 +13,7 @@ import sys
 import traceback
 from datetime import UTC, datetime
 
+from reasonbank.safety.scrub import clean
 from reasonbank.settings import Settings
 
 _log = logging.getLogger("reasonbank")
@@ -70,7 +71,7 @@ def _facts(record: logging.LogRecord) -> dict[str, str]:
         "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
         "level": record.levelname.lower(),
         "logger": record.name,
-        "message": _message(record),
+        "message": clean(_message(record)),
     }
     if record.exc_info and (error := record.exc_info[1]):
         facts |= {"error": type(error).__name__, "where": where(error)}

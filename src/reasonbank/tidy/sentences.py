@@ -6,9 +6,11 @@ words; they are opposed when one of them has an odd number of negations more.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
+
+from reasonbank.fields import LIMITS
+from reasonbank.safety.patterns import brief, compile
 
 SAME = 0.6
 """The share of words that two sentences about one thing have in common."""
@@ -16,10 +18,10 @@ KNOWN = 0.75
 """The share of a sentence's words that another one must have to say it, if all are known."""
 FEWEST = 2
 
-_SENTENCE = re.compile(
-    r"```.*?(?:```|\Z)|[^\n.!?;]+(?:[.!?;](?!\s|\Z)[^\n.!?;]*)*[.!?;]?", re.DOTALL
+_SENTENCE = brief(
+    r"(?s)```.*?(?:```|\Z)|[^\n.!?;]+(?:[.!?;](?!\s|\Z)[^\n.!?;]*)*[.!?;]?", LIMITS.content
 )
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_WORD = brief(r"[^\W_]+(?:['’][^\W_]+)?", LIMITS.content)
 _NEGATIONS = frozenset((
     "not", "never", "no", "none", "nothing", "avoid", "avoids", "avoiding", "without",
     "cannot", "neither", "nor", "don't", "dont", "doesn't", "didn't", "can't", "won't",
@@ -103,8 +105,8 @@ def unsaid(text: str, by: Iterable[str]) -> list[str]:
     return result
 
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_LISTED = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
+_NUMBER = brief(r"\d+(?:\.\d+)?", LIMITS.content)
+_LISTED = compile(r"(?m)^[ \t]{0,100}\d{1,9}[.)]\s")
 
 
 def differ_in_numbers(one: str, other: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+
+from reasonbank.safety.patterns import brief, compile
 
 LONGEST_MESSAGE = 300
 
@@ -65,7 +66,7 @@ _KINDS: tuple[tuple[str, str | None, str], ...] = (
     (r"^\s*--- FAIL: (?P<text>\w+)", "TestFailure", _FIRST),
     (r"^(?:FAILED|FAIL)[ :]+(?P<text>\S.*)", "TestFailure", _FIRST),
 )  # fmt: skip
-_PATTERNS = tuple((re.compile(p, re.MULTILINE), name, which) for p, name, which in _KINDS)
+_PATTERNS = tuple((compile(f"(?m){p}"), name, which) for p, name, which in _KINDS)
 
 
 def failure_of(output: str) -> Failure | None:
@@ -83,10 +84,13 @@ def failure_of(output: str) -> Failure | None:
     return None
 
 
+_NPM = compile(r"^npm (?:ERR!|error)\s*")
+
+
 def _next_line(output: str, line: str) -> str:
     """npm and its like say what is wrong on the line after its code."""
     rest = output.partition(line)[2].strip().partition("\n")[0]
-    return re.sub(r"^npm (?:ERR!|error)\s*", "", rest)
+    return _NPM.sub("", rest)
 
 
 _UNSTABLE = (
@@ -100,7 +104,7 @@ _UNSTABLE = (
     (r"\b(?:[\w.@+-]+/){2,}[\w.@+-]+(?::\d+){0,2}", "<path>"),
     (r"(?<![\w.])\d+(?:\.\d+)*(?:\s?(?:ms|s|MB|KB|GB|kB|%))?(?![\w])", "<n>"),
 )  # fmt: skip
-_STABLE = tuple((re.compile(pattern), mark) for pattern, mark in _UNSTABLE)
+_STABLE = tuple((brief(pattern, 1_000), mark) for pattern, mark in _UNSTABLE)
 
 
 def stable(text: str) -> str:

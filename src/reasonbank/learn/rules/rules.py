@@ -9,7 +9,6 @@ fail, typing mistakes, and ways to skip a check instead of passing it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -22,6 +21,7 @@ from reasonbank.learn.rules.failure import Failure, failure_of
 from reasonbank.learn.rules.shell import Invocation, invocation, kind_of_check
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, told
 from reasonbank.model import ErrorContext, Memory, Outcome, Source, derived_id
+from reasonbank.safety.patterns import compile
 
 MOST_LESSONS = 3
 STUBBORN = 3
@@ -109,7 +109,7 @@ class _Run:
 
 # A changed command, where the first way failed.
 
-_EVADING = re.compile(
+_EVADING = compile(
     r"^(?:--no-verify|--ignore\S*|--deselect\S*|-k|-m|--skip\S*|--exclude\S*|--exit-zero|--force|-f|"
     r"--force-with-lease|--help|-h|--version|-v+|-q+|--verbose|--quiet|--no-strict|--tb\S*|-x|-s|"
     r"--maxfail\S*|--|--lf|--dry-run|--list|--no-fail\S*|--passWithNoTests|-p|--last-failed)$"
@@ -194,15 +194,16 @@ def _misspelt(failed: _Run, new: Invocation) -> bool:
 
 # The same check, failing and then passing, and what was done in between.
 
-_ESTABLISHING = re.compile(
+_ESTABLISHING = compile(
     r"\b(?:install|add|sync|up|start|migrate|upgrade|pull|fetch|init|create|generate|login|build|"
     r"compile|restart|enable|chmod|chown|createdb|mkdir|submodule|lfs|bootstrap|seed|restore|codegen|"
     r"gen|protoc|prisma)\b"
 )
-_WRITING = re.compile(
-    r"\bsed\s+-i|\bperl\s+-p?i|\bgit\s+apply|\bpatch\s+-p|>\s*\S+\s*<<|\btee\s+\S"
-)
-_TEST_FILE = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
+_WRITING = compile(r"\bsed\s+-i|\bperl\s+-p?i|\bgit\s+apply|\bpatch\s+-p|>\s*\S+\s*<<|\btee\s+\S")
+_A_FILE = compile(r"\w\.\w+$")
+_OBJECTION = compile(r"(?i)^(?:ugh|no+|nope|wrong|stop|actually)\b[,.! ]*")
+_HOME = compile(r"(?:/home|/Users)/[^/\s\"']+")
+_TEST_FILE = compile(r"(?i)(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)")
 
 
 def _put_right(session: Session, entries: Sequence[Entry], runs: list[_Run]) -> Iterator[Finding]:
@@ -242,7 +243,7 @@ def _establishes(what: Invocation) -> bool:
 def _as_edit(entry: Entry) -> Edit | None:
     """Some agents edit with commands."""
     if isinstance(entry, Command) and entry.exit_code == 0 and _WRITING.search(entry.command):
-        path = next((w for w in reversed(invocation(entry).words) if re.search(r"\w\.\w+$", w)), "")
+        path = next((w for w in reversed(invocation(entry).words) if _A_FILE.search(w)), "")
         return Edit(number=entry.number, path=path, change=entry.command) if path else None
     return entry if isinstance(entry, Edit) else None
 
@@ -367,7 +368,7 @@ def _corrected(session: Session, turn: Turn, said: str, last: Command | Edit | N
         failure_pattern=f"the user objected to {did}",
         corrective_guidance=said,
     )
-    gist = re.sub(r"(?i)^(?:ugh|no+|nope|wrong|stop|actually)\b[,.! ]*", "", said) or said
+    gist = _OBJECTION.sub("", said) or said
     memory = Memory(
         id=_id(session, "correction", turn.number),
         title=_short(f"As the user wants it: {gist}", LIMITS.title),
@@ -428,4 +429,4 @@ def _name(path: str) -> str:
 
 
 def _at_home(command: str) -> str:
-    return re.sub(r"(?:/home|/Users)/[^/\s\"']+", "~", " ".join(command.split()))
+    return _HOME.sub("~", " ".join(command.split()))

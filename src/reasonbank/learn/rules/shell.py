@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from reasonbank.learn.session import Command
+from reasonbank.safety.patterns import brief, compile, spaced
 
 _words = str.split
 
@@ -35,7 +35,7 @@ _VIEWING = frozenset(_words("tail head grep egrep rg tee cat less sed awk cut so
 _WRAPPERS = frozenset(_words("sudo time nice nohup env exec stdbuf command xvfb-run npx bunx"))
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "bundle", "conda", "mise"})
 _OPERATORS = frozenset({"&&", "||", ";", "|", "|&", "&", "\n"})
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_ASSIGNMENT = compile(r"[A-Za-z_]\w*=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +114,16 @@ def _chain(command: str) -> list[tuple[list[str], str]]:
     return [(words, operator) for words, operator in parts if words]
 
 
-_REDIRECTION = re.compile(r"\s*(?:\d?>>?&\d|&>>?\s*\S+|\s\d?>>?\s*[\w/.~$-]+)")
+_REDIRECTION = compile(r"\s*(?:\d?>>?&\d|&>>?\s*\S+|\s\d?>>?\s*[\w/.~$-]+)")
+
+
+_DOCUMENT = compile(r"<<-?\s*[\"']?\w+")
+_PYTHON = compile(r"python[\d.]*")
 
 
 def _without_document(command: str) -> str:
     """Here-documents are data of the command, not commands."""
-    line = re.split(r"<<-?\s*[\"']?\w+", command, maxsplit=1)[0][:2_000]
+    line = _DOCUMENT.split(command, 1)[0][:2_000]
     return _REDIRECTION.sub("", line)
 
 
@@ -135,7 +139,7 @@ def _unwrapped(words: list[str]) -> Invocation:
         elif word in _RUNNERS and rest[1:2] in (["run"], ["exec"]):
             around += rest[:2]
             del rest[:2]
-        elif re.fullmatch(r"python[\d.]*", word) and rest[1:2] == ["-m"] and len(rest) > 2:
+        elif _PYTHON.fullmatch(word) and rest[1:2] == ["-m"] and len(rest) > 2:
             around += [word, "-m"]
             del rest[:2]
         else:
@@ -144,8 +148,8 @@ def _unwrapped(words: list[str]) -> Invocation:
     return Invocation(words=tuple(rest), around=tuple(around))
 
 
-_CHECK = re.compile(
-    r"""(?x) ^(?:
+_CHECK = compile(
+    spaced(r"""^(?:
       (?P<tests>
           (?:py\.?test|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest|bats|karma)\b
         | (?:npm|pnpm|yarn|bun)\ (?:run\ )?(?:t|test|tests|e2e)\b\S*
@@ -163,7 +167,7 @@ _CHECK = re.compile(
         | docker\ (?:compose\ )?build\b | terraform\ (?:plan|validate|apply)\b | pre-commit\ run\b
         | golangci-lint\b | lint-imports\b | helm\ (?:lint|template)\b | actionlint\b | shellcheck\b
       )
-    )"""  # noqa: E501
+    )""")  # noqa: E501
 )
 
 
@@ -174,7 +178,8 @@ def kind_of_check(found: Invocation) -> str | None:
     matched = _CHECK.match(text)
     if matched is None or _checks_nothing(found):
         return None
-    return matched.lastgroup
+    group: str | None = matched.lastgroup
+    return group
 
 
 _IDLE = frozenset(_words("""
@@ -183,9 +188,10 @@ _IDLE = frozenset(_words("""
 """))  # fmt: skip
 # Words of a sentence: what begins with one of these may be no command at all.
 _ENGLISH = frozenset(_words("make just next black go mix rake swift dart stack rails karma"))
-_SENTENCE = re.compile(
+_SENTENCE = brief(
     r"(?i)\b(?:the|an?|it|its|is|was|were|be|that|this|sure|to|and|of|we|i|you|they|"
-    r"everything|works|then|now|with|for|by|my|our|your|should|must|will|has|have)(?![\w./=:-])|\w[,:!?](?:\s|$)"
+    r"everything|works|then|now|with|for|by|my|our|your|should|must|will|has|have)(?![\w./=:-])|\w[,:!?](?:\s|$)",
+    2_000,
 )
 
 

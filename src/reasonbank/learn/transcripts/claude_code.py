@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, is_own, numbered, told
 from reasonbank.learn.transcripts import items, mapping, objects, string, text_of
 from reasonbank.model import JSON
+from reasonbank.safety.patterns import compile
 
 _EDITING = {"Edit", "MultiEdit", "Write", "NotebookEdit"}
-_EXIT_CODE = re.compile(r"\A(?:Error: )?(?:Command failed with )?[Ee]xit code:? (\d{1,3})\b\s*")
+_EXIT_CODE = compile(r"\A(?:Error: )?(?:Command failed with )?[Ee]xit code:? (\d{1,3})\b\s*")
 _INTERRUPTED = "[Request interrupted by user"
 _DECLINED = ("The user doesn't want to", "User rejected", "[Request interrupted")
 _NOT_SAID = ("<command-", "<local-command-", "<bash-", "Caveat: The messages below", _INTERRUPTED)

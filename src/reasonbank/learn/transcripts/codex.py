@@ -12,13 +12,14 @@ from typing import Any
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, is_own, numbered, told
 from reasonbank.learn.transcripts import mapping, objects, string, text_of
 from reasonbank.model import JSON
+from reasonbank.safety.patterns import compile
 
 _NOT_SAID = ("# AGENTS.md instructions for", "<environment_context>", "<turn_aborted>",
              "<user_instructions>", "<permissions", "<skills")  # fmt: skip
 _EXIT_CODE = re.compile(r"(?:Process exited with code|[Ee]xit code:?) (-?\d{1,6})")
-_PREAMBLE = re.compile(r"\A(?:(?:Chunk ID|Wall time|Process exited|Exit code|Original token count|"
+_PREAMBLE = compile(r"\A(?:(?:Chunk ID|Wall time|Process exited|Exit code|Original token count|"
                        r"Total output lines)[^\n]*\n)+(?:Output:\n)?")  # fmt: skip
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update) File: (.+)$", re.MULTILINE)
+_PATCHED = compile(r"(?m)^\*\*\* (?:Add|Update) File: (.+)$")
 _WAITING = 10
 """How far back a command may lie whose end is reported apart from it."""
 

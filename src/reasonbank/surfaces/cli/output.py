@@ -18,7 +18,7 @@ from reasonbank.errors import InvalidInput, Refused
 DATABASE = b"SQLite format 3\0"
 INDEX = b"RBINDEX\0"
 # What belongs to a database is called after it: the log and shared memory of SQLite, our indexes.
-COMPANION = re.compile(r"-wal|-shm|-journal|\..+\.index|\.replies(-wal|-shm|-journal)?")
+COMPANION = re.compile(r"-wal|-shm|-journal|\..{1,255}\.index|\.replies(-wal|-shm|-journal)?")
 AUDIT = {"seq", "at", "what", "subject", "author", "origin"}
 
 
@@ -134,7 +134,7 @@ def _ours(path: Path) -> bool:
     from reasonbank.store.transfer import FORMAT
 
     start = _start(path)
-    if re.match(rb"# Memories\n(\n## [^\n]*\n\n- id: |$)", start):
+    if re.match(rb"# Memories\n(\n## [^\n]{0,999}\n\n- id: |$)", start):
         return True
     try:
         first = json.loads(start.partition(b"\n")[0])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, ReasonBankError, StorageError
+from reasonbank.safety.scrub import hushed
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
@@ -140,6 +141,7 @@ class Friendly(click.Group):
                 warnings.showwarning = _warned
                 return super().invoke(context)
         except ReasonBankError as error:
+            hushed(error)
             if shell.json:
                 problem: JSON = {"error": type(error).__name__, "message": str(error)}
                 if isinstance(error, InvalidInput):

@@ -33,6 +33,7 @@ from reasonbank.fields import plain
 from reasonbank.health import health
 from reasonbank.ledger.port import Token
 from reasonbank.model import Right
+from reasonbank.safety.scrub import hushed
 from reasonbank.surfaces import operations, shapes
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.http.gate import (
@@ -562,7 +563,7 @@ def _as_text(spool: IO[bytes]) -> Iterator[IO[str]]:
 
 def problem(error: ReasonBankError, *headers: tuple[bytes, bytes]) -> HttpAnswer:
     """The same words as the command's `--json`."""
-    told = {"error": type(error).__name__, "message": str(error)}
+    told = {"error": type(error).__name__, "message": str(hushed(error))}
     if isinstance(error, InvalidInput):
         told["field"] = error.field
     if error.status == 401:

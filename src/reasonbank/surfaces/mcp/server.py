@@ -45,6 +45,7 @@ from reasonbank.llm import sampling
 from reasonbank.llm.port import Model
 from reasonbank.model import Memory, Right
 from reasonbank.opening import clients_model_for, model_for
+from reasonbank.safety.scrub import hushed
 from reasonbank.surfaces import logs
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp import learn_tools
@@ -199,7 +200,7 @@ async def _resource(
     try:
         return await _on_bank(context, Right.READ, None, lambda call: text(call.bank))
     except ReasonBankError as error:
-        raise MCPError(code=error.mcp_code, message=str(error), data={"uri": uri}) from None
+        raise MCPError(code=error.mcp_code, message=str(hushed(error)), data={"uri": uri}) from None
     except MCPError:
         raise
     except Exception as error:  # noqa: BLE001
@@ -273,7 +274,7 @@ class BankTool(Tool):
             result = plain(result)
             return self.fn_metadata.convert_result(result) if convert_result else result
         except ReasonBankError as error:
-            raise ToolError(str(error)) from None
+            raise ToolError(str(hushed(error))) from None
         except (MCPError, ToolError):
             raise
         except sampling.Unanswered as wanted:
