@@ -21,8 +21,8 @@ _BLOCK = re.compile(
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,99}")
 # Read by test tools before any test: with one of these, a solution could switch tests off.
 _STEERING = {
-    "conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "sitecustomize.py",
-    "usercustomize.py",
+    "conftest.py", "pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
+    "sitecustomize.py", "usercustomize.py",
 }  # fmt: skip
 
 
