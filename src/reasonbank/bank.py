@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from reasonbank import answers
     from reasonbank.agent.thinking import OnProgress
     from reasonbank.agent.verify import Verifier
+    from reasonbank.llm.budget import Account
     from reasonbank.llm.port import Effort, Model
 
 
@@ -82,6 +83,8 @@ class Bank:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.account: Account | None = None
+        """What a caller's token may still spend on the model; None is not limited."""
 
     @classmethod
     def open(
@@ -460,8 +463,9 @@ class Bank:
         from reasonbank.tidy.consolidate import consolidate_now
 
         wanted = self.settings.learn.reasoner in ("auto", "model")
+        model = model_for(self.store) if wanted else None
         return consolidate_now(
-            self.context, model_for(self.store) if wanted else None, threshold=threshold,
+            self.context, model and self._capped(model), threshold=threshold,
             dry_run=dry_run, max_clusters=max_clusters, force=force, progress=progress,
         )  # fmt: skip
 
@@ -506,13 +510,22 @@ class Bank:
         thinker = model or needed_model(self.store)
         try:
             return await solve(
-                self.context, task, model=thinker, mode=mode, k=k, iterations=iterations,
-                verify=verify, ask_model=ask_model, use_memory=use_memory, store=store,
-                budget=budget, effort=effort, parent=parent, on_progress=on_progress,
+                self.context, task, model=self._capped(thinker), mode=mode, k=k,
+                iterations=iterations, verify=verify, ask_model=ask_model,
+                use_memory=use_memory, store=store, budget=budget, effort=effort, parent=parent,
+                on_progress=on_progress,
             )  # fmt: skip
         finally:
             if model is None:
                 await thinker.close()
+
+    def _capped(self, model: Model) -> Model:
+        if self.account is None:
+            return model
+        from reasonbank.llm.budget import Capped
+        from reasonbank.llm.tokens import counter
+
+        return Capped(model, self.account, count=counter(self.settings.llm.tokenizer))
 
     # Care
 

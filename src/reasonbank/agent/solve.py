@@ -299,13 +299,14 @@ class _Work:
 
     async def _exhausted(self, error: BudgetExhausted) -> BudgetExhausted:
         chosen = best(self._thinking.spoken())
+        said = error.what or self._said()
         if chosen is None:
-            return BudgetExhausted(f"{self._said()}, before there was any attempt: {error}")
+            return BudgetExhausted(f"{said}, before there was any attempt: {error}")
         verdict = self._by_score(chosen)
         outcome = verdict.outcome if chosen.passed is not None else Outcome.MIXED
         await self._keep(chosen, replace(verdict, outcome=outcome), "budget")
         return BudgetExhausted(
-            f"{self._said()}; the best attempt so far is number {chosen.number}",
+            f"{said}; the best attempt so far is number {chosen.number}",
             best=self._solution(chosen, outcome, ()),
         )
 

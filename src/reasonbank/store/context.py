@@ -16,7 +16,7 @@ from reasonbank.ledger.port import Ledger, Reading, Row, UnansweredQuestion, Wri
 from reasonbank.model import JSON, Memory, Right, View, new_id
 from reasonbank.safety.prompt_injection import Flags
 from reasonbank.settings import ORG, TEAM, Settings
-from reasonbank.store.meters import Meters
+from reasonbank.store.meters import SPENDING, Meters
 from reasonbank.store.spans import span
 from reasonbank.store.unanswered import fit_to_keep
 from reasonbank.store.vectors import Indexing
@@ -111,7 +111,10 @@ class Store:
 
     def reset_meters(self, note: Callable[[Writing], None]) -> None:
         def work(txn: Writing) -> None:
+            # What a token has spent, and may, is no statistic.
+            kept = [cell for cell in txn.meters() if cell[0].startswith(SPENDING)]
             txn.reset_meters()
+            txn.add_meters(kept)
             note(txn)
 
         with self._flushing:

@@ -248,10 +248,18 @@ def create_token(
         tuple[str, ...], Many(Text(4096), 100, least=1), "Full paths, ids or names."
     ] | None = None,
     expires_days: Annotated[int, Whole(1, 36_500)] | None = None,
+    max_tokens: Annotated[
+        int, Whole(0, 1_000_000_000_000), "How many tokens of the model it may spend in all."
+    ] | None = None,
 ) -> NewToken:  # fmt: skip
     """Make a bearer token. Its secret is in this answer, and nowhere afterwards."""
     return call.tokens.create(
-        scope=scope, name=name, workspaces=workspaces, expires_days=expires_days, by=call.whole
+        scope=scope,
+        name=name,
+        workspaces=workspaces,
+        expires_days=expires_days,
+        max_tokens=max_tokens,
+        by=call.whole,
     )
 
 

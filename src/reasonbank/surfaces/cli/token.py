@@ -20,8 +20,15 @@ def token() -> None:
               help="A workspace it reaches; repeatable [default: all].")  # fmt: skip
 @click.option("--name", help="Who it is for: the author of what is written with it.")
 @click.option("--expires", "days", type=int, metavar="DAYS", help="[default: never]")
+@click.option("--max-tokens", type=int, metavar="N",
+              help="Tokens of the model that it may spend in all [default: any].")  # fmt: skip
 def create(
-    shell: Shell, scope: str, workspaces: tuple[str, ...], name: str | None, days: int | None
+    shell: Shell,
+    scope: str,
+    workspaces: tuple[str, ...],
+    name: str | None,
+    days: int | None,
+    max_tokens: int | None,
 ) -> None:
     """Make a token, and print it this once."""
     from reasonbank.access import TokenStore
@@ -32,6 +39,7 @@ def create(
             workspaces=[_full(place) for place in workspaces] or None,
             name=name,
             expires_days=days,
+            max_tokens=max_tokens,
             by=bank,
         )
 
