@@ -150,12 +150,27 @@ def test_other_processes_are_out_of_sight():
     assert not seen.passed and "ProcessLookupError" in seen.report
 
 
-def test_where_the_network_cannot_be_cut_off_a_verifier_is_refused(monkeypatch, tmp_path):
+@pytest.fixture
+def no_box(monkeypatch, tmp_path):
     """The launcher of a system without namespaces, as macOS is."""
     launcher = Path(sys.modules["reasonbank.agent.sandbox"].__file__).read_text("utf-8")
     poor = tmp_path / "sandbox.py"
     poor.write_text(launcher.replace('sys.platform == "linux"', 'sys.platform == "none"'))
     monkeypatch.setattr("reasonbank.agent.sandbox.__file__", str(poor))
+
+
+@pytest.mark.parametrize("surface", ["http", "mcp"])
+def test_who_calls_from_elsewhere_gets_a_closed_box_or_nothing(no_box, plain_bank, surface):
+    model = Player([RIGHT])
+    bank = plain_bank.seen_by(surface=surface)
+    with pytest.raises(Refused, match="closed box"):
+        solved(bank, model, verify=adding(network="allow"), mode="off")
+    assert model.calls == []
+    here = solved(plain_bank, Player([RIGHT]), verify=adding(network="allow"), mode="off")
+    assert here.outcome is Outcome.SUCCESS and "without a box" in "".join(here.notes)
+
+
+def test_where_the_network_cannot_be_cut_off_a_verifier_is_refused(no_box):
     with pytest.raises(Refused, match=r"network could not be cut off.*sandbox\.network"):
         verified("print('hello')")
     with pytest.raises(Refused, match="network"):

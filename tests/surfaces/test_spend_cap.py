@@ -8,7 +8,6 @@ import anyio
 import pytest
 from tests.agent.player import Player
 from tests.agent.served import served
-from tests.requirement import requirement
 from tests.surfaces.http_server import a_token, command, serving
 
 from reasonbank import Bank
@@ -34,7 +33,6 @@ def spent(folder, id):
         return next(t.spent_tokens for t in TokenStore(bank).list() if t.id == id)
 
 
-@requirement("AGT-9")
 def test_a_token_whose_tokens_are_spent_is_refused_also_by_another_process(tmp_path):
     _, made = command(tmp_path, "token", "create", "--scope", "admin", "--max-tokens", "3000")
     free = a_token(tmp_path)

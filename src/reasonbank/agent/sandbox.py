@@ -71,13 +71,19 @@ def main() -> NoReturn:
         _isolate()
     except Missing as missing:
         _refuse(told, missing)
+    # Blocked until there is somebody to end.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     first = os.fork()
     if first == 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         _end_with_parent()
         try:
             _keep(spec, told)
         except Missing as missing:
             _refuse(told, missing)
+    # Whoever waits for us then knows that all of the box is gone.
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(first, signal.SIGKILL))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     os._exit(_code(os.waitpid(first, 0)[1]))
 
 

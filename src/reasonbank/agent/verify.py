@@ -36,7 +36,7 @@ from reasonbank.settings import Sandbox, Settings
 SHOWN = 4_000
 """Characters of the output that a model gets to read."""
 OURS = 3
-BUILDING = 30.0
+BUILDING, ENDING = 30.0, 10.0
 """Seconds for the box itself, on a machine that has other things to do."""
 
 
@@ -238,7 +238,12 @@ async def _watched(process: Process, spec: bytes, limits: Sandbox, *, patience: 
             ended.stopped = f"it took longer than {limits.seconds:g} seconds"
     finally:
         with anyio.CancelScope(shield=True):
-            # The whole group, and with its first process all that is in the box.
+            if patience and process.returncode is None:
+                # It ends its box and waits until all in it is gone.
+                with suppress(ProcessLookupError):
+                    process.terminate()
+                with anyio.move_on_after(ENDING):
+                    await process.wait()
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.aclose()
