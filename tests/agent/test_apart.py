@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from reasonbank.agent.verify import Verifier
-from tests.agent.boxes import OPEN, limits
+from tests.agent.boxes import OPEN, limits, needs_a_closed_box
 from tests.requirement import requirement
 
 CHECK = "from solution import add\nassert add([]) == 0\nassert add([1, 2]) == 3\n"
@@ -136,6 +136,19 @@ def test_a_wrong_solution_that_forges_does_not_pass(way, forgery):
 )  # fmt: skip
 def test_pytest_is_not_fooled_either(forgery):
     assert not judged("pytest", FORGED[forgery]).passed
+
+
+@needs_a_closed_box
+@pytest.mark.parametrize("way", ["a script", "a program"])
+def test_the_process_that_judges_cannot_be_looked_into(way):
+    look = (
+        "import os\nseen = []\nfor pid in (os.getppid(), 1):\n"
+        "    for name in ('mem', 'environ', 'fd/1', 'cwd/solution.py'):\n"
+        "        try:\n            with open(f'/proc/{pid}/{name}', 'rb'): seen.append(name)\n"
+        "        except OSError: pass\nprint('seen:', seen)\ndef add(xs): return sum(xs)\n"
+    )
+    found = judged(way, look) if way in WAYS else alone(look, "solution.py")
+    assert found.passed and "seen: []" in found.report, found.report
 
 
 # What checks may do with a solution

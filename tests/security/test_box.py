@@ -18,6 +18,7 @@ import pytest
 from tests.agent.boxes import has_boxes
 from tests.requirement import requirement
 
+from reasonbank.agent import seccomp
 from reasonbank.agent.verify import Verifier
 from reasonbank.errors import Refused
 from reasonbank.settings import Sandbox
@@ -402,6 +403,15 @@ def test_a_command_that_would_show_everything_is_refused(path):
 
 
 # Where a part is missing
+
+
+def test_a_machine_whose_calls_are_not_known_has_no_filter(monkeypatch):
+    assert seccomp.program("riscv64") is None
+    for machine in seccomp.ARCHITECTURES:
+        assert len(seccomp.program(machine)) % 8 == 0
+    monkeypatch.setattr(seccomp, "ARCHITECTURES", {})
+    with pytest.raises(Refused, match="filter of system calls" if has_boxes() else "box"):
+        run("print('hello')")
 
 
 MISSING = {

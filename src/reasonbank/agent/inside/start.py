@@ -35,7 +35,6 @@ def main(program: str) -> None:
     if command.apart:
         near.install(folder, config["own"], *_other_process(folder))
         sys.path.insert(0, command.place)
-        _closed()
         sys.exit(command.run())
     else:
         _watch(command)
@@ -45,9 +44,11 @@ def _other_process(folder: str) -> tuple[int, int]:
     """The process of the solution, made while there is nothing in this one to find."""
     asked, ask = os.pipe()
     heard, answer = os.pipe()
+    _look_inside(False)
     if os.fork() == 0:
         from . import far
 
+        _look_inside(True)
         os.close(ask)
         os.close(heard)
         sys.argv = [""]
@@ -197,8 +198,10 @@ class Counts:
 
 def _watch(command: Command) -> NoReturn:
     heard, say = os.pipe()
+    _look_inside(False)
     child = os.fork()
     if child == 0:
+        _look_inside(True)
         os.close(heard)
         sys.path.append(command.place)
         code = command.run()
@@ -206,7 +209,6 @@ def _watch(command: Command) -> NoReturn:
             os.write(say, DONE)
         os.close(say)
         sys.exit(code)
-    _closed()
     os.close(say)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     # What it left running may hold the other end open.
@@ -222,10 +224,10 @@ def _watch(command: Command) -> NoReturn:
     os._exit(code if code >= 0 else 128 - code)
 
 
-def _closed() -> None:
-    """Others of the same user may not look into this process."""
+def _look_inside(allowed: bool) -> None:
+    """Whether others of the same user may look into this process; before they are there."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(SET_DUMPABLE, 0, 0, 0, 0)
+        ctypes.CDLL(None).prctl(SET_DUMPABLE, int(allowed), 0, 0, 0)
 
 
 def _code(error: SystemExit) -> int:
