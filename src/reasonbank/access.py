@@ -14,15 +14,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from reasonbank.bank import Bank
-from reasonbank.errors import Forbidden, InvalidInput, NotFound, Unauthorized
+from reasonbank.errors import BudgetExhausted, Forbidden, InvalidInput, NotFound, Unauthorized
 from reasonbank.fields import choice, text, whole
 from reasonbank.ledger.events import EventType
-from reasonbank.ledger.port import Token, Writing
+from reasonbank.ledger.port import Ledger, Reading, Token, Writing
 from reasonbank.model import Right, Scope, from_micros
 from reasonbank.store import workspaces
+from reasonbank.store.meters import SPENDING, TOTAL
+
+if TYPE_CHECKING:
+    from reasonbank.llm.budget import Account
 
 _ID = re.compile(r"[0-9a-f]{16}").fullmatch
 
@@ -46,6 +50,8 @@ class Caller:
     workspaces: tuple[str, ...] | None = None
     may: tuple[Permission, ...] = ()
     local: bool = False
+    account: Account | None = None
+    """What it may spend on the model; None is not limited."""
 
     @property
     def whole(self) -> bool:
@@ -84,7 +90,7 @@ class Caller:
             raise Forbidden(f"your token does not reach workspace {workspace or id}")
         return Bank(bank.context.seen_by(
             workspace=id, path=path, author=self.name, surface=surface, right=self.right,
-            whole=self.whole, may_share=self.may_share,
+            whole=self.whole, may_share=self.may_share, account=self.account,
         ))  # fmt: skip
 
     def _only(self, workspaces: tuple[str, ...]) -> str:
@@ -131,6 +137,9 @@ _FORM = re.compile(r"rbk_([0-9a-f]{12})_([0-9a-f]{64})").fullmatch
 # When a token was last used is written at most so often: it is for people, not for audits.
 COARSE = 3_600_000_000
 MOST_TOKENS = 10_000
+MOST_SPENT = 1_000_000_000_000
+# The meters that hold what a token may spend, and what it has.
+CAP, SPENT = f"{SPENDING}cap.", f"{SPENDING}spent."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +157,10 @@ class StoredToken:
     expires_at: datetime | None
     last_used: datetime | None
     revoked_at: datetime | None
+    max_tokens: int | None
+    """How many tokens of a model it may spend in all; None is not limited."""
+    spent_tokens: int
+    """Counted only where there is a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +192,7 @@ class TokenStore:
         name: str | None = None,
         expires_days: int | None = None,
         may: Sequence[str] = (),
+        max_tokens: int | None = None,
         by: Bank | None = None,
     ) -> NewToken:
         """A new token, with the secret that is told this once only; ``by`` is who makes it."""
@@ -192,6 +206,10 @@ class TokenStore:
         days = (
             None if expires_days is None else whole(expires_days, "expires", least=1, most=36_500)
         )
+        spendable = (
+            None if max_tokens is None
+            else whole(max_tokens, "max_tokens", least=0, most=MOST_SPENT)
+        )  # fmt: skip
         token = Token(
             id=id,
             name=by.context.fit_name(
@@ -215,6 +233,9 @@ class TokenStore:
                     "name", f"{token.name!r} is taken by a token that is still valid"
                 )
             txn.put_token(token)
+            if spendable is not None:
+                # One more: what was never limited has no such meter, and 0 is a limit too.
+                txn.add_meters([(f"{CAP}{token.id}", TOTAL, spendable + 1)])
             by.context.note(txn, EventType.ADMITTED, token.id)
 
         self._ledger.write(work)
@@ -253,6 +274,7 @@ class TokenStore:
             right=Right(token.scope),
             workspaces=token.workspaces,
             may=tuple(map(Permission, token.may or ())),
+            account=TokenAccount(self._ledger, token.id),
         )
         return caller, token
 
@@ -268,7 +290,9 @@ class TokenStore:
         self._ledger.write(work)
 
     def list(self) -> list[StoredToken]:
-        return [self.told(token) for token in self._ledger.read().tokens()]
+        reading = self._ledger.read()
+        spending = _spending(reading)
+        return [StoredToken(**self._facts(token, spending)) for token in reading.tokens()]
 
     def revoke(self, id: str, *, by: Bank | None = None) -> StoredToken:
         """It opens nothing from now on; its row stays. Twice changes nothing."""
@@ -289,7 +313,11 @@ class TokenStore:
         """What may be said of a token: everything but its digest."""
         return StoredToken(**self._facts(token))
 
-    def _facts(self, token: Token) -> dict[str, Any]:
+    def _facts(self, token: Token, spending: dict[str, int] | None = None) -> dict[str, Any]:
+        if spending is None:
+            spending = _spending(self._ledger.read())
+        cap = spending.get(f"{CAP}{token.id}")
+
         def moment(at: int | None) -> Any:
             return None if at is None else from_micros(at)
 
@@ -306,7 +334,47 @@ class TokenStore:
             "expires_at": moment(token.expires_at),
             "last_used": moment(token.last_used),
             "revoked_at": moment(token.revoked_at),
+            "max_tokens": None if cap is None else cap - 1,
+            "spent_tokens": spending.get(f"{SPENT}{token.id}", 0),
         }  # fmt: skip
+
+
+class TokenAccount:
+    """What one token may spend on the model; a token without a limit spends without counting."""
+
+    def __init__(self, ledger: Ledger, id: str) -> None:
+        self._ledger = ledger
+        self._id = id
+
+    def reserve(self, least: int, most: int) -> int:
+        # The limit of a token never changes: who has none costs no transaction.
+        if f"{CAP}{self._id}" not in _spending(self._ledger.read()):
+            return most
+
+        def work(txn: Writing) -> int:
+            spending = _spending(txn)
+            cap, spent = spending[f"{CAP}{self._id}"] - 1, spending.get(f"{SPENT}{self._id}", 0)
+            if cap - spent < least:
+                raise BudgetExhausted(
+                    f"the call needs about {least:,} tokens, and of the {cap:,} that token "
+                    f"{self._id} may spend (max_tokens) {max(0, cap - spent):,} are left; ask "
+                    "for another token, or wait for what is being worked on",
+                    what=f"the {cap:,} tokens of token {self._id} (max_tokens) are used up",
+                )
+            granted = min(most, cap - spent)
+            txn.add_meters([(f"{SPENT}{self._id}", TOTAL, granted)])
+            return granted
+
+        return self._ledger.write(work)
+
+    def settle(self, reserved: int, used: int) -> None:
+        if f"{CAP}{self._id}" in _spending(self._ledger.read()):
+            left = [(f"{SPENT}{self._id}", TOTAL, used - reserved)]
+            self._ledger.write(lambda txn: txn.add_meters(left))
+
+
+def _spending(reading: Reading) -> dict[str, int]:
+    return {name: amount for name, _, amount in reading.meters() if name.startswith(SPENDING)}
 
 
 def _digest(key: str) -> bytes:

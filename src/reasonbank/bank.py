@@ -51,7 +51,7 @@ from reasonbank.model import (
     View,
     Workspace,
 )
-from reasonbank.opening import model_for, needed_model, open_store
+from reasonbank.opening import capped, model_for, needed_model, open_store
 from reasonbank.settings import Settings
 from reasonbank.store import (
     audit,
@@ -109,26 +109,14 @@ class Bank:
         name. ``clock`` gives microseconds since 1970.
         """
         store = open_store(
-            url,
-            settings=settings,
-            read_only=read_only,
-            ledger=ledger,
-            embedder=embedder,
-            index=index,
-            clock=clock,
-            model=model,
-        )
+            url, settings=settings, read_only=read_only, ledger=ledger, embedder=embedder,
+            index=index, clock=clock, model=model,
+        )  # fmt: skip
         path = workspaces.path_of(workspace)
         user = os.environ.get("USER") or os.environ.get("USERNAME") or "local"
-        return cls(
-            Context(
-                store=store,
-                view=view_of(store, workspaces.at(store.ledger.read(), path)),
-                path=path,
-                author=store.settings.author or user,
-                surface=surface,
-            )
-        )
+        view = view_of(store, workspaces.at(store.ledger.read(), path))
+        author = store.settings.author or user
+        return cls(Context(store=store, view=view, path=path, author=author, surface=surface))
 
     def within(self, workspace: str | os.PathLike[str]) -> Bank:
         """The same bank seen from another workspace; neither affects the other."""
@@ -459,8 +447,9 @@ class Bank:
         from reasonbank.tidy.consolidate import consolidate_now
 
         wanted = self.settings.learn.reasoner in ("auto", "model")
+        model = model_for(self.store) if wanted else None
         return consolidate_now(
-            self.context, model_for(self.store) if wanted else None, threshold=threshold,
+            self.context, model and capped(self.context, model), threshold=threshold,
             dry_run=dry_run, max_clusters=max_clusters, force=force, progress=progress,
         )  # fmt: skip
 
@@ -505,9 +494,10 @@ class Bank:
         thinker = model or needed_model(self.store)
         try:
             return await solve(
-                self.context, task, model=thinker, mode=mode, k=k, iterations=iterations,
-                verify=verify, ask_model=ask_model, use_memory=use_memory, store=store,
-                budget=budget, effort=effort, parent=parent, on_progress=on_progress,
+                self.context, task, model=capped(self.context, thinker), mode=mode, k=k,
+                iterations=iterations, verify=verify, ask_model=ask_model,
+                use_memory=use_memory, store=store, budget=budget, effort=effort, parent=parent,
+                on_progress=on_progress,
             )  # fmt: skip
         finally:
             if model is None:

@@ -145,10 +145,14 @@ class InvalidReply(ModelError):
 
 
 class BudgetExhausted(ModelError):
-    """``best`` is the ``Solution`` so far, where a task was being solved and had one."""
+    """``best`` is the ``Solution`` so far, where a task was being solved and had one.
+
+    ``what`` says which tokens are used up, where it is not the limit that was given.
+    """
 
     status = 503
 
-    def __init__(self, message: str, *, best: object = None) -> None:
+    def __init__(self, message: str, *, best: object = None, what: str | None = None) -> None:
         super().__init__(message)
         self.best = best
+        self.what = what

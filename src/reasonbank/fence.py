@@ -195,7 +195,8 @@ _UNSEEN = re.compile(
 )
 _MARK = re.compile(
     rf"(?m)^(?:<(?P<opens>{'|'.join(LABELS)})|</(?P<closes>{'|'.join(LABELS)})|\[(?:{'|'.join(PIECES)}))"
-    rf"-[{LETTERS[0]}-{LETTERS[-1]}]{{{LENGTH}}}(?: [a-z_]{{1,20}}=\"[\w.+-]{{0,40}}\"){{0,8}}[>\]]$"
+    rf"-[{LETTERS[0]}-{LETTERS[-1]}]{{{LENGTH}}}"
+    r"(?: [a-z_]{1,20}=\"[\w.+-]{0,40}\"){0,8}[>\]]$"
 )
 
 

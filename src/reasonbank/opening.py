@@ -16,7 +16,7 @@ from reasonbank.index.port import Index
 from reasonbank.ledger.port import Ledger
 from reasonbank.settings import Settings, check, default_url, load
 from reasonbank.store import forks
-from reasonbank.store.context import Store
+from reasonbank.store.context import Context, Store
 from reasonbank.store.spans import export_to
 from reasonbank.store.vectors import Indexing
 
@@ -236,6 +236,16 @@ def model_for(store: Store) -> Model | None:
     if model is not None:
         store.model = meters
     return model
+
+
+def capped(context: Context, model: Model) -> Model:
+    """The model, for as long as the caller has something to spend."""
+    if context.account is None:
+        return model
+    from reasonbank.llm.budget import Capped
+    from reasonbank.llm.tokens import counter
+
+    return Capped(model, context.account, count=counter(context.settings.llm.tokenizer))
 
 
 def needed_model(store: Store) -> Model:

@@ -286,7 +286,8 @@ class Sandbox:
     processes: Annotated[int, Whole(1), "How many processes it may start."] = 64
     output_kb: Annotated[int, Whole(1), "How much it may print."] = 1024
     network: Annotated[str, OneOf("refuse", "allow"),
-        "Where the network cannot be cut off: refuse to run a verifier, or run it with it."
+        "Where a closed box cannot be had: refuse to run a verifier, or allow it without a box; "
+        "over HTTP and MCP it is refused all the same."
     ] = "refuse"
 
 

@@ -17,6 +17,7 @@ from reasonbank.agent.verify import Verifier, verifier
 from reasonbank.errors import InvalidInput, InvalidSetting, Refused
 from reasonbank.model import Outcome
 from reasonbank.settings import Embed, Sandbox, check, load
+from tests.agent.boxes import OPEN, needs_a_closed_box
 from tests.agent.player import Player
 from tests.requirement import requirement
 
@@ -30,21 +31,6 @@ def box(**limits):
 
 def verified(code, **limits):
     return anyio.run(box(**limits).verify, code)
-
-
-def _has_namespaces():
-    try:
-        anyio.run(box().check)
-    except Refused:
-        return False
-    return True
-
-
-needs_a_closed_box = pytest.mark.skipif(
-    sys.platform != "linux" or not _has_namespaces(), reason="no user namespaces here"
-)
-# Where the network cannot be cut off, the other limits are still tried.
-OPEN = {} if sys.platform == "linux" and _has_namespaces() else {"network": "allow"}
 
 
 @requirement("AGT-2")
@@ -100,29 +86,31 @@ def test_many_small_files_cannot_fill_the_disk():
 
 
 @needs_a_closed_box
-def test_a_fork_bomb_is_stopped_and_leaves_no_process(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    stopped = verified("import os\nwhile True: os.fork()", processes=20)
+def test_a_fork_bomb_is_stopped_and_leaves_no_process():
+    stopped = verified(f"{MARK}import os\nwhile True: os.fork()", processes=20)
     assert not stopped.passed
-    assert _processes_in(tmp_path) == []
+    assert _left_behind() == []
 
 
 @needs_a_closed_box
-def test_what_a_command_leaves_running_ends_with_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_what_a_command_leaves_running_ends_with_it():
     left = (
         "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(1000)\nprint('gone')"
     )
-    assert verified(left).passed
-    assert _processes_in(tmp_path) == []
+    assert verified(MARK + left).passed
+    assert _left_behind() == []
 
 
-def _processes_in(folder):
-    """Processes that work below a folder, as all of a box do."""
+# In the name of a process that runs for a test: nothing else on this machine has it.
+NAME = f"box{os.getpid()}"
+MARK = f"open('/proc/self/comm', 'w').write({NAME!r})\n"
+
+
+def _left_behind():
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and str(folder) in os.readlink(entry / "cwd"):
+            if entry.name.isdigit() and (entry / "comm").read_text().strip() == NAME:
                 found.append(int(entry.name))
         except OSError:
             continue
@@ -162,12 +150,27 @@ def test_other_processes_are_out_of_sight():
     assert not seen.passed and "ProcessLookupError" in seen.report
 
 
-def test_where_the_network_cannot_be_cut_off_a_verifier_is_refused(monkeypatch, tmp_path):
+@pytest.fixture
+def no_box(monkeypatch, tmp_path):
     """The launcher of a system without namespaces, as macOS is."""
     launcher = Path(sys.modules["reasonbank.agent.sandbox"].__file__).read_text("utf-8")
     poor = tmp_path / "sandbox.py"
     poor.write_text(launcher.replace('sys.platform == "linux"', 'sys.platform == "none"'))
     monkeypatch.setattr("reasonbank.agent.sandbox.__file__", str(poor))
+
+
+@pytest.mark.parametrize("surface", ["http", "mcp"])
+def test_who_calls_from_elsewhere_gets_a_closed_box_or_nothing(no_box, plain_bank, surface):
+    model = Player([RIGHT])
+    bank = plain_bank.seen_by(surface=surface)
+    with pytest.raises(Refused, match="closed box"):
+        solved(bank, model, verify=adding(network="allow"), mode="off")
+    assert model.calls == []
+    here = solved(plain_bank, Player([RIGHT]), verify=adding(network="allow"), mode="off")
+    assert here.outcome is Outcome.SUCCESS and "without a box" in "".join(here.notes)
+
+
+def test_where_the_network_cannot_be_cut_off_a_verifier_is_refused(no_box):
     with pytest.raises(Refused, match=r"network could not be cut off.*sandbox\.network"):
         verified("print('hello')")
     with pytest.raises(Refused, match="network"):
@@ -181,14 +184,14 @@ def test_cancelling_ends_the_command_and_removes_its_folder(tmp_path, monkeypatc
 
     async def run():
         async with anyio.create_task_group() as group:
-            group.start_soon(box(**OPEN).verify, "import time; time.sleep(1000)")
-            while not list(tmp_path.iterdir()):
+            group.start_soon(box(**OPEN).verify, f"{MARK}import time; time.sleep(1000)")
+            while not _left_behind():
                 await anyio.sleep(0.01)
             group.cancel_scope.cancel()
 
     anyio.run(run)
     assert list(tmp_path.iterdir()) == []
-    assert _processes_in(tmp_path) == []
+    assert _left_behind() == []
 
 
 def test_many_verifiers_at_once_leave_no_open_files():

@@ -85,7 +85,7 @@ def is_linear(pattern, flags=0):
 
 FOUND = {f"{name}-{n}": pattern for n, (name, pattern) in enumerate(compiled())}
 # What models answer to our own prompts, and what an owner forgets; bounded where they are read.
-ELSEWHERE = ("reasonbank.agent.", "reasonbank.safety.patterns")
+ELSEWHERE = ("reasonbank.safety.patterns",)
 PIECES = ("a", "A", "1", "_", ".", "/", "-", " ", "\n", "`", '"', "=", "a.", "1.", "/a", "a-", "aA",
           "://", "a=", "1:", " a", "\n1", "a,", "```\n", "not ", "use a, ")  # fmt: skip
 

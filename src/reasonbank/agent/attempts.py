@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reasonbank.model import Outcome, Step
+from reasonbank.safety.patterns import compile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,9 @@ def best(attempts: Sequence[Attempt]) -> Attempt | None:
     return found[-1] if found else None
 
 
-_USED = re.compile(r"^[ \t>*_`]*used memories[*_`]*:(.*)$\n?", re.IGNORECASE | re.MULTILINE)
+_USED = compile(r"(?im)^[ \t>*_`]{0,40}used memories[*_`]{0,40}:(.*)$\n?")
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NOTES = re.compile(r"<notes>(.*?)</notes>", re.DOTALL | re.IGNORECASE)
+_NOTES = re.compile(r"<(/?)notes>", re.IGNORECASE)
 
 
 def declared(reply: str) -> tuple[str, tuple[str, ...] | None]:
@@ -101,7 +102,16 @@ def declared(reply: str) -> tuple[str, tuple[str, ...] | None]:
 
 def parted(reply: str) -> tuple[str, str | None]:
     """A solution, and the notes that came with it."""
-    notes = "\n".join(part.strip() for part in _NOTES.findall(reply))
-    rest = _NOTES.sub("", reply).strip()
+    noted, kept = [], []
+    position, begun = 0, None
+    for mark in _NOTES.finditer(reply):
+        if not mark[1]:
+            begun = mark if begun is None else begun
+        elif begun is not None:
+            noted.append(reply[begun.end() : mark.start()].strip())
+            kept.append(reply[position : begun.start()])
+            position, begun = mark.end(), None
+    notes = "\n".join(noted)
+    rest = "".join((*kept, reply[position:])).strip()
     # Notes alone are no solution; then the reply is taken as it is.
     return (rest, notes or None) if rest else (reply.strip(), None)

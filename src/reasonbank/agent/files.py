@@ -8,22 +8,45 @@ is ``solution.py`` as a whole.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
 
 SINGLE = "solution.py"
 MOST_FILES = 64
 MOST_CHARACTERS = 1_000_000
 DEEPEST = 8
 
-_BLOCK = re.compile(
-    r"^(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=fence)[ \t]*$",
-    re.DOTALL | re.MULTILINE,
-)
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,99}")
 # Read by test tools before any test: with one of these, a solution could switch tests off.
 _STEERING = {
-    "conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "sitecustomize.py",
-    "usercustomize.py",
+    "conftest.py", "pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml",
+    "sitecustomize.py", "usercustomize.py",
 }  # fmt: skip
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """What follows the fence, and the code, of each block; one that nothing ends is none.
+
+    Each line is looked at once, however many blocks begin and never end.
+    """
+    lines = text.split("\n")
+    ends: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        if line.startswith(("```", "~~~")) and not (end := line.rstrip(" \t")).strip(end[0]):
+            ends.setdefault(end, []).append(number)
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        if not line.startswith(("```", "~~~")):
+            continue
+        info = line.lstrip(line[0])
+        fence = line[: len(line) - len(info)]
+        later = bisect_left(ends.get(fence, ()), number)
+        if "`" not in info and later < len(ends.get(fence, ())):
+            last = ends[fence][later]
+            yield info, "".join(f"{each}\n" for each in lines[number:last])
+            number = last + 1
 
 
 class UnusableFiles(ValueError):
@@ -34,12 +57,12 @@ def files_of(solution: str) -> dict[str, str]:
     """Names are relative, of plain characters, and never lead out of the folder."""
     named: dict[str, str] = {}
     plain: list[str] = []
-    for block in _BLOCK.finditer(solution):
-        name = _named(block["info"])
+    for info, code in _blocks(solution):
+        name = _named(info)
         if name is None:
-            plain.append(block["code"])
+            plain.append(code)
         else:
-            named[_safe(name)] = block["code"]
+            named[_safe(name)] = code
     files = named or {SINGLE: max(plain, key=len) if plain else solution}
     if len(files) > MOST_FILES:
         raise UnusableFiles(f"{len(files)} files; at most {MOST_FILES} are allowed")

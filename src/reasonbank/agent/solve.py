@@ -41,6 +41,9 @@ MOST_ITERATIONS = 10
 ENOUGH = 0.8
 """A score from here on ends the work."""
 
+ELSEWHERE = ("http", "mcp")
+"""Surfaces whose callers need not be whoever owns this machine."""
+
 log = logging.getLogger(__name__)
 
 
@@ -82,7 +85,7 @@ async def solve(
             defaults.iterations if iterations is None else iterations,
             "iterations", least=1, most=MOST_ITERATIONS,
         ),
-        verifier=verifier(context.settings, verify) if isinstance(verify, str) else verify,
+        verifier=_verifier(context, verify),
         ask_model=ask_model,
         use_memory=use_memory,
         store=store,
@@ -95,6 +98,14 @@ async def solve(
         on_progress=on_progress,
     )  # fmt: skip
     return await work.done()
+
+
+def _verifier(context: Context, verify: str | Verifier | None) -> Verifier | None:
+    """Who calls from elsewhere gets a closed box or nothing, whatever the settings allow here."""
+    found = verifier(context.settings, verify) if isinstance(verify, str) else verify
+    if found is None or context.surface not in ELSEWHERE:
+        return found
+    return replace(found, limits=replace(found.limits, network="refuse"))
 
 
 class _Work:
@@ -288,13 +299,14 @@ class _Work:
 
     async def _exhausted(self, error: BudgetExhausted) -> BudgetExhausted:
         chosen = best(self._thinking.spoken())
+        said = error.what or self._said()
         if chosen is None:
-            return BudgetExhausted(f"{self._said()}, before there was any attempt: {error}")
+            return BudgetExhausted(f"{said}, before there was any attempt: {error}")
         verdict = self._by_score(chosen)
         outcome = verdict.outcome if chosen.passed is not None else Outcome.MIXED
         await self._keep(chosen, replace(verdict, outcome=outcome), "budget")
         return BudgetExhausted(
-            f"{self._said()}; the best attempt so far is number {chosen.number}",
+            f"{said}; the best attempt so far is number {chosen.number}",
             best=self._solution(chosen, outcome, ()),
         )
 

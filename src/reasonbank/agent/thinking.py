@@ -160,7 +160,7 @@ class Thinking:
             async with self.checks:
                 verdict = await self.verifier.verify(attempt.text)
             if not verdict.isolated:
-                self.note("the verifier ran without a closed box (sandbox.network = allow)")
+                self.note("the verifier ran without a box (sandbox.network = allow)")
             # Kept before the model is asked: it may have nothing left to say.
             attempt = self._evaluated(
                 attempt, 1.0 if verdict.passed else 0.0, verdict.report, verdict.passed

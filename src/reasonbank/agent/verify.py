@@ -6,6 +6,7 @@ uses the library, and from nowhere else.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
@@ -16,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,19 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 
-from reasonbank.agent import sandbox
+from reasonbank.agent import inside, sandbox, seccomp
+from reasonbank.agent.command import Command, command_of
 from reasonbank.agent.files import UnusableFiles, files_of
+from reasonbank.agent.seen import seen
 from reasonbank.errors import InvalidInput, InvalidSetting, Refused
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.settings import Sandbox, Settings
 
 SHOWN = 4_000
 """Characters of the output that a model gets to read."""
+OURS = 3
+BUILDING, ENDING = 30.0, 10.0
+"""Seconds for the box itself, on a machine that has other things to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +54,9 @@ class Verifier:
     """A command that ends with 0 when a solution is right.
 
     It finds the solution's files in its working directory, and ``files`` beside them, which
-    a solution cannot replace.
+    a solution cannot replace. Of a Python command ``files`` (or what it names by a full path)
+    are the checks: what they import of a solution runs in another process, and answers with
+    data. Python code that is all the solution's has passed if it came to its end.
     """
 
     name: str
@@ -67,29 +75,18 @@ class Verifier:
                 passed=False, report=f"The files were refused: {error}", seconds=0.0
             )
         started = time.monotonic()
-        folder = await anyio.to_thread.run_sync(tempfile.mkdtemp, None, "reasonbank-")
-        try:
-            command = [self._program(), *self.command[1:]]
-            ended = await self._run(folder, {**written, **self.files}, command)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
+        ended = await self._run(written, command_of(self._program(), self.command))
         return Verification(
             passed=ended.passed,
-            report=ended.report(folder),
+            report=ended.report(),
             seconds=time.monotonic() - started,
             isolated=ended.isolated,
         )
 
     async def check(self) -> None:
         """Find out before any work is paid for whether the command can be run at all."""
-        self._program()
-        folder = await anyio.to_thread.run_sync(tempfile.mkdtemp, None, "reasonbank-")
-        try:
-            await self._run(folder, {}, [])
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
+        command = command_of(self._program(), self.command)
+        await self._run({}, replace(command, words=()))
 
     def _program(self) -> str:
         program = shutil.which(self.command[0])
@@ -97,23 +94,70 @@ class Verifier:
             raise InvalidSetting(
                 f"verify.{self.name}", f"there is no program {self.command[0]!r} on the PATH"
             )
-        return program
+        return os.path.abspath(program)
 
-    async def _run(self, folder: str, files: Mapping[str, str], command: list[str]) -> _Ended:
-        """Without a command the box is only tried."""
+    async def _run(self, files: Mapping[str, str], command: Command) -> _Ended:
+        """Without words the box is only tried."""
+        ended = await self._run_once(files, command, boxed=True)
+        if ended.isolated:
+            return ended
+        if self.limits.network != "allow":
+            raise Refused(
+                f"verifier {self.name}: a closed box cannot be had here, so that files and "
+                f"network could not be cut off ({ended.why}). Allow what is missing (Linux 5.12 "
+                "or later, user namespaces, seccomp), or run it on a machine that has it; "
+                "sandbox.network = allow runs it without a box"
+            )
+        if not command.words:
+            return ended
+        return await self._run_once(files, command, boxed=False)
+
+    async def _run_once(self, files: Mapping[str, str], command: Command, *, boxed: bool) -> _Ended:
+        folder = await anyio.to_thread.run_sync(tempfile.mkdtemp, None, "reasonbank-")
+        try:
+            spec = await anyio.to_thread.run_sync(self._spec, folder, files, command, boxed)
+            ended = await self._started(spec)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
+        ended.folder = folder
+        return ended
+
+    def _spec(
+        self, folder: str, files: Mapping[str, str], command: Command, boxed: bool
+    ) -> dict[str, Any]:
         limits = self.limits
-        spec = {
-            "command": command,
+        root = "" if boxed else folder
+        sight = seen(command.programs, command.checks)
+        program = seccomp.program(os.uname().machine) if boxed else None
+        config = {"task": f"{root}/task", "own": list(self.files), "checks": list(command.checks)}
+        programs = _programs() | {"config.json": json.dumps(config)}
+        path = None
+        if boxed:
+            programs |= command.shims()
+            path = f"/run/reasonbank/bin:{sight.path}"
+        return {
+            "boxed": boxed,
+            "command": command.inside(root),
             "folder": folder,
             "files": dict(files),
-            "environment": _environment(),
+            "own": dict(self.files),
+            "programs": programs,
+            "binds": sight.binds,
+            "links": sight.links,
+            "etc": sight.etc,
+            "filter": base64.b64encode(program).decode() if program else "",
+            "environment": _environment(root, path),
             "seconds": max(1, round(limits.seconds)),
+            "limit": limits.seconds,
             "memory_mb": limits.memory_mb,
             "disk_mb": limits.disk_mb,
-            "processes": limits.processes,
-            "running": _running(),
-            "open_network": limits.network == "allow",
+            # Those that we start around a Python command are not the command's.
+            "processes": limits.processes + (OURS if command.python else 0),
+            "running": _running(boxed),
         }
+
+    async def _started(self, spec: dict[str, Any]) -> _Ended:
         heard, tell = os.pipe()
         try:
             # Whoever is cancelled while it starts would leave it running, with nobody to end it.
@@ -124,20 +168,22 @@ class Verifier:
                 )  # fmt: skip
             os.close(tell)
             tell = -1
-            ended = await _watched(process, json.dumps(spec).encode(), limits)
+            ended = await _watched(
+                process, json.dumps(spec).encode(), self.limits,
+                patience=BUILDING if spec["boxed"] else 0.0,
+            )  # fmt: skip
             # All that could write to the pipe has ended.
             os.set_blocking(heard, False)
             with suppress(BlockingIOError):
                 ended.hear(os.read(heard, 65_536))
+            if ended.why is None:
+                # Stopped before it began, the command has seen nothing.
+                ended.isolated = ended.stopped is not None
+                ended.why = f"the launcher ended with {ended.code}: {ended.output[-300:]!r}"
         finally:
             os.close(heard)
             if tell >= 0:
                 os.close(tell)
-        if ended.code == sandbox.REFUSED and not ended.isolated:
-            raise Refused(
-                f"verifier {self.name}: the network could not be cut off ({ended.why}); allow "
-                "user namespaces, or set sandbox.network = allow to run it nevertheless"
-            )
         return ended
 
 
@@ -148,7 +194,9 @@ class _Ended:
     output: bytes = b""
     stopped: str | None = None
     isolated: bool = False
-    why: str = ""
+    why: str | None = None
+    """Why there is no box; None as long as nobody has said."""
+    folder: str = ""
 
     @property
     def passed(self) -> bool:
@@ -160,21 +208,21 @@ class _Ended:
             self.isolated = told.get("box", self.isolated)
             self.why = told.get("why", self.why)
             self.stopped = told.get("stopped", self.stopped)
-            if "files" in told:
-                self.isolated, self.why = False, told["files"]
 
-    def report(self, folder: str) -> str:
-        said = self.output.decode("utf-8", "replace").replace("\0", "�").replace(folder, "")
+    def report(self) -> str:
+        said = self.output.decode("utf-8", "replace").replace("\0", "�").replace(self.folder, "")
         head = f"Stopped: {self.stopped}." if self.stopped else f"Exit code {self.code}."
+        if not self.isolated:
+            head = f"Run without a box. {head}"
         return f"{head}\n{excerpt(said.strip(), SHOWN)}".strip()
 
 
-async def _watched(process: Process, spec: bytes, limits: Sandbox) -> _Ended:
+async def _watched(process: Process, spec: bytes, limits: Sandbox, *, patience: float) -> _Ended:
     ended = _Ended(limits)
     assert process.stdin is not None and process.stdout is not None
     most = limits.output_kb * 1024
     try:
-        with anyio.move_on_after(limits.seconds) as clock:
+        with anyio.move_on_after(limits.seconds + patience) as clock:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await process.stdin.send(spec)
                 await process.stdin.aclose()
@@ -190,7 +238,12 @@ async def _watched(process: Process, spec: bytes, limits: Sandbox) -> _Ended:
             ended.stopped = f"it took longer than {limits.seconds:g} seconds"
     finally:
         with anyio.CancelScope(shield=True):
-            # The whole group, and with its first process all that is in the box.
+            if patience and process.returncode is None:
+                # It ends its box and waits until all in it is gone.
+                with suppress(ProcessLookupError):
+                    process.terminate()
+                with anyio.move_on_after(ENDING):
+                    await process.wait()
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.aclose()
@@ -198,20 +251,33 @@ async def _watched(process: Process, spec: bytes, limits: Sandbox) -> _Ended:
     return ended
 
 
-def _environment() -> dict[str, str]:
+def _environment(root: str, path: str | None) -> dict[str, str]:
     """Nothing of ours: keys stay where they are."""
+    home = f"{root}/tmp"  # noqa: S108
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ") if name in os.environ}
-    return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
+    return kept | ({} if path is None else {"PATH": path}) | {
+        "HOME": home, "TMPDIR": home, "PWD": f"{root}/task",
+        "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1",
+    }  # fmt: skip
 
 
-def _running() -> int:
-    """Tasks of this user: the limit on their number counts them too."""
+def _programs() -> dict[str, str]:
+    """What runs Python commands inside, by the name that it has there."""
+    here = Path(inside.__file__).parent
+    found = {f"reasonbank_inside/{path.name}": path.read_text("utf-8")
+             for path in here.glob("*.py") if path.name != "boot.py"}  # fmt: skip
+    return found | {"boot.py": (here / "boot.py").read_text("utf-8")}
+
+
+def _running(boxed: bool) -> int:
+    """Tasks of the user that the command is: the limit on their number counts them too."""
+    user = sandbox.NOBODY if boxed and os.geteuid() == 0 else os.getuid()
     count = 0
     with suppress(OSError):
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 with suppress(OSError):
-                    if entry.stat().st_uid == os.getuid():
+                    if entry.stat().st_uid == user:
                         count += len(os.listdir(entry / "task"))
     return count
 

@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
 
 from reasonbank.errors import BudgetExhausted, InvalidReply
 from reasonbank.fence import Prompt, each, fewer, is_fenced, said
@@ -71,6 +75,46 @@ class Budgeted(Layer):
         finally:
             self._reserved -= reserved
             self.spent += used
+
+
+class Account(Protocol):
+    """Tokens that somebody may spend, kept where every process sees them.
+
+    Requirements: what is reserved is gone for all others until it is settled; reserving less
+    than ``least`` raises ``BudgetExhausted``; who never settles has spent it.
+    """
+
+    def reserve(self, least: int, most: int) -> int: ...
+    def settle(self, reserved: int, used: int) -> None: ...
+
+
+class Capped(Layer):
+    """Spends from an account; a call is cut to what is left in it."""
+
+    def __init__(self, inner: Model, account: Account, *, count: Count = by_characters) -> None:
+        super().__init__(inner)
+        self._account = account
+        self._count = count
+
+    async def answer(self, call: ModelCall) -> Completion:
+        estimate = tokens_in(call.messages, self._count)
+        reserved = await anyio.to_thread.run_sync(
+            self._account.reserve, estimate + LEAST_OUTPUT, estimate + call.max_tokens
+        )
+        used = estimate
+        try:
+            completion = await super().answer(
+                replace(call, max_tokens=min(call.max_tokens, reserved - estimate))
+            )
+            said = _used(completion.usage, estimate + self._count(completion.text))
+            used = 0 if completion.cached else said
+            return completion
+        except InvalidReply as error:
+            used = _used(error.usage, estimate + self._count(error.reply))
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._account.settle, reserved, used)
 
 
 def _used(usage: object, estimate: int) -> int:

@@ -16,7 +16,7 @@ from reasonbank.ledger.port import Ledger, Reading, Row, UnansweredQuestion, Wri
 from reasonbank.model import JSON, Memory, Principal, Right, Scope, View, new_id
 from reasonbank.safety.prompt_injection import Flags
 from reasonbank.settings import ORG, TEAM, Settings
-from reasonbank.store.meters import Meters
+from reasonbank.store.meters import SPENDING, Meters
 from reasonbank.store.spans import span
 from reasonbank.store.unanswered import fit_to_keep
 from reasonbank.store.vectors import Indexing
@@ -24,6 +24,7 @@ from reasonbank.trust.belief import day_of
 from reasonbank.trust.confidence import Confidence
 
 if TYPE_CHECKING:
+    from reasonbank.llm.budget import Account
     from reasonbank.llm.port import Model
 
 T = TypeVar("T")
@@ -113,7 +114,10 @@ class Store:
 
     def reset_meters(self, note: Callable[[Writing], None]) -> None:
         def work(txn: Writing) -> None:
+            # What a token has spent, and may, is no statistic.
+            kept = [cell for cell in txn.meters() if cell[0].startswith(SPENDING)]
             txn.reset_meters()
+            txn.add_meters(kept)
             note(txn)
 
         with self._flushing:
@@ -179,6 +183,8 @@ class Context:
     acts_as: Principal | None = None
     whole: bool = False
     """Whether the caller looks after the whole bank, and may change what any workspace owns."""
+    account: Account | None = None
+    """What the caller may still spend on the model; None is not limited."""
     may_share: frozenset[Scope] = frozenset(Scope)
     """How widely the caller may share what they record."""
 
@@ -201,6 +207,7 @@ class Context:
         right: Right | None = None,
         whole: bool | None = None,
         may_share: frozenset[Scope] | None = None,
+        account: Account | None = None,
     ) -> Context:
         """The same bank for another caller: the id of a workspace, who writes, through what."""
         workspace = workspace and self.fit_name(workspace)
@@ -213,6 +220,7 @@ class Context:
             right=right or self.right,
             whole=self.whole if whole is None else whole,
             may_share=self.may_share if may_share is None else may_share,
+            account=account or self.account,
         )
 
     # Reading

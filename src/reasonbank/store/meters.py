@@ -16,6 +16,9 @@ CELLS = 218
 TOTAL = -1
 """The cell that holds a counter's value, or the sum of all durations in microseconds."""
 
+SPENDING = "spending."
+"""Begins the names of what tokens may spend and have spent; a reset leaves them."""
+
 _PER_MICROSECOND = 1e-3
 _SCALE = 1 / math.log(GROWTH)
 

@@ -257,12 +257,20 @@ def create_token(
     ] | None = None,
     expires_days: Annotated[int, Whole(1, 36_500)] | None = None,
     may: tuple[Permission, ...] = (),
+    max_tokens: Annotated[
+        int, Whole(0, 1_000_000_000_000), "How many tokens of the model it may spend in all."
+    ] | None = None,
 ) -> NewToken:  # fmt: skip
     """Make a bearer token. Its secret is in this answer, and nowhere afterwards."""
     return call.tokens.create(
-        scope=scope, name=name, workspaces=workspaces, expires_days=expires_days, may=may,
+        scope=scope,
+        name=name,
+        workspaces=workspaces,
+        expires_days=expires_days,
+        may=may,
+        max_tokens=max_tokens,
         by=call.whole,
-    )  # fmt: skip
+    )
 
 
 def tokens(call: Call) -> list[StoredToken]:

@@ -134,7 +134,7 @@ def _ours(path: Path) -> bool:
     from reasonbank.store.transfer import FORMAT
 
     start = _start(path)
-    if re.match(rb"# Memories\n(\n## [^\n]{0,999}\n\n- id: |$)", start):
+    if re.match(rb"# Memories\n(\n## [^\n]{0,200}\n\n- id: |$)", start):
         return True
     try:
         first = json.loads(start.partition(b"\n")[0])

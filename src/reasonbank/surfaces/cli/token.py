@@ -22,10 +22,17 @@ def token() -> None:
 @click.option("--expires", "days", type=int, metavar="DAYS", help="[default: never]")
 @click.option("--may", multiple=True, metavar="RIGHT",
               help="share-team or share-org: who may see what it records; repeatable.")  # fmt: skip
+@click.option("--max-tokens", type=int, metavar="N",
+              help="Tokens of the model that it may spend in all [default: any].")  # fmt: skip
 def create(
-    shell: Shell, scope: str, workspaces: tuple[str, ...], name: str | None, days: int | None,
+    shell: Shell,
+    scope: str,
+    workspaces: tuple[str, ...],
+    name: str | None,
+    days: int | None,
     may: tuple[str, ...],
-) -> None:  # fmt: skip
+    max_tokens: int | None,
+) -> None:
     """Make a token, and print it this once."""
     from reasonbank.access import TokenStore
 
@@ -36,6 +43,7 @@ def create(
             name=name,
             expires_days=days,
             may=may,
+            max_tokens=max_tokens,
             by=bank,
         )
 

@@ -339,11 +339,14 @@ def workspaces(places: Sequence[Workspace], here: str) -> None:
 
 
 def tokens(found: Sequence[StoredToken]) -> None:
-    table = _table("id", "name", "scope", "reaches", "state", "expires", "last used")
+    table = _table("id", "name", "scope", "reaches", "state", "expires", "last used",
+                   "spent")  # fmt: skip
     for t in found:
         table.add_row(t.id, _text(t.name), t.scope,
                       "all" if t.workspaces is None else ", ".join(t.workspaces), t.state,
-                      _day(t.expires_at), _day(t.last_used))  # fmt: skip
+                      _day(t.expires_at), _day(t.last_used),
+                      "" if t.max_tokens is None
+                      else f"{t.spent_tokens:,} of {t.max_tokens:,}")  # fmt: skip
     _print(table if found else "No tokens yet: `reasonbank token create` makes one.")
 
 
