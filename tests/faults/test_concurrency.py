@@ -52,7 +52,7 @@ def work_together(path: Path, start: Any, pipe: Any, number: int) -> None:
         raise
 
 
-@requirement("MEM-9", left="a search in one process and its outcome in another credit nothing")
+@requirement("MEM-9")
 @pytest.mark.parametrize("new", [True, False], ids=["a new bank", "a bank that is there"])
 def test_eight_processes_share_a_bank_without_losing_or_failing(path: Path, new: bool) -> None:
     if not new:

@@ -68,7 +68,7 @@ use --token options to log in
 """.strip().splitlines()
 
 
-@requirement("DIS-10", left="names of sessions and workspaces in an imported log")
+@requirement("DIS-10")
 def test_more_than_sixty_kinds_are_known_and_each_is_found():
     missed = Counter()
     for kind, text in samples(count=20):

@@ -14,9 +14,12 @@ import subprocess
 import sys
 from dataclasses import fields, replace
 
+import anyio
+from tests.conftest import HASHED
 from tests.requirement import requirement
 from tests.safety.secrets_made_up import made_up
 from tests.surfaces.http_server import a_token, serving
+from tests.surfaces.mcp_agent import connected
 
 from reasonbank import Bank, Filter, Settings, Step
 from reasonbank.access import TokenStore
@@ -223,3 +226,47 @@ def test_no_http_call_stores_logs_or_repeats_a_secret(tmp_path):
         assert server.stop() == 0
     assert raw_in(tmp_path) == []
     assert json.dumps(CANARY) not in (tmp_path / "stderr").read_text()
+
+
+@requirement("SEC-4")
+def test_no_tool_of_an_agent_stores_or_repeats_a_secret(tmp_path):
+    """Each text of each tool in turn, over the protocol."""
+    with Bank.open(f"sqlite:///{tmp_path}/bank.db", workspace=tmp_path, settings=HASHED) as bank:
+
+        async def talk():
+            async with connected(bank) as agent:
+                for tool in (await agent.client.list_tools()).tools:
+                    if tool.name in ("memory_solve", "solve"):
+                        continue
+                    told = {name: said() for name, kind in tool.input_schema["properties"].items()
+                            if "string" in json.dumps(kind)}  # fmt: skip
+                    for name in told:
+                        answer = await agent.client.call_tool(tool.name, told | {name: said()})
+                        assert CANARY not in answer.model_dump_json(), (tool.name, name)
+
+        anyio.run(talk)
+    assert raw_in(tmp_path) == []
+
+
+@requirement("DIS-10")
+@requirement("SEC-4")
+def test_an_imported_log_brings_no_secret_along(open_bank):
+    """Written by a bank that scrubs nothing, in every place that has a name or a text."""
+    careless = open_bank("careless", settings=replace(HASHED, scrub=False))
+    theirs = Bank(careless.context.seen_by(author=said()))
+    memory = theirs.record(memory_with_it())
+    theirs.search(memory.title, session=said())
+    theirs.credit(said(), succeeded=True)
+    theirs.feedback(memory.id, helpful=True, session=said(), comment=said())
+    theirs.store_trace(trace_with_it())
+    theirs.name_workspace(theirs.view.workspace, said()[:100])
+    file = io.StringIO()
+    theirs.export(file)
+    assert CANARY in file.getvalue()
+    for trusted in (False, True):
+        name = f"careful {trusted}"
+        with open_bank(name) as bank:
+            file.seek(0)
+            bank.import_(file, trusted=trusted)
+        found = [f for f in open_bank.folder.glob(f"{name}*") if CANARY.encode() in f.read_bytes()]
+        assert found == []

@@ -94,7 +94,7 @@ def changing(bank, open_bank, clock):
     }
 
 
-@requirement("SEC-5", left="an imported file says who did it")
+@requirement("SEC-5")
 def test_every_change_is_on_record_with_who_when_and_how(open_bank, clock):
     bank = open_bank().seen_by(author="mika", surface="mcp")
     calls = changing(bank, open_bank, clock)

@@ -64,7 +64,7 @@ def portrait(bank, open_bank):
     return [*result, bank.workspaces(), bank.statistics(everywhere=True).forgotten]
 
 
-@requirement("MEM-10", left="other backends; equality in any order and by any clock; safe targets")
+@requirement("MEM-10", left="other backends")
 def test_an_export_imported_into_an_empty_bank_gives_the_same_bank(open_bank, clock):
     bank = full(open_bank, clock)
     before = portrait(bank, open_bank)

@@ -240,7 +240,7 @@ def test_deleting_a_workspace_asks_for_confirmation_and_says_what_it_would_remov
     assert bank.get(memory.id) == memory
 
 
-@requirement("WSP-4", left="it changes shares of credit elsewhere and leaves an author behind")
+@requirement("WSP-4")
 def test_deleting_a_workspace_removes_all_that_belongs_to_it_and_nothing_else(open_bank):
     secret = b"zyzzyvas-in-the-attic"
     bank = open_bank()

@@ -58,7 +58,7 @@ def test_the_first_blame_lowers_whatever_happened_before(plain_bank, clock):
     assert hit.memory.confidence == plain_bank.get(memory.id).confidence
 
 
-@requirement("CON-2", left="stability from git; who observed, after a correction or a roll-up")
+@requirement("CON-2", left="stability from git")
 def test_each_kind_of_evidence_is_kept_as_what_it_is(plain_bank):
     memory = plain_bank.record(a_memory())
     plain_bank.search("retry uploads", session="s")
@@ -151,7 +151,7 @@ def test_weights_are_learned_for_each_project_apart(open_bank):
     assert bank.statistics().evidence_weights != start
 
 
-@requirement("CON-11", left="told from another process, only the second report counts")
+@requirement("CON-11")
 @pytest.mark.parametrize("kind", ["rating", "outcome", "stability"])
 @pytest.mark.parametrize("good", [True, False])
 def test_the_same_report_of_one_session_twice_changes_nothing(plain_bank, kind, good):
@@ -331,7 +331,7 @@ def test_a_bank_restored_from_an_export_believes_the_same(open_bank, clock):
     assert numbers(copy, ids) == numbers(bank, ids)
 
 
-@requirement("CON-5", left="other backends; banks that exchange exports count uses again")
+@requirement("CON-5", left="other backends")
 @pytest.mark.parametrize("order", ["forwards", "backwards", "halves", "odd first", "scattered"])
 def test_the_order_in_which_evidence_arrives_does_not_matter(open_bank, clock, order):
     bank = open_bank()

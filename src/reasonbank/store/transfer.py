@@ -41,6 +41,9 @@ WORDY = frozenset(
     }
 )
 """The events that carry what somebody wrote."""
+NAMES = ("session", "path", "name")
+OF_TASKS = (EventType.ENDED, EventType.WITHHELD)
+"""Their subject is the name of a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +192,7 @@ def _checked_events(
         try:
             event = Event.from_json(value)
             check_event(event)
-            if event.type in WORDY and (cleaned := clean(event.payload)) != event.payload:
-                event = replace(event, payload=cleaned, salt=None)
+            event = _without_secrets(context, event, clean)
         except InvalidInput as error:
             raise InvalidInput(f"line {number}", str(error)) from None
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -198,6 +200,19 @@ def _checked_events(
         events.append(event)
         progress(done + 1, len(read))
     return events
+
+
+def _without_secrets(context: Context, event: Event, clean: Callable[[JSON], JSON]) -> Event:
+    """An event whose bank did not scrub what it wrote; a changed payload has no salt."""
+    payload = clean(event.payload) if event.type in WORDY else event.payload
+    payload = payload | {
+        name: context.fit_name(told) for name in NAMES if isinstance(told := payload.get(name), str)
+    }
+    author = context.fit_name(event.author)
+    subject = context.fit_name(event.subject) if event.type in OF_TASKS else event.subject
+    if (payload, author, subject) == (event.payload, event.author, event.subject):
+        return event
+    return replace(event, payload=payload, author=author, subject=subject, salt=None)
 
 
 def _reason(error: Exception) -> str:

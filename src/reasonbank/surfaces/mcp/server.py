@@ -45,7 +45,7 @@ from reasonbank.llm import sampling
 from reasonbank.llm.port import Model
 from reasonbank.model import Memory, Right
 from reasonbank.opening import clients_model_for, model_for
-from reasonbank.safety.scrub import hushed
+from reasonbank.safety.scrub import clean, hushed
 from reasonbank.surfaces import logs
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp import learn_tools
@@ -294,7 +294,8 @@ class BankTool(Tool):
                 lines.append(f"{name}: {problem(found)}")
         needed = self.parameters.get("required", [])
         takes = [n if n in needed else f"{n} (optional)" for n in self.parameters["properties"]]
-        return "; ".join(lines) + f". {self.name} takes: {', '.join(takes)}. Correct and call again"
+        wrong = clean("; ".join(lines))
+        return f"{wrong}. {self.name} takes: {', '.join(takes)}. Correct and call again"
 
 
 def _shown(name: str) -> str:
