@@ -150,7 +150,13 @@ class Door:
 
 def everything(verb: str, given: Mapping[str, Any]) -> bool:
     """Whether this asks for the whole bank."""
-    if verb in WHOLE or given.get("everywhere") or given.get("reset") or given.get("rebuild"):
+    if (
+        verb in WHOLE
+        or given.get("everywhere")
+        or given.get("reset")
+        or given.get("rebuild")
+        or given.get("now")
+    ):
         return True
     return verb == "export" and not given.get("only_here")
 

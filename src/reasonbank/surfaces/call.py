@@ -62,12 +62,6 @@ class Call:
         """Those that the caller reaches."""
         return [place for place in self.root.workspaces() if self.caller.reaches(place.id)]
 
-    def listed_workspaces(self) -> list[Workspace]:
-        """The same for whoever asks for a list; to reach all is not to be shown all."""
-        if self.caller.workspaces is None:
-            self.caller.must(Right.ADMIN)
-        return self.workspaces()
-
     def place(self, id: str) -> Workspace:
         """What is out of reach is as unknown as what does not exist."""
         for place in self.workspaces():

@@ -457,7 +457,7 @@ def workspace(
     memories of that project gone.
     """
     if action == "list":
-        places = call.listed_workspaces()
+        places = _listed(call)
         return _places(call, places, message=f"{len(places)} workspaces")
     if target is None:
         raise InvalidInput("target", f"is missing; which workspace to {action}? `list` shows all")
@@ -478,6 +478,15 @@ def workspace(
             f"{warning}. Ask your user, then call again with confirm=true"
         ) from None
     return _places(call, call.workspaces(), message="Workspace deleted", removed=removed)
+
+
+def _listed(call: Call) -> list[Workspace]:
+    """Those within reach. To reach all is not to be shown all, but to an admin."""
+    places = call.workspaces()
+    if call.caller.workspaces is not None or call.caller.right.includes(Right.ADMIN):
+        return places
+    here = call.bank.view.workspace
+    return [place for place in places if place.id == here]
 
 
 def _place(call: Call, target: str) -> Workspace:
