@@ -284,9 +284,9 @@ class Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Genealogy:
-    """All ancestors and descendants; ``edges`` run from parent to child.
+    """All ancestors and descendants in view; ``edges`` run from parent to child.
 
-    An id whose memory was forgotten or is out of view has no entry in ``memories``.
+    An id whose memory was forgotten has no entry in ``memories``.
     """
 
     id: str

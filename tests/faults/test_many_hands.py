@@ -260,7 +260,10 @@ class Server:
             self.kill()
             self._start()
         self.port = int(json.loads(line)["address"].rpartition(":")[2])
-        (self.folder / "port").write_text(str(self.port))
+        # At once: somebody may be reading it.
+        new = self.folder / "port.new"
+        new.write_text(str(self.port))
+        new.replace(self.folder / "port")
         self.up = True
 
     def kill(self) -> None:

@@ -24,7 +24,7 @@ def shared(open_bank):
     return here, here.within(open_bank.project("there")), here.record(a_memory(scope=Scope.TEAM))
 
 
-@requirement("SEC-6", left="all surfaces, at length")
+@requirement("SEC-6")
 @pytest.mark.parametrize("verb", CHANGES)
 def test_who_sees_a_shared_memory_cannot_change_it(shared, verb):
     here, there, memory = shared
@@ -37,7 +37,7 @@ def test_who_sees_a_shared_memory_cannot_change_it(shared, verb):
         CHANGES[verb](admin, memory.id)
 
 
-@requirement("SEC-6", left="all surfaces, at length")
+@requirement("SEC-6")
 def test_what_others_observe_counts_with_them_alone(shared, open_bank):
     here, there, memory = shared
     third = here.within(open_bank.project("third"))
@@ -63,7 +63,7 @@ def test_an_own_opinion_is_the_same_for_one_and_for_many(shared):
     assert hit.memory.confidence == there.get(memory.id).confidence != memory.confidence
 
 
-@requirement("SEC-6", left="all surfaces, at length")
+@requirement("SEC-6")
 def test_a_token_of_one_project_changes_nothing_of_another(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):

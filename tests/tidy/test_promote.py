@@ -6,7 +6,7 @@ import pytest
 from tests.requirement import requirement
 from tests.tidy.conftest import dough, timeout
 
-from reasonbank import Settings
+from reasonbank import Bank, Settings
 from reasonbank.fields import plain
 from reasonbank.model import Outcome, Scope, State
 from reasonbank.tidy.promote import promote
@@ -29,9 +29,10 @@ def test_what_two_projects_agree_on_and_evidence_backs_is_shared_with_the_team(b
     theirs = elsewhere.record(timeout(2))
     result = promote(bank.context)
     [id] = result.promoted
-    for view in (bank, elsewhere):
+    assert Bank(bank.context.seen_by(whole=True)).get(id).parents == (mine.id, theirs.id)
+    for view, own in ((bank, mine), (elsewhere, theirs)):
         copy = view.get(id)
-        assert copy.scope is Scope.TEAM and set(copy.parents) == {mine.id, theirs.id}
+        assert copy.scope is Scope.TEAM and copy.parents == (own.id,)
         assert copy.content == mine.content and copy.stage == 1
     assert bank.get(mine.id).state is State.ACTIVE, "it is a copy"
     assert promote(bank.context).promoted == () and promote(elsewhere.context).promoted == ()

@@ -61,13 +61,14 @@ class UnansweredQuestions:
     def drop_all(self, workspace: str, until: int) -> None:
         self._db.execute("delete from misses where workspace = ? and last <= ?", (workspace, until))
 
-    def drop_quoting(self, texts: Sequence[str]) -> None:
-        """Those that say what one of these says, or a part of it."""
+    def drop_quoting(self, texts: Sequence[str], where: str, values: Sequence[str]) -> None:
+        """Those that say what one of these says, or a part of it, in workspaces for which
+        ``where`` holds."""
         dialect = self._db.dialect
         quotes = dialect.texts(texts)
         asked, said = "lower(question)", "lower(quote.value)"
         self._db.execute(
-            f"delete from misses where exists (select 1 from {quotes.sql} quote"
+            f"delete from misses where {where} and exists (select 1 from {quotes.sql} quote"
             f" where {dialect.contains(asked, said)} or {dialect.contains(said, asked)})",
-            quotes.values,
+            (*values, *quotes.values),
         )

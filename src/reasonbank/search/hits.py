@@ -101,6 +101,11 @@ def hits_of(
     if question.follow_links:
         hits += _linked(context, reading, question, hits)
     hits = _side_by_side(context, reading, question, hits)
+    shown = context.without_hidden_kin(reading, [hit.memory for hit in hits])
+    hits = [
+        hit if hit.memory is memory else replace(hit, memory=memory)
+        for hit, memory in zip(hits, shown, strict=True)
+    ]
     kept, tokens, cut = [], 0, []
     for hit in (_flagged(context, hit) for hit in hits):
         cost = None if hit.suspicious else costs.get(hit.memory.id)

@@ -124,7 +124,8 @@ def _revert(context: Context, txn: Writing, event: Event) -> list[str]:
         reason = {"reason": f"{step['kind']} was undone"}
         context.append(txn, EventType.ARCHIVED, created, reason)
     for source_id, target, kind in step["links"]:
-        if txn.row(context.view, source_id) is not None:
+        begins = txn.row(context.view, source_id)
+        if begins is not None and begins.workspace == context.view.workspace:
             context.append(txn, EventType.UNLINKED, source_id, {"target": target, "type": kind})
     return restored
 

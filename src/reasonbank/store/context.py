@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -235,7 +235,8 @@ class Context:
         row = reading.row(self.view, id)
         if row is not None:
             return row
-        if reading.forgotten(id):
+        # That something is gone is told to those who had to do with it, as it was told before.
+        if reading.forgotten(id) and reading.touched(self.view.workspace, id):
             raise Forgotten(f"memory {id} was forgotten for good")
         raise NotFound(
             f"there is no memory {id} in workspace {self.view.workspace}; "
@@ -260,7 +261,22 @@ class Context:
             )
 
     def memory(self, reading: Reading, row: Row) -> Memory:
-        return row.memory(round(self.confidence(reading, row), 6))
+        memory = row.memory(round(self.confidence(reading, row), 6))
+        return self.without_hidden_kin(reading, [memory])[0]
+
+    def without_hidden_kin(self, reading: Reading, memories: Sequence[Memory]) -> list[Memory]:
+        """What they were made from in other projects is left out."""
+        hidden = self.hidden(reading, {id for memory in memories for id in memory.parents})
+        return [
+            replace(memory, parents=tuple(id for id in memory.parents if id not in hidden))
+            if hidden.intersection(memory.parents)
+            else memory
+            for memory in memories
+        ]
+
+    def hidden(self, reading: Reading, ids: Collection[str]) -> frozenset[str]:
+        """Memories of which the caller is not even told that they exist."""
+        return frozenset() if self.whole or not ids else reading.out_of_sight(self.view, ids)
 
     def confidence(self, reading: Reading, row: Row) -> float:
         return self.trust(reading).of(row)

@@ -62,11 +62,15 @@ def genealogy(context: Context, id: str) -> Genealogy:
         return tuple(seen)[1:]
 
     ancestors, descendants = walk(0), walk(1)
+    hidden = context.hidden(reading, (*ancestors, *descendants))
+    ancestors, descendants = (
+        tuple(kin for kin in found if kin not in hidden) for found in (ancestors, descendants)
+    )
     return Genealogy(
         id=id,
         stage=row.stage,
         ancestors=ancestors,
         descendants=descendants,
-        edges=tuple(sorted(edges)),
+        edges=tuple(sorted(edge for edge in edges if not hidden.intersection(edge))),
         memories=reading.titles(context.view, (id, *ancestors, *descendants)),
     )

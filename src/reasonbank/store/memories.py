@@ -28,10 +28,7 @@ def record_in(
 ) -> Memory:
     """``made`` tells of a memory that a batch made: its stage and initial confidence."""
     context.must_share(memory.scope)
-    if txn.forgotten(memory.id):
-        raise Forgotten(f"memory {memory.id} was forgotten for good; record it again")
-    if txn.taken(memory.id):
-        raise Refused(f"memory {memory.id} exists already; use `update` to change it")
+    _must_be_free(context, txn, memory.id)
     known = {"stage": _stage(context, txn, memory.parents)} if made is None else dict(made)
     context.join(txn)
     at = txn.stamp()
@@ -49,6 +46,17 @@ def record_in(
         created_at=from_micros(at),
         last_used=None,
     )
+
+
+def _must_be_free(context: Context, txn: Reading, id: str) -> None:
+    gone = txn.forgotten(id)
+    if not gone and not txn.taken(id):
+        return
+    if gone and txn.touched(context.view.workspace, id):
+        raise Forgotten(f"memory {id} was forgotten for good; record it again")
+    if txn.row(context.view, id) is not None:
+        raise Refused(f"memory {id} exists already; use `update` to change it")
+    raise Refused(f"the id {id} cannot be used here; leave it out to get a new one")
 
 
 def _stage(context: Context, txn: Reading, parents: Sequence[str]) -> int:
@@ -113,7 +121,9 @@ def get(context: Context, id: str) -> Memory:
 def history(context: Context, id: str) -> list[Revision]:
     reading = context.read()
     context.row(reading, id)
-    return revisions(reading.changes_of(context.view, id))
+    found = revisions(reading.changes_of(context.view, id))
+    shown = context.without_hidden_kin(reading, [revision.memory for revision in found])
+    return [replace(one, memory=memory) for one, memory in zip(found, shown, strict=True)]
 
 
 def listed(context: Context, filter: Filter | None = None, limit: int = 50) -> list[Memory]:

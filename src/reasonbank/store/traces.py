@@ -34,6 +34,8 @@ def fit(context: Context, trace: Trace) -> Trace:
 def store_in(context: Context, txn: Writing, trace: Trace) -> Trace:
     if txn.trace(context.view, trace.id) is not None:
         raise Refused(f"trace {trace.id} is stored already")
+    if txn.trace_taken(trace.id):
+        raise Refused(f"the id {trace.id} cannot be used here; leave it out to get a new one")
     context.join(txn)
     at = txn.stamp()
     stored = replace(trace, created_at=trace.created_at or from_micros(at))

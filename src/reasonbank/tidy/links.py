@@ -66,12 +66,18 @@ def used_together(reading: Reading, view: View) -> list[Link]:
 def inherited(
     reading: Reading, view: View, heir: str, sources: Sequence[Memory]
 ) -> tuple[Link, ...]:
-    """What the sources were linked to, the merged memory is linked to."""
+    """What the sources were linked to, the merged memory is linked to.
+
+    A link that begins at a memory of another project is that project's to draw.
+    """
     ids = {source.id for source in sources}
     best: dict[tuple[str, str, str], Link] = {}
     for id in sorted(ids):
         for link in reading.links(view, id):
             if {link.source, link.target} <= ids:
+                continue
+            begins = reading.row(view, link.source)
+            if begins is None or begins.workspace != view.workspace:
                 continue
             ends = [heir if end in ids else end for end in (link.source, link.target)]
             new = Link(source=ends[0], target=ends[1], type=link.type, strength=link.strength)

@@ -11,7 +11,7 @@ from typing import Any
 from reasonbank.ledger.events import Event, EventType, encode, revisions
 from reasonbank.ledger.projection.places import Places
 from reasonbank.ledger.queries.base import BEFORE, EVENT, ORDER, event_of, texts
-from reasonbank.model import JSON, ErrorContext, Memory
+from reasonbank.model import JSON, ErrorContext, Memory, Scope
 
 # Whoever did it, it belongs to the memory that it was done to, and goes with it.
 OF_THE_MEMORY = frozenset({
@@ -29,11 +29,14 @@ QUOTED = 12
 class Forgetting(Places):
     def _forgotten(self, id: str, at: int) -> None:
         found = self.db.one(
-            "select num, lesson, realm, workspace, author from memories where id = ?", (id,)
+            "select num, lesson, realm, workspace, author, scope from memories where id = ?", (id,)
         )
+        seen_in, places = "1 = 1", tuple[str, ...]()
         if found is not None:
-            num, text, realm, workspace, author = found
-            self._scrub_quotes(id, [r.memory for r in revisions(self._events_about(id))])
+            num, text, realm, workspace, author, scope = found
+            seen_in, places = self._seen_in(workspace, scope)
+            versions = [r.memory for r in revisions(self._events_about(id))]
+            self._scrub_quotes(id, versions, seen_in, places)
             self._follow_vectors(num, None)
             self._disown(num, workspace, author)
             self._drop_words(num, text, realm)
@@ -42,10 +45,24 @@ class Forgetting(Places):
                 self.db.execute(f"delete from {table} where num = ?", (num,))
         if not self._replaying:
             # What a model answered, to be stored: it may well say the same again.
-            self.db.execute("update jobs set checkpoint = null where checkpoint is not null")
+            self.db.execute(
+                f"update jobs set checkpoint = null where checkpoint is not null and {seen_in}",
+                places,
+            )
         self._bury(id, at)
         self.db.execute("delete from links where source = ? or target = ?", (id, id))
         self.db.execute("delete from kin where child = ?", (id,))
+
+    def _seen_in(self, workspace: str, scope: str) -> tuple[str, tuple[str, ...]]:
+        """The workspaces that may have seen a memory, as a condition: what is forgotten is taken
+        out of what they wrote. Nobody takes anything out of what strangers wrote."""
+        place = self.place(workspace)
+        if scope == Scope.PROJECT or place is None:
+            return "workspace = ?", (workspace,)
+        # One that has stored nothing yet is in no team so far.
+        others = "team != ? or org != ?" if scope == Scope.TEAM else "org != ?"
+        among = place if scope == Scope.TEAM else place[1:]
+        return f"workspace not in (select id from workspaces where {others})", among
 
     def _bury(self, id: str, at: int) -> None:
         self.db.execute(
@@ -83,20 +100,22 @@ class Forgetting(Places):
         )
         return (row[0], row[1]) if row else (-1, "")
 
-    def _scrub_quotes(self, id: str, versions: Sequence[Memory]) -> None:
+    def _scrub_quotes(
+        self, id: str, versions: Sequence[Memory], seen_in: str, places: Sequence[str]
+    ) -> None:
         """Traces that used the memory may quote it, whole or line by line; so may questions."""
         texts = {text for memory in versions for text in _texts_of(memory)}
         lines = {line.strip() for text in texts for line in text.splitlines()}
         quotes = sorted(texts | {line for line in lines if len(line) >= QUOTED}, key=len)[::-1]
         long = [quote for quote in quotes if len(quote) >= QUOTED]
-        self.unanswered.drop_quoting(long)
+        self.unanswered.drop_quoting(long, seen_in, places)
         contains = self.db.dialect.contains
         wanted = self.db.dialect.texts([_in_json(quote) for quote in long])
         for seq, payload in self.db.all(
             f"select seq, payload from events where what in (?, ?) and"
-            f" ({contains('payload', '?')} or exists"
+            f" ({contains('payload', '?')} or {seen_in} and exists"
             f" (select 1 from {wanted.sql} quote where {contains('payload', 'quote.value')}))",
-            (EventType.TRACED, EventType.LEARNED, id, *wanted.values),
+            (EventType.TRACED, EventType.LEARNED, id, *places, *wanted.values),
         ):
             told = json.loads(payload)
             part = told.get("trace", told)

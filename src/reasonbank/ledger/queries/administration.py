@@ -74,7 +74,7 @@ class AdministrationQueries(Queries):
                 self.db.all(f"select {column}, count(*) from memories where {within} group by 1")
             )
 
-        traces = "1 = 1" if view is None else "workspace = ?"
+        here = "1 = 1" if view is None else "workspace = ?"
         values = () if view is None else (view.workspace,)
         return {
             "memories": sum(counts("state").values()),
@@ -85,13 +85,14 @@ class AdministrationQueries(Queries):
             "warnings": self._count(f"memories where {within} and error_type is not null"),
             "uses": self._count(f"memories where {within}", "sum(usage_count)"),
             "evidence": self._count(
-                f"evidence where num in (select num from memories where {within})"
+                f"evidence where {here} and num in (select num from memories where {within})",
+                values=values,
             ),
             "links": self._count(f"links where source in (select id from memories where {within})"),
-            "traces": self._count(f"traces where {traces}", values=values),
+            "traces": self._count(f"traces where {here}", values=values),
             "traces_by_outcome": dict(
                 self.db.all(
-                    f"select outcome, count(*) from traces where {traces}"
+                    f"select outcome, count(*) from traces where {here}"
                     " and outcome is not null group by 1",
                     values,
                 )

@@ -43,6 +43,9 @@ class LogQueries(Queries):
         )
         return self._trace(row[0]) if row else None
 
+    def trace_taken(self, id: str) -> bool:
+        return self.db.one("select 1 from traces where id = ?", (id,)) is not None
+
     def _trace(self, payload: str) -> Trace:
         """A trace, with what was found out about it since it was stored."""
         trace = Trace.from_json(json.loads(payload)["trace"])

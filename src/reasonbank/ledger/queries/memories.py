@@ -75,6 +75,19 @@ class MemoryQueries(Queries):
     def forgotten(self, id: str) -> bool:
         return self.db.one("select 1 from tombstones where id = ?", (id,)) is not None
 
+    def touched(self, workspace: str, id: str) -> bool:
+        found = "select 1 from events where subject = ? and workspace = ? limit 1"
+        return self.db.one(found, (id, workspace)) is not None
+
+    def out_of_sight(self, view: View, ids: Iterable[str]) -> frozenset[str]:
+        wanted = self.db.dialect.texts([*ids])
+        found = self.db.all(
+            "select id from memories"
+            f" where +realm not in {self._within(view)} and id in {wanted.sql}",
+            wanted.values,
+        )
+        return frozenset(id for (id,) in found)
+
     def _where(self, view: View, filter: Filter) -> tuple[str, list[Any]]:
         parts = [f"realm in {inline(self.realms(view, filter.scopes, filter.states))}"]
         values: list[Any] = []

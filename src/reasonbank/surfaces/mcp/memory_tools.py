@@ -6,7 +6,7 @@ Docstrings here are read by models: when to call the tool, what to do with the a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
@@ -457,7 +457,8 @@ def workspace(
     memories of that project gone.
     """
     if action == "list":
-        return _places(call, message=None)
+        places = _listed(call)
+        return _places(call, places, message=f"{len(places)} workspaces")
     if target is None:
         raise InvalidInput("target", f"is missing; which workspace to {action}? `list` shows all")
     if action == "switch":
@@ -468,14 +469,24 @@ def workspace(
         if name is None:
             raise InvalidInput("name", "is missing; say what to call the workspace")
         named = call.bank.name_workspace(place.id, name)
-        return _places(call, message=f"Workspace {named.id} is now called {named.name!r}")
+        message = f"Workspace {named.id} is now called {named.name!r}"
+        return _places(call, call.workspaces(), message=message)
     try:
         removed = call.bank.delete_workspace(place.id, confirm=confirm)
     except ConfirmationNeeded as warning:
         raise ConfirmationNeeded(
             f"{warning}. Ask your user, then call again with confirm=true"
         ) from None
-    return _places(call, message="Workspace deleted", removed=removed)
+    return _places(call, call.workspaces(), message="Workspace deleted", removed=removed)
+
+
+def _listed(call: Call) -> list[Workspace]:
+    """Those within reach. To reach all is not to be shown all, but to an admin."""
+    places = call.workspaces()
+    if call.caller.workspaces is not None or call.caller.right.includes(Right.ADMIN):
+        return places
+    here = call.bank.view.workspace
+    return [place for place in places if place.id == here]
 
 
 def _place(call: Call, target: str) -> Workspace:
@@ -495,6 +506,7 @@ def _switched(call: Call, target: str) -> Places:
     known = counted(stored.memories) if stored else "nothing is stored there yet"
     return _places(
         call,
+        [stored] if stored else [],
         message=f"Pass workspace={argument!r} in each call from now on ({known}); a call "
         "without it is still about this project",
         workspace=argument,
@@ -503,18 +515,18 @@ def _switched(call: Call, target: str) -> Places:
 
 def _places(
     call: Call,
+    places: Sequence[Workspace],
     *,
-    message: str | None,
+    message: str,
     workspace: str | None = None,
     removed: int | None = None,
 ) -> Places:
-    places = call.workspaces()
     return Places(
         here=call.bank.view.workspace,
         workspace=workspace,
         workspaces=tuple(places),
         memories_removed=removed,
-        message=message or f"{len(places)} workspaces",
+        message=message,
     )
 
 
