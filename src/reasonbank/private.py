@@ -72,7 +72,7 @@ def read(path: Path) -> str | None:
     except OSError as error:
         linked = path.is_symlink()
         raise PermissionError("is a symbolic link" if linked else str(error.strerror)) from None
-    with open(handle, "rb") as file:
+    try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise PermissionError("is not a regular file")
@@ -80,7 +80,9 @@ def read(path: Path) -> str | None:
             raise PermissionError("belongs to another user")
         if found.st_mode & OTHERS:
             raise PermissionError("can be read or written by other users")
-        return file.read(4096).decode("ascii", "replace")
+        return os.read(handle, 4096).decode("ascii", "replace")
+    finally:
+        os.close(handle)
 
 
 def replace(path: Path, text: str) -> None:

@@ -2,14 +2,19 @@
 
 import json
 import os
+import re
+import shutil
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
+import httpx2
 import pytest
 from tests.requirement import requirement
-from tests.surfaces.http_server import LESSON, command, environment
+from tests.surfaces.http_server import LESSON, NONE, a_token, command, environment, serving
 
 from reasonbank import Bank
 from reasonbank.errors import StorageError
@@ -167,3 +172,220 @@ def test_a_place_that_cannot_be_made_is_named(tmp_path):
     code, told = command(tmp_path, "list", "--bank", f"sqlite:///{tmp_path}/file/bank.db")
     assert (code, told["error"]) == (5, "StorageError")
     assert str(Path(tmp_path, "file")) in told["message"]
+
+
+# The server's owner
+
+
+def token_file(folder):
+    return folder / "reasonbank" / "bank.db.owner-token"
+
+
+@requirement("SEC-8")
+def test_a_first_start_makes_a_token_that_only_its_owner_can_read(tmp_path):
+    with serving(tmp_path) as server:
+        kept = token_file(tmp_path)
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        assert kept.read_text().strip() == server.token
+        [made] = command(tmp_path, "token", "list")[1]
+        assert (made["name"], made["scope"], made["workspaces"]) == ("owner", "admin", None)
+        assert made["id"] == server.token.split("_")[1]
+        assert set(modes(tmp_path / "reasonbank").values()) == {0o600}
+    with serving(tmp_path) as again:
+        assert again.token == server.token
+
+
+@requirement("SEC-8")
+@pytest.mark.parametrize(("method", "path"), [
+    ("GET", "/api/v1/memories"), ("POST", "/api/v1/memories"), ("POST", "/api/v1/search"),
+    ("GET", "/api/v1/export"), ("GET", "/api/v1/tokens"), ("POST", "/api/v1/tokens"),
+    ("POST", "/mcp"), ("GET", "/metrics"), ("GET", "/report"), ("GET", "/memory/x"),
+    ("GET", "/api/v1/nothing"), ("GET", "/api/v1/workspaces"),
+])  # fmt: skip
+def test_whoever_has_no_token_gets_nothing_from_loopback_either(owned, method, path):
+    for headers in ({}, {"Accept": "text/html"}):
+        answer = httpx2.request(method, owned.address + path, headers=headers)
+        assert answer.status_code == 401
+        for private in (LESSON["title"], str(owned.folder), owned.token):
+            assert private not in answer.text
+
+
+@requirement("SEC-8")
+def test_what_is_open_tells_nothing_private(owned):
+    for path in ("/livez", "/readyz", "/", "/openapi.json"):
+        answer = owned.get(path, NONE)
+        assert answer.status_code == 200
+        for private in (LESSON["title"], str(owned.folder), owned.token, "tester"):
+            assert private not in answer.text, path
+
+
+@pytest.fixture(scope="module")
+def owned(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("owned")) as server:
+        assert server.ask("POST", "/memories", json=LESSON).status_code == 201
+        yield server
+
+
+def test_the_owner_signs_as_from_the_command_line(owned):
+    memory = owned.ask("POST", "/memories", json=LESSON).json()
+    assert memory["author"] == "tester"
+
+
+@requirement("SEC-8")
+def test_the_page_shows_the_owner_what_is_there(owned):
+    assert "Newest memories" in owned.get("/").text
+    empty = owned.get("/report", NONE, headers={"Accept": "text/html"})
+    assert (empty.status_code, "<main data-locked>" in empty.text) == (401, True)
+    assert "<main data-locked>" not in owned.get("/report").text
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node on this machine")
+def test_the_page_takes_its_token_from_the_address_and_hides_it(owned):
+    script = re.search(r"<script>(.*?)</script>", owned.get("/", NONE).text, re.DOTALL)[1]
+    done = subprocess.run(
+        ["node", "-e", BROWSER + script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(done.stdout) == {
+        "address": "/report?workspace=a",
+        "kept": {"reasonbank-token": "rbk_1"},
+        "asked": ["/report?workspace=a", "Bearer rbk_1"],
+        "shown": "the page",
+    }
+
+
+BROWSER = """
+const told = { kept: {} };
+globalThis.location = { hash: "#token=rbk_1", pathname: "/report", search: "?workspace=a" };
+globalThis.history = { replaceState: (_, __, address) => { told.address = address; } };
+globalThis.sessionStorage = {
+  setItem: (name, value) => { told.kept[name] = value; }, getItem: (name) => told.kept[name],
+};
+globalThis.addEventListener = () => {};
+globalThis.document = {
+  querySelector: () => ({
+    replaceWith: (main) => { told.shown = main; console.log(JSON.stringify(told)); },
+  }),
+  adoptNode: (node) => node,
+};
+globalThis.DOMParser = class {
+  parseFromString(text) { return { title: "", querySelector: () => text }; }
+};
+globalThis.fetch = async (address, { headers }) => {
+  told.asked = [address, headers.Authorization];
+  return { ok: true, status: 200, text: async () => "the page" };
+};
+"""
+
+
+@requirement("SEC-8")
+def test_a_token_whose_file_is_lost_is_revoked_and_another_one_made(tmp_path):
+    with serving(tmp_path) as server:
+        lost = server.token
+    token_file(tmp_path).unlink()
+    with serving(tmp_path) as server:
+        assert server.token != lost
+        assert server.ask("GET", "/memories", lost).status_code == 401
+        assert server.ask("GET", "/memories").status_code == 200
+    states = [token["state"] for token in command(tmp_path, "token", "list")[1]]
+    assert sorted(states) == ["revoked", "valid"]
+
+
+@requirement("SEC-8")
+@pytest.mark.parametrize("text", ["", "nonsense", "rbk_000000000000_" + "0" * 64, "\xff\xfe"])
+def test_a_file_without_a_valid_token_is_written_anew(tmp_path, text):
+    command(tmp_path, "list")
+    token_file(tmp_path).write_text(text)
+    token_file(tmp_path).chmod(0o600)
+    with serving(tmp_path) as server:
+        assert server.ask("GET", "/memories").status_code == 200
+
+
+def test_a_token_of_somebody_who_is_called_owner_stays(tmp_path):
+    theirs = a_token(tmp_path, "read", "--name", "owner")
+    for _ in range(2):
+        with serving(tmp_path) as server:
+            assert server.ask("GET", "/memories", theirs).status_code == 200
+            assert server.ask("GET", "/memories").status_code == 200
+        token_file(tmp_path).unlink()
+
+
+def readable(file):
+    file.chmod(0o640)
+
+
+def linked(file):
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to(file.with_name("elsewhere"))
+
+
+def a_pipe(file):
+    file.unlink()
+    os.mkfifo(file, 0o600)
+
+
+def a_folder(file):
+    file.unlink()
+    file.mkdir(mode=0o700)
+
+
+def given_away(file):
+    if os.geteuid() != 0:
+        pytest.skip("only root gives a file away")
+    os.chown(file, 12345, 12345)
+
+
+@requirement("SEC-8")
+@pytest.mark.parametrize("spoil", [readable, linked, a_pipe, a_folder, given_away])
+def test_a_token_that_others_may_know_is_refused(tmp_path, spoil):
+    with serving(tmp_path) as server:
+        pass
+    spoil(token_file(tmp_path))
+    code, told = command(tmp_path, "serve", "--port", 0)
+    assert (code, told["error"]) == (4, "Refused")
+    assert str(token_file(tmp_path)) in told["message"]
+    assert server.token not in told["message"]
+
+
+@requirement("SEC-8")
+def test_servers_that_start_at_once_agree_on_one_token(tmp_path):
+    command(tmp_path, "list")
+    with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
+        servers = [serving(tmp_path, "--workspace", tmp_path) for _ in range(4)]
+        opened = list(pool.map(stack.enter_context, servers))
+        assert len({server.token for server in opened}) == 1
+        for server in opened:
+            assert server.ask("GET", "/memories").status_code == 200
+    assert len(command(tmp_path, "token", "list")[1]) == 1
+
+
+@requirement("SEC-8")
+def test_several_processes_of_one_server_have_one_token(tmp_path):
+    with serving(tmp_path, "--processes", 2) as server:
+        for _ in range(8):  # Each connection is given to either of the two.
+            assert server.ask("GET", "/memories").status_code == 200
+            assert server.ask("GET", "/memories", NONE).status_code == 401
+    assert len(command(tmp_path, "token", "list")[1]) == 1
+
+
+@requirement("SEC-8")
+@requirement("SEC-4")
+def test_the_address_to_click_is_printed_and_the_log_has_no_token(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "reasonbank.surfaces.cli", "serve", "--port", "0"],
+        env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    page = process.stdout.readline()
+    process.terminate()
+    rest, log = process.communicate(timeout=60)
+    secret = token_file(tmp_path).read_text().strip()
+    assert re.fullmatch(rf"http://127\.0\.0\.1:\d+/#token={secret}\n", page)
+    assert secret not in rest + log and str(token_file(tmp_path)) in log
+    for form in ("${REASONBANK_TOKEN}", "${env:REASONBANK_TOKEN}", '"REASONBANK_TOKEN"'):
+        assert form in log
+
+
+def test_the_command_needs_no_token_and_no_server(tmp_path):
+    with serving(tmp_path) as server:
+        id = server.ask("POST", "/memories", json=LESSON).json()["id"]
+        assert command(tmp_path, "show", id)[1]["id"] == id
