@@ -155,7 +155,6 @@ def test_a_bank_behind_a_link_to_nothing_is_made_private(tmp_path):
     assert modes(tmp_path)["there/bank.db"] == 0o600
 
 
-@requirement("SEC-8")
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="gives a file away")
 def test_files_of_another_user_are_left_and_doctor_says_so(tmp_path):
     bank = f"sqlite:///{tmp_path}/bank.db"

@@ -224,7 +224,6 @@ def test_a_client_that_comes_back_again_and_again_holds_up_nobody(narrow):
                 assert narrow.ask("GET", "/memories").status_code == 200
 
 
-@requirement("SEC-3")
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts sockets in /proc")
 @pytest.mark.parametrize("path", ["/api/v1/memories?limit=100", "/api/v1/export"])
 def test_clients_that_do_not_read_hold_up_nobody_and_are_shown_out(tmp_path, path):
