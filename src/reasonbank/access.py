@@ -11,13 +11,23 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from reasonbank import private
 from reasonbank.bank import Bank
-from reasonbank.errors import BudgetExhausted, Forbidden, InvalidInput, NotFound, Unauthorized
+from reasonbank.errors import (
+    BudgetExhausted,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    Refused,
+    StorageError,
+    Unauthorized,
+)
 from reasonbank.fields import choice, text, whole
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Ledger, Reading, Token, Writing
@@ -77,6 +87,10 @@ class Caller:
 
     def reaches(self, workspace: str) -> bool:
         return self.workspaces is None or workspace in self.workspaces
+
+    def sees_path(self, workspace: str) -> bool:
+        """Where a project lies on this machine is told to who administers it."""
+        return self.right is Right.ADMIN and self.reaches(workspace)
 
     def bank(self, bank: Bank, workspace: str | None, *, surface: str | None = None) -> Bank:
         """``bank`` as this caller sees it, from the workspace asked for or their own."""
@@ -140,6 +154,8 @@ MOST_TOKENS = 10_000
 MOST_SPENT = 1_000_000_000_000
 # The meters that hold what a token may spend, and what it has.
 CAP, SPENT = f"{SPENDING}cap.", f"{SPENDING}spent."
+# Who made a token tells that of the server's owner from one that a person called the same.
+OWNER, OWNERS_MAKER = "owner", "reasonbank serve"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +185,12 @@ class NewToken(StoredToken):
     """The secret, told this once only."""
 
 
+@dataclass(frozen=True, slots=True)
+class OwnersToken:
+    secret: str = field(repr=False)
+    file: Path
+
+
 class TokenStore:
     """The tokens of a bank."""
 
@@ -183,6 +205,11 @@ class TokenStore:
         """True once any was ever made: a revoked or expired one must not open the door."""
         self._needed = self._needed or self._ledger.read().has_tokens()
         return self._needed
+
+    @property
+    def for_others(self) -> bool:
+        """Whether any was ever made besides the owner's."""
+        return not all(map(_is_owners, self._ledger.read().tokens()))
 
     def create(
         self,
@@ -254,8 +281,20 @@ class TokenStore:
 
     def caller(self, secret: str) -> tuple[Caller, Token]:
         """Whoever shows this secret; an error that says what is wrong with it."""
+        token = self._shown(secret, self._ledger.read())
+        caller = Caller(
+            # The owner signs as from the command line.
+            name=None if _is_owners(token) else token.name,
+            right=Right(token.scope),
+            workspaces=token.workspaces,
+            may=tuple(map(Permission, token.may or ())),
+            account=TokenAccount(self._ledger, token.id),
+        )
+        return caller, token
+
+    def _shown(self, secret: str, reading: Reading) -> Token:
         found = _FORM(secret)
-        token = self._ledger.read().token(found[1]) if found else None
+        token = reading.token(found[1]) if found else None
         # In constant time: how long a refusal takes must not tell how much was right.
         known = hmac.compare_digest(
             token.digest if token else bytes(32), _digest(found[2] if found else "")
@@ -269,14 +308,63 @@ class TokenStore:
             raise Unauthorized(f"token {token.id} was revoked; ask for another")
         if self._expired(token):
             raise Unauthorized(f"token {token.id} has expired; ask for another")
-        caller = Caller(
-            name=token.name,
-            right=Right(token.scope),
-            workspaces=token.workspaces,
-            may=tuple(map(Permission, token.may or ())),
-            account=TokenAccount(self._ledger, token.id),
-        )
-        return caller, token
+        return token
+
+    def owners(self) -> OwnersToken | None:
+        """The token of whoever runs the server, and the private file that keeps it.
+
+        It is made if there is none, or none that is valid; one whose file was lost is revoked.
+        Servers that start at once agree on one. ``None`` for a bank that lies in no file.
+        """
+        if (bank := self._ledger.path) is None:
+            return None
+        file = bank.with_name(f"{bank.name}.owner-token")
+        if secret := self._kept(file, self._ledger.read()):
+            return OwnersToken(secret, file)
+
+        def work(txn: Writing) -> str:
+            # Nobody else is in here: whoever waited finds what the other one made.
+            return self._kept(file, txn) or self._renewed(txn, file)
+
+        return OwnersToken(self._ledger.write(work), file)
+
+    def _kept(self, file: Path, reading: Reading) -> str | None:
+        """The secret in the file, if it still opens the bank as its owner."""
+        try:
+            secret = (private.read(file) or "").strip()
+        except PermissionError as error:
+            raise Refused(
+                f"{file}, with the token of this bank's owner, {error}; delete it and start "
+                "again, which makes a new token and revokes that one"
+            ) from None
+        try:
+            return secret if _is_owners(self._shown(secret, reading)) else None
+        except Unauthorized:
+            return None
+
+    def _renewed(self, txn: Writing, file: Path) -> str:
+        known = [token for token in txn.tokens() if self._live(token)]
+        for token in filter(_is_owners, known):
+            txn.put_token(replace(token, revoked_at=self._clock()))
+            self._bank.context.note(txn, EventType.REVOKED, token.id)
+        id, key = secrets.token_hex(6), secrets.token_hex(32)
+        taken = any(token.name == OWNER and not _is_owners(token) for token in known)
+        txn.put_token(Token(
+            id=id, name=f"{OWNER} {id}" if taken else OWNER, scope=str(Right.ADMIN),
+            workspaces=None, may=(), digest=_digest(key), created_at=self._clock(),
+            created_by=OWNERS_MAKER, expires_at=None,
+        ))  # fmt: skip
+        self._bank.context.note(txn, EventType.ADMITTED, id)
+        secret = f"rbk_{id}_{key}"
+        try:
+            # If the transaction fails after this, the file opens nothing and is written again.
+            private.replace(file, f"{secret}\n")
+        except OSError as error:
+            raise StorageError(
+                f"cannot keep the owner's token in {file}: {error.strerror}; see that you may "
+                "write there"
+            ) from None
+        return secret
 
     def used(self, token: Token) -> bool:
         """Whether it is time to note that the token was used (see ``note_use``)."""
@@ -375,6 +463,11 @@ class TokenAccount:
 
 def _spending(reading: Reading) -> dict[str, int]:
     return {name: amount for name, _, amount in reading.meters() if name.startswith(SPENDING)}
+
+
+def _is_owners(token: Token) -> bool:
+    whole = token.scope == Right.ADMIN and token.workspaces is None
+    return whole and token.created_by == OWNERS_MAKER
 
 
 def _digest(key: str) -> bytes:

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from reasonbank import private
 from reasonbank.errors import ReasonBankError
-from reasonbank.opening import model_status
+from reasonbank.opening import model_status, own_files
 from reasonbank.store.context import Context
 from reasonbank.store.statistics import statistics
 
@@ -58,6 +59,7 @@ def examine_bank(context: Context, *, log: bool = False) -> Iterator[Check]:
     engine, version = context.store.ledger.engine
     yield Check(name=engine, status="ok", found=version)
     yield from health(context)
+    yield from _private(context)
     yield _clock(context)
     if log:
         yield _log(context)
@@ -131,6 +133,14 @@ def _disk(context: Context) -> Iterator[Check]:
             yield Check(name="disk", status="warn", found=shown, repair="free some space")
         else:
             yield Check(name="disk", status="ok", found=shown)
+
+
+def _private(context: Context) -> Iterator[Check]:
+    """What opening a bank could not put right: links, and files of other users."""
+    bank = context.store.ledger.path
+    if bank is not None and (found := [*private.exposed(own_files(bank))]):
+        repair = "see that they are yours, then: chmod go-rwx FILE"
+        yield Check(name="private", status="warn", found="; ".join(found), repair=repair)
 
 
 def _clock(context: Context) -> Check:

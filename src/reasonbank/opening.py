@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from reasonbank import private
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import InvalidSetting
 from reasonbank.index.port import Index
@@ -74,8 +75,26 @@ def _sqlite(url: str, settings: Settings, read_only: bool, clock: Callable[[], i
     from reasonbank.ledger.sqlite import SQLiteLedger
 
     half_life = settings.belief.half_life_days
-    return SQLiteLedger(path, read_only=read_only, half_life_days=half_life, clock=clock)
+    ledger = SQLiteLedger(path, read_only=read_only, half_life_days=half_life, clock=clock)
+    private.tighten(own_files(path))
+    return ledger
 
+
+def own_files(bank: Path) -> list[Path]:
+    """The files that belong to a bank, without its token; and its folder, if it is ours alone.
+
+    Any other folder may hold more than the bank, and who may look into it is not ours to say.
+    """
+    real = Path(os.path.realpath(bank))
+    found = [bank, *(Path(f"{real}{end}") for end in ("-wal", "-shm", "-journal"))]
+    found += bank.parent.glob(f"{glob.escape(bank.name)}.*.index")
+    found += [bank.with_name(f"{bank.name}{end}") for end in DERIVED]
+    if bank == sqlite_path(default_url()):
+        found.append(bank.parent)
+    return [path for path in found if path.exists()]
+
+
+DERIVED = (".embedding", ".replies", ".replies-journal")
 
 LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] = {
     "sqlite": _sqlite,

@@ -16,22 +16,30 @@ LESSON = {"title": "Retry uploads", "description": "When an upload breaks off ha
           "outcome": "success"}  # fmt: skip
 
 
-class Server:
-    """One server process, its folder and its address."""
+NONE = ""
+"""In the place of a token: send none. Without a word, the owner's is sent."""
 
-    def __init__(self, folder: Path, process, address: str):
+
+class Server:
+    """One server process, its folder, its address and its owner's token."""
+
+    def __init__(self, folder: Path, process, address: str, token: str | None = None):
         self.folder = folder
         self.process = process
         self.address = address
+        self.token = token
 
     @property
     def port(self):
         return int(self.address.rpartition(":")[2])
 
+    def allowed(self, token=None):
+        """The header that shows a token."""
+        token = self.token if token is None else token
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
     def client(self, token=None, workspace=None, **options):
-        headers = dict(options.pop("headers", {}))
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
+        headers = self.allowed(token) | dict(options.pop("headers", {}))
         if workspace:
             headers["X-ReasonBank-Workspace"] = str(workspace)
         return httpx2.Client(
@@ -43,8 +51,9 @@ class Server:
         with self.client(token, workspace, headers=headers or {}) as client:
             return client.request(method, path, **content)
 
-    def get(self, path, **options):
-        return httpx2.get(self.address + path, timeout=60, **options)
+    def get(self, path, token=None, headers=None, **options):
+        headers = self.allowed(token) | (headers or {})
+        return httpx2.get(self.address + path, timeout=60, headers=headers, **options)
 
     def socket(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
@@ -112,7 +121,10 @@ def serving(folder: Path, *arguments, **settings):
     try:
         line = process.stdout.readline()
         assert line, (folder / "stderr").read_text()
-        yield Server(folder, process, json.loads(line)["address"])
+        told = json.loads(line)
+        file = told["token_file"]
+        token = Path(file).read_text().strip() if file else None
+        yield Server(folder, process, told["address"], token)
     finally:
         if process.poll() is None:
             process.terminate()

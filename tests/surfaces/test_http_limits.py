@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import apsw
 import httpx2
 import pytest
 from tests.requirement import requirement
@@ -39,7 +40,8 @@ def hasty(tmp_path_factory):
 
 
 def request(server, method="POST", path="/api/v1/search", *headers, host=None):
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {host or f'127.0.0.1:{server.port}'}", *headers]
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host or f'127.0.0.1:{server.port}'}",
+             f"Authorization: Bearer {server.token}", *headers]  # fmt: skip
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
@@ -199,14 +201,11 @@ def test_slow_clients_do_not_hold_up_others(server):
     try:
         for connection in slow:
             connection.sendall(request(server, "POST", "/api/v1/search", "Content-Length: 10"))
-        # So many wait for their bodies that there is no place left, and that is told at once.
-        answer = server.ask("POST", "/search", json={"query": "x"})
-        assert answer.status_code in (200, 503)
-        assert answer.status_code == 200 or answer.headers["retry-after"]
+        # More of them wait for their bodies than there are places to work at.
+        assert server.ask("POST", "/search", json={"query": "x"}).status_code == 200
     finally:
         for connection in slow:
             connection.close()
-    until(lambda: server.ask("POST", "/search", json={"query": "x"}).status_code == 200)
 
 
 def until(condition):
@@ -240,14 +239,25 @@ def test_a_caller_who_is_too_fast_is_told_when_to_come_back(tmp_path):
         assert int(last.headers["retry-after"]) >= 1
 
 
+def write(server):
+    return server.ask("POST", "/memories", json=LESSON)
+
+
 def test_a_full_server_says_so_at_once(tmp_path):
     with serving(tmp_path, REASONBANK_SERVER_CONCURRENCY=1) as server:
-        with server.socket() as waiting:
-            waiting.sendall(request(server, "POST", "/api/v1/search", "Content-Length: 10"))
+        # Somebody else writes to the bank, and a call that wants to has to wait.
+        other = apsw.Connection(str(tmp_path / "reasonbank" / "bank.db"))
+        other.execute("begin immediate")
+        with ThreadPoolExecutor() as pool:
+            # The place may be taken for a moment by who looks whether it is.
+            waiting = pool.submit(until, lambda: write(server).status_code == 201)
             until(lambda: server.ask("GET", "/memories").status_code == 503)
             answer = server.ask("GET", "/memories")
             assert (answer.json()["error"], answer.headers["retry-after"]) == ("Busy", "1")
             assert server.get("/livez").status_code == 200
+            other.execute("rollback")
+            other.close()
+            waiting.result()
         until(lambda: server.ask("GET", "/memories").status_code == 200)
 
 
@@ -277,11 +287,12 @@ def test_rates_are_kept_for_so_many_callers_only():
 # Who calls, and whom they mean
 
 
-@requirement("HTTP-1", left="a malformed Host such as [::1]evil passes")
+@requirement("HTTP-1")
 @pytest.mark.parametrize("path", ["/", "/livez", "/readyz", "/openapi.json", "/api/v1/memories",
                                   "/mcp", "/nowhere"])  # fmt: skip
 @pytest.mark.parametrize("host", ["attacker.example", "127.0.0.1.attacker.example", "", "[::2]",
-                                  "localhost.attacker.example:8321", "10.0.0.1"])  # fmt: skip
+                                  "localhost.attacker.example:8321", "10.0.0.1", "[::1]evil",
+                                  "127.0.0.1:8321evil", "127.0.0.1:99999"])  # fmt: skip
 def test_another_name_is_not_answered_to(server, path, host):
     raw = server.raw(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
     status, told = answered(raw)

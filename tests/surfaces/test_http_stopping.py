@@ -91,7 +91,8 @@ def test_a_second_signal_ends_it_at_once(tmp_path):
     with serving(tmp_path) as server, server.socket() as waiting:
         # A call that does not end: its body never comes.
         head = f"POST /api/v1/search HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
-        waiting.sendall(f"{head}Content-Length: 10\r\n\r\n".encode())
+        known = f"Authorization: Bearer {server.token}\r\n"
+        waiting.sendall(f"{head}{known}Content-Length: 10\r\n\r\n".encode())
         assert server.get("/livez").status_code == 200
         server.process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + 30

@@ -216,7 +216,7 @@ async def test_sampling_through_the_server_that_people_start(tmp_path):
         server_process(tmp_path, REASONBANK_LEARN_REASONER="agent") as server,
         server.client(workspace=tmp_path) as http,
     ):
-        headers = {"X-ReasonBank-Workspace": str(tmp_path)}
+        headers = {"X-ReasonBank-Workspace": str(tmp_path)} | server.allowed()
         async with (
             httpx2.AsyncClient(headers=headers) as web,
             Client(

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from tests.conftest import DAY
 from tests.requirement import requirement
-from tests.surfaces.http_server import LESSON, a_token, command, serving
+from tests.surfaces.http_server import LESSON, NONE, a_token, command, serving
 
 from reasonbank.access import TokenStore
 from reasonbank.errors import InvalidInput, NotFound, Unauthorized
@@ -166,8 +166,8 @@ def locked(tmp_path_factory):
 def test_without_a_token_only_the_open_addresses_answer(locked):
     server, _ = locked
     for path in ("/livez", "/readyz", "/", "/openapi.json"):
-        assert server.get(path).status_code == 200
-    assert str(server.folder) not in server.get("/").text
+        assert server.get(path, NONE).status_code == 200
+    assert str(server.folder) not in server.get("/", NONE).text
     for method, path in [
         ("GET", "/api/v1/memories"), ("GET", "/api/v1/nothing"), ("GET", "/metrics"),
         ("POST", "/mcp"),
@@ -265,16 +265,18 @@ def test_tokens_are_managed_over_http_by_admins(locked):
             assert guest.get("/memories").status_code == 401
 
 
-def test_the_first_token_locks_a_running_server_for_good(tmp_path):
-    with serving(tmp_path) as server, server.client() as client:
-        assert client.get("/memories").status_code == 200
+def test_a_server_is_locked_before_the_first_token_and_after_the_last(tmp_path):
+    with serving(tmp_path) as server, server.client(NONE) as client:
+        assert client.get("/memories").status_code == 401
         secret = a_token(tmp_path, "admin")
         assert client.get("/memories").status_code == 401
-        id = secret.split("_")[1]
-        assert server.ask("DELETE", f"/tokens/{id}", secret).status_code == 200
-        assert client.get("/memories").status_code == 401
-        assert server.ask("GET", "/memories", secret).status_code == 401
+        for revoked in (server.token, secret):
+            id = revoked.split("_")[1]
+            assert server.ask("DELETE", f"/tokens/{id}", secret).status_code == 200
+            assert client.get("/memories").status_code == 401
+            assert server.ask("GET", "/memories", revoked).status_code == 401
     with serving(tmp_path, "--no-auth") as server:
+        assert server.token is None
         assert server.ask("GET", "/memories").status_code == 200
         assert server.ask("GET", "/memories", secret).status_code == 401
 
@@ -290,7 +292,7 @@ def test_other_machines_are_let_in_with_a_token_only(tmp_path):
     assert "--no-auth" in told["message"]
     with serving(tmp_path, "--host", "0.0.0.0") as server:
         server.address = server.address.replace("0.0.0.0", "127.0.0.1")
-        assert server.ask("GET", "/memories").status_code == 401
+        assert server.ask("GET", "/memories", NONE).status_code == 401
         assert server.ask("GET", "/memories", secret).status_code == 200
         for name in ("attacker.example", "0.0.0.0"):
             refused = server.get("/livez", headers={"Host": name})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.access import LOCAL, Caller, TokenStore
@@ -59,8 +59,12 @@ class Call:
         return TokenStore(self.root)
 
     def workspaces(self) -> list[Workspace]:
-        """Those that the caller reaches."""
-        return [place for place in self.root.workspaces() if self.caller.reaches(place.id)]
+        """Those that the caller reaches; with their paths where they administer them."""
+        return [
+            place if self.caller.sees_path(place.id) else replace(place, path=None)
+            for place in self.root.workspaces()
+            if self.caller.reaches(place.id)
+        ]
 
     def place(self, id: str) -> Workspace:
         """What is out of reach is as unknown as what does not exist."""

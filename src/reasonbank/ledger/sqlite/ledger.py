@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
+from reasonbank import private
 from reasonbank.errors import NewerBank, StorageError
 from reasonbank.ledger.migrations import REFOLD_BEFORE, STEPS, meta, upgrade
 from reasonbank.ledger.projection import Writer
@@ -119,12 +120,16 @@ class SQLiteLedger:
 
     def _make_room(self) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            private.make_folder(self.path.parent)
         except OSError as error:
             raise StorageError(
                 f"cannot create {self.path.parent}: {error.strerror}; "
                 "choose another place with --bank or REASONBANK_URL"
             ) from None
+        # Before SQLite would, which gives its log of writes the same rights. Where it is there
+        # already, or cannot be made, SQLite finds out, and says so.
+        with contextlib.suppress(OSError):
+            os.close(private.make_file(Path(os.path.realpath(self.path))))
 
     def _connect(self) -> Connection:
         refuse_in_child()

@@ -13,7 +13,7 @@ from reasonbank.fields import plain
 from reasonbank.model import counted
 from reasonbank.surfaces.cli.output import replacing
 from reasonbank.surfaces.cli.plain import add_plain
-from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading
+from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading, say
 
 
 @command()
@@ -70,7 +70,7 @@ def _export_audit(shell: Shell, file: str, overwrite: bool, wanted: dict[str, An
             wanted["before"] = changes[-1].seq
     if file != "-":
         value = {"file": file, "count": count}
-        shell.show(value, lambda: click.echo(f"Wrote {count} entries to {file}"))
+        shell.show(value, lambda: say(f"Wrote {count} entries to {file}"))
 
 
 @main.group()
@@ -96,7 +96,7 @@ def workspace_name(shell: Shell, id: str, name: str) -> None:
 
     with shell.bank() as bank:
         place = bank.name_workspace(id, name)
-    shell.show(place, lambda: click.echo(f"{place.id} is now called {name}"))
+    shell.show(place, lambda: say(f"{place.id} is now called {name}"))
 
 
 @command("move", group=workspace)
@@ -107,7 +107,7 @@ def workspace_move(shell: Shell, id: str, path: str) -> None:
 
     with shell.bank() as bank:
         place = bank.move_workspace(id, path)
-    shell.show(place, lambda: click.echo(f"{place.id} is now at {place.path}"))
+    shell.show(place, lambda: say(f"{place.id} is now at {place.path}"))
 
 
 @command("delete", group=workspace)
@@ -122,7 +122,7 @@ def workspace_delete(shell: Shell, id: str, yes: bool) -> None:
             confirm(shell, yes, f"{warning}. Go on?")
         count = bank.delete_workspace(id, confirm=True)
     value = {"id": id, "memories": count, "message": "Workspace deleted"}
-    shell.show(value, lambda: click.echo(f"Deleted {id} with {counted(count)}"))
+    shell.show(value, lambda: say(f"Deleted {id} with {counted(count)}"))
 
 
 @main.group()
@@ -138,7 +138,7 @@ def trace_store(shell: Shell, file: str) -> None:
 
     with reading(file) as source, shell.bank() as bank:
         stored = bank.store_trace(Trace.from_json(source.read()))
-    shell.show(stored, lambda: click.echo(f"Stored trace {stored.id}"))
+    shell.show(stored, lambda: say(f"Stored trace {stored.id}"))
 
 
 @command("purge", group=trace)
@@ -147,7 +147,7 @@ def trace_purge(shell: Shell, older_than: int) -> None:
     """Remove this workspace's old traces; memories learned from them stay."""
     with shell.bank() as bank:
         count = bank.purge_traces(older_than_days=older_than)
-    shell.show({"purged": count}, lambda: click.echo(f"Purged {count} traces"))
+    shell.show({"purged": count}, lambda: say(f"Purged {count} traces"))
 
 
 add_plain(trace)
@@ -172,7 +172,7 @@ def export_(shell: Shell, file: str, form: str | None, only_here: bool, overwrit
         count = bank.export(out, format=form, only_here=only_here)
     if file != "-":
         value = {"file": file, "format": form, "count": count}
-        shell.show(value, lambda: click.echo(f"Wrote {count} entries to {file}"))
+        shell.show(value, lambda: say(f"Wrote {count} entries to {file}"))
 
 
 @command("import")
@@ -254,7 +254,7 @@ def demo(shell: Shell) -> None:
             continue
         click.secho(f"\n{number}. {scene.what}", bold=True)
         for title, before, after in scene.confidence:
-            click.echo(f"   {title}: confidence {before:.3f} → {after:.3f}")
+            say(f"   {title}: confidence {before:.3f} → {after:.3f}")
         if scene.reply is not None:
             cards.reply(scene.reply, explain=False)
     shell.show(played, lambda: None)

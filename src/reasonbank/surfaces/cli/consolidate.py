@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from reasonbank.surfaces.cli.shell import Shell, command
+from reasonbank.surfaces.cli.shell import Shell, command, say
 
 
 @command()
@@ -42,8 +42,6 @@ def promote(shell: Shell, dry_run: bool) -> None:
     def draw() -> None:
         tables.proposals(found.proposals)
         if found.promoted:
-            click.echo(
-                f"Promoted {len(found.promoted)}; `reasonbank undo {found.batch}` takes it back"
-            )
+            say(f"Promoted {len(found.promoted)}; `reasonbank undo {found.batch}` takes it back")
 
     shell.show(found, draw)

@@ -13,7 +13,7 @@ from reasonbank.errors import InvalidInput
 from reasonbank.learn.transcripts import FORMATS
 from reasonbank.model import counted
 from reasonbank.surfaces.cli.plain import add_plain
-from reasonbank.surfaces.cli.shell import Shell, command, main, reading
+from reasonbank.surfaces.cli.shell import Shell, command, main, reading, say
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
@@ -43,15 +43,15 @@ def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: 
 
     def draw() -> None:
         if not now:
-            click.echo(f"Queued session {job.subject} as job {job.id}")
+            say(f"Queued session {job.subject} as job {job.id}")
         elif job.state == "done" and not learned:
-            click.echo(f"Session {job.subject} teaches nothing that is not known already")
+            say(f"Session {job.subject} teaches nothing that is not known already")
         elif job.state == "done":
-            click.echo(f"Learned {counted(len(learned))} from session {job.subject}")
+            say(f"Learned {counted(len(learned))} from session {job.subject}")
             for memory in learned:
-                click.echo(f"  {memory.id}  {memory.title}")
+                say(f"  {memory.id}  {memory.title}")
         else:
-            click.echo(f"Job {job.id} is {job.state}: {job.error or 'another worker has it'}")
+            say(f"Job {job.id} is {job.state}: {job.error or 'another worker has it'}")
 
     shell.show(job, draw)
 
@@ -96,7 +96,7 @@ def worker(shell: Shell, until_empty: bool) -> None:
     check_model(settings)
     with shell.bank(surface="worker") as bank:
         done = run_worker(bank, until_empty=until_empty)
-    shell.show({"done": done}, lambda: click.echo(f"Done: {done} jobs"))
+    shell.show({"done": done}, lambda: say(f"Done: {done} jobs"))
 
 
 def run_worker(bank: Bank, *, until_empty: bool, turns: bool = True) -> int:
@@ -124,9 +124,9 @@ def ticket_prepare(shell: Shell, file: str | None) -> None:
 
     def draw() -> None:
         if given.ticket is None:
-            click.echo(given.message)
+            say(given.message)
         else:
-            click.echo(f"{given.prompt}\n\nTicket: {given.ticket}")
+            say(f"{given.prompt}\n\nTicket: {given.ticket}")
 
     shell.show(given, draw)
 
@@ -143,7 +143,7 @@ def ticket_submit(shell: Shell, ticket: str, file: str) -> None:
             raise InvalidInput("answer", "is not JSON; see `ticket prepare --json`") from None
     with shell.bank() as bank:
         result = bank.distil_submit(ticket, answer)
-    shell.show(result, lambda: click.echo(
+    shell.show(result, lambda: say(
         f"Learned {len(result.learned)}, confirmed {len(result.confirmed)}"))  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def capture(shell: Shell, question: str, answer: str, session: str | None) -> No
         answer = sys.stdin.read()
     with shell.bank() as bank:
         captured = bank.capture(question, answer, session=session)
-    shell.show(captured, lambda: click.echo(
+    shell.show(captured, lambda: say(
         f"Kept as {captured.id}" if captured.id else f"Not kept: {captured.reason}"))  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def inject(
 
     def draw() -> None:
         if injection.prompt:
-            click.echo(injection.prompt)
+            say(injection.prompt)
         for id, reason in injection.withheld:
             click.echo(f"Withheld {id}: {reason}", err=True)
 

@@ -11,7 +11,7 @@ import click
 from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.fields import ruled
 from reasonbank.model import Filter, Memory, counted, filtered, labels
-from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm
+from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm, say
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
@@ -64,7 +64,7 @@ def record(
     )
     with shell.bank() as bank:
         stored = bank.record(memory)
-    shell.show(stored, lambda: click.echo(f"Recorded {stored.id} (confidence {stored.confidence})"))
+    shell.show(stored, lambda: say(f"Recorded {stored.id} (confidence {stored.confidence})"))
 
 
 def filters(function: Command) -> Command:
@@ -192,7 +192,7 @@ def update(shell: Shell, id: str, tags: tuple[str, ...], **fields: str | None) -
         raise InvalidInput("update", "nothing to change; give at least one field, e.g. --title")
     with shell.bank() as bank:
         memory = bank.update(id, **changes)
-    shell.show(memory.to_json(), lambda: click.echo(f"Updated {id} (revision {memory.revision})"))
+    shell.show(memory.to_json(), lambda: say(f"Updated {id} (revision {memory.revision})"))
 
 
 @command()
@@ -204,7 +204,7 @@ def forget(shell: Shell, id: str, yes: bool) -> None:
         title = bank.get(id).title
         confirm(shell, yes, f"Forget “{title}” for good?")
         bank.forget(id)
-    shell.show({"id": id, "message": "Memory forgotten"}, lambda: click.echo(f"Forgot {id}"))
+    shell.show({"id": id, "message": "Memory forgotten"}, lambda: say(f"Forgot {id}"))
 
 
 @command()
@@ -220,11 +220,9 @@ def undo(shell: Shell, id: str, to: int | None) -> None:
                 raise
             result = bank.undo_batch(id)
             told = f"Restored {len(result.restored)}, archived {len(result.archived)}"
-            shell.show(result, lambda: click.echo(told))
+            shell.show(result, lambda: say(told))
             return
-    shell.show(
-        memory.to_json(), lambda: click.echo(f"“{memory.title}” is as before ({memory.state})")
-    )
+    shell.show(memory.to_json(), lambda: say(f"“{memory.title}” is as before ({memory.state})"))
 
 
 def verdict(positive: str, negative: str) -> Callable[[Command], Command]:
@@ -238,7 +236,7 @@ def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> No
         memory = change(bank)
 
     def draw() -> None:
-        click.echo(f"{what} recorded: confidence {before:.3f} → {memory.confidence:.3f}")
+        say(f"{what} recorded: confidence {before:.3f} → {memory.confidence:.3f}")
 
     shell.show(memory, draw)
 
@@ -279,7 +277,7 @@ def outcome(shell: Shell, id: str | None, verdict: bool | None, session: str | N
             count = bank.credit(session, succeeded=succeeded)
         did = "Credited" if succeeded else "Blamed"
         told = f"{did} {counted(count)}"
-        shell.show({"credited": count}, lambda: click.echo(told))
+        shell.show({"credited": count}, lambda: say(told))
         return
     memory = id
     moved(
@@ -310,7 +308,7 @@ def gaps(shell: Shell, limit: int, question: str | None, forget_all: bool, yes: 
     with shell.bank() as bank:
         if question is not None or forget_all:
             gone = bank.forget_gaps(None if forget_all else question)
-            shell.show({"forgotten": gone}, lambda: click.echo(f"Forgot {gone} questions"))
+            shell.show({"forgotten": gone}, lambda: say(f"Forgot {gone} questions"))
             return
         found = bank.gaps(limit=limit)
     from reasonbank.surfaces.show import tables
@@ -334,7 +332,7 @@ def link(shell: Shell, source: str, target: str, kind: str, strength: float, rem
         else:
             value = bank.link(source, target, type=kind, strength=strength)
     verb = "Removed" if remove else "Linked"
-    shell.show(value, lambda: click.echo(f"{verb}: {source} {kind} {target}"))
+    shell.show(value, lambda: say(f"{verb}: {source} {kind} {target}"))
 
 
 @command()
@@ -347,6 +345,6 @@ def genealogy(shell: Shell, id: str, mermaid: bool) -> None:
     from reasonbank.surfaces.show import tables
 
     if mermaid:
-        click.echo(tables.mermaid(tree))
+        say(tables.mermaid(tree))
         return
     shell.show(tree, lambda: tables.genealogy(tree))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_origin
 import click
 
 from reasonbank.arguments import parameter_types
-from reasonbank.surfaces.cli.shell import Shell, common, main
+from reasonbank.surfaces.cli.shell import Shell, common, main, say
 from reasonbank.surfaces.operations import OPERATIONS, Operation
 
 
@@ -35,7 +35,7 @@ def _command(operation: Operation, name: str) -> click.Command:
 
 def _say(operation: Operation, value: Any) -> None:
     if "{" in operation.says:
-        click.echo(operation.says.format(value))
+        say(operation.says.format(value))
         return
     from reasonbank.surfaces.show import tables
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from reasonbank.surfaces.cli.shell import Shell, command
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
+    from reasonbank.surfaces.http.server import Opened
 
 
 @command()
@@ -33,12 +35,13 @@ def mcp(shell: Shell, tools: str) -> None:
 
 @command()
 @click.option("--host", default="127.0.0.1", show_default=True,
-              help="The address to listen on; others than loopback need a token.")  # fmt: skip
+              help="Where to listen; for more than loopback, make a token first.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True,
               help="0 picks any free port.")  # fmt: skip
 @click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
               help="MCP tools; core: only search, record and outcome.")  # fmt: skip
-@click.option("--no-auth", is_flag=True, help="Require no token, even if there are some.")
+@click.option("--no-auth", is_flag=True,
+              help="Need no token: whoever is on this machine has the bank.")  # fmt: skip
 @click.option(
     "--processes",
     type=click.IntRange(1, 64),
@@ -54,6 +57,7 @@ def serve(
 
     MCP is at /mcp, a JSON API at /api/v1, its OpenAPI document at /openapi.json, a page that
     says how to connect at /. A call's workspace is its own, else --workspace or this directory.
+    Every call needs a token; yours is made at the first start and kept beside the bank.
     """
     _start()
     with shell.bank(surface="http") as bank:
@@ -75,7 +79,7 @@ def serve(
             port=port,
             tools=tools,
             authenticate=not no_auth,
-            announce=lambda address, locked: announce(shell, address, locked),
+            announce=lambda opened: announce(shell, opened),
             shared=member,
             background=nullcontext
             if member
@@ -90,16 +94,18 @@ def _serve_many(
     from reasonbank.jobs.service import work
     from reasonbank.opening import model_for
     from reasonbank.surfaces.http.processes import Members
-    from reasonbank.surfaces.http.server import check_access
+    from reasonbank.surfaces.http.server import Opened, admit
 
-    check_access(bank, host, authenticate=not no_auth)
+    # Before the others start, so that all find the same token.
+    owner = admit(bank, host, authenticate=not no_auth)
     arguments = ["--tools", tools, *(["--no-auth"] if no_auth else ())]
     for option, value in (("--bank", shell.url), ("--workspace", shell.workspace)):
         arguments += [option, value] if value else []
     members = Members(arguments, host=host, port=port, count=count)
     try:
         told = json.loads(members.told)
-        announce(shell, told["address"], told["token_needed"])
+        opened = Opened(address=told["address"], locked=told["token_needed"], owner=owner)
+        announce(shell, opened)
         work(bank.context, model_for(bank.store), until_empty=False)
     finally:
         members.end()
@@ -116,16 +122,24 @@ def _start() -> None:
     check_model(settings)
 
 
-def announce(shell: Shell, address: str, locked: bool) -> None:
+def announce(shell: Shell, opened: Opened) -> None:
+    address, owner = opened.address, opened.owner
     if shell.json:
-        told = {"address": address, "mcp": f"{address}/mcp", "token_needed": locked}
+        told = {"address": address, "mcp": f"{address}/mcp", "token_needed": opened.locked,
+                "token_file": owner and str(owner.file)}  # fmt: skip
         click.echo(json.dumps(told))
         sys.stdout.flush()
         return
-    from reasonbank.surfaces.connecting import snippets
+    from reasonbank.surfaces.connecting import VARIABLE, snippets
 
     click.secho(f"ReasonBank serves at {address}", bold=True, err=True)
-    for snippet in snippets(address, locked=locked):
+    if owner is not None:
+        # On standard output, which is for whoever started it: standard error is its log.
+        click.echo(f"{address}/#token={owner.secret}")
+        sys.stdout.flush()
+        click.echo(f"Your token is in {owner.file}. For agents and programs:", err=True)
+        click.echo(f"export {VARIABLE}=$(cat {shlex.quote(str(owner.file))})", err=True)
+    for snippet in snippets(address, locked=opened.locked):
         click.secho(f"\n{snippet.agent} ({snippet.where}):", bold=True, err=True)
         click.echo(snippet.text, err=True)
     click.echo("\nControl-C ends it.", err=True)

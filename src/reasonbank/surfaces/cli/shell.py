@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,6 +30,25 @@ Command = Callable[..., Any]
 
 # One process answers one question: threads of BLAS would cost more than they bring.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+# What steers a terminal or hides text in it: DEL, C1, marks of direction, breaks of lines.
+_STEERING = re.compile(
+    "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+
+
+def say(text: str) -> None:
+    """A line for people: stored text in it cannot steer the terminal."""
+    from reasonbank.surfaces.show.cards import clean
+
+    click.echo(clean(text))
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """JSON for terminals too: what could steer one is escaped, and reads the same."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Shell:
@@ -67,7 +87,7 @@ class Shell:
         if self.json:
             from reasonbank.fields import plain
 
-            click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2))
+            click.echo(as_json(plain(value), indent=2))
         else:
             human()
 
@@ -150,15 +170,17 @@ class Friendly(click.Group):
                     from reasonbank.fields import plain
 
                     problem["best"] = plain(best)
-                click.echo(json.dumps(problem, ensure_ascii=False))
+                click.echo(as_json(problem))
             else:
-                click.secho(f"Error: {error}", fg="red", err=True)
+                from reasonbank.surfaces.show.cards import clean
+
+                click.secho(f"Error: {clean(str(error))}", fg="red", err=True)
             context.exit(error.exit_code)
         except click.UsageError as error:
             if not shell.json:
                 raise
             problem = {"error": "UsageError", "message": error.format_message()}
-            click.echo(json.dumps(problem, ensure_ascii=False))
+            click.echo(as_json(problem))
             context.exit(error.exit_code)
 
 

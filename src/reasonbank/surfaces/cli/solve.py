@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reasonbank.errors import BudgetExhausted
-from reasonbank.surfaces.cli.shell import Shell, command
+from reasonbank.surfaces.cli.shell import Shell, command, say
 from reasonbank.surfaces.show.cards import clean
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _drawn(progress: Progress, attempts: dict[int, Attempt]) -> Any:
 
 
 def _tell(solution: Solution) -> None:
-    click.echo(clean(solution.solution))
+    say(solution.solution)
     score = "none" if solution.score is None else f"{solution.score:.2f}"
     tokens = solution.tokens
     facts = [

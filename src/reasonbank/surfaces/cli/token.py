@@ -6,7 +6,7 @@ import os
 
 import click
 
-from reasonbank.surfaces.cli.shell import Shell, command, main
+from reasonbank.surfaces.cli.shell import Shell, command, main, say
 
 
 @main.group()
@@ -48,7 +48,7 @@ def create(
         )
 
     def draw() -> None:
-        click.echo(f"Token {made.id} ({made.name}), scope {made.scope}. Keep it; it is shown once:")
+        say(f"Token {made.id} ({made.name}), scope {made.scope}. Keep it; it is shown once:")
         click.echo(made.token)
 
     shell.show(made, draw)
@@ -78,4 +78,4 @@ def revoke(shell: Shell, id: str) -> None:
 
     with shell.bank() as bank:
         told = TokenStore(bank).revoke(id, by=bank)
-    shell.show(told, lambda: click.echo(f"Revoked {told.id} ({told.name})"))
+    shell.show(told, lambda: say(f"Revoked {told.id} ({told.name})"))

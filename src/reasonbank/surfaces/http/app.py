@@ -16,10 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from typing import IO, Any, TypeVar
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 import anyio.to_thread
 from mcp.server.transport_security import TransportSecuritySettings
@@ -28,7 +28,14 @@ from pydantic_core import to_json
 
 from reasonbank.access import Caller, TokenStore
 from reasonbank.bank import Bank
-from reasonbank.errors import InvalidInput, NotFound, ReasonBankError, Refused, TooMany
+from reasonbank.errors import (
+    InvalidInput,
+    NotFound,
+    ReasonBankError,
+    Refused,
+    TooMany,
+    Unauthorized,
+)
 from reasonbank.fields import plain
 from reasonbank.health import health
 from reasonbank.ledger.port import Token
@@ -36,6 +43,7 @@ from reasonbank.model import Right
 from reasonbank.safety.scrub import hushed
 from reasonbank.surfaces import operations, shapes
 from reasonbank.surfaces.call import Call
+from reasonbank.surfaces.http.exchange import JSON_TYPE, Exchange, HttpAnswer
 from reasonbank.surfaces.http.gate import (
     AllowedHosts,
     ClientDisconnected,
@@ -52,21 +60,11 @@ from reasonbank.surfaces.mcp.server import CALLER, make_server
 from reasonbank.surfaces.operations import Operation
 from reasonbank.surfaces.show.memory_page import memory_page
 from reasonbank.surfaces.show.metrics import CONTENT_TYPE, render
-from reasonbank.surfaces.show.page import POLICY, page, report_page
+from reasonbank.surfaces.show.page import POLICY, empty_page, page, report_page
 
 T = TypeVar("T")
-Raw = Mapping[bytes, bytes]
 
 API = "/api/v1"
-JSON_TYPE = b"application/json"
-GUARD = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-]
-SEALED = [*GUARD, (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")]
 READY_SECONDS = 2.0
 THREADS = 8
 CHUNK = 64 * 1024
@@ -88,14 +86,6 @@ class Stopping(Refused):
 
 class WrongMediaType(InvalidInput):
     status = 415
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpAnswer:
-    body: bytes
-    status: int = 200
-    kind: bytes = JSON_TYPE
-    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Application:
@@ -127,7 +117,6 @@ class Application:
             "/openapi.json": HttpAnswer(body=to_json(document())),
             "/readyz": self._readiness,
             "/metrics": self._metrics,
-            "/": self._page,
         }
         self.stopping = False
         server = make_server(bank, tools=tools)
@@ -180,6 +169,9 @@ class Application:
         elif path in self._own:
             _only(method, "GET")
             await self._say(exchange, path)
+        elif path == "/":
+            _only(method, "GET")
+            await self._start(exchange)
         elif path.startswith("/memory/"):
             _only(method, "GET")
             id = path.removeprefix("/memory/")
@@ -209,21 +201,23 @@ class Application:
             workspace=exchange.workspace(),
             progress=self._progress,
         )
-        async with self._gate.place():
-            if operation.run is operations.import_:
-                await self._import(exchange, operation, call)
-            elif operation.run is operations.export:
-                await self._export(exchange, operation, call)
-            else:
-                body = b"" if operation.in_query else await self._body(exchange)
-                query = exchange.query()
+        # A place is for work: whoever is slow to send or to read takes none from others.
+        if operation.run is operations.import_:
+            await self._import(exchange, operation, call)
+        elif operation.run is operations.export:
+            await self._export(exchange, operation, call)
+        else:
+            body = b"" if operation.in_query else await self._body(exchange)
+            query = exchange.query()
 
-                def work() -> HttpAnswer:
-                    given = _given(operation, query, body)
-                    named = dict(zip(operation.in_path, values, strict=True))
-                    return _told(operation, operation.perform(call, named | given))
+            def work() -> HttpAnswer:
+                given = _given(operation, query, body)
+                named = dict(zip(operation.in_path, values, strict=True))
+                return _told(operation, operation.perform(call, named | given))
 
-                await exchange.answer(await self._run(work, alone=operation.alone))
+            async with self._gate.place():
+                told = await self._run(work, alone=operation.alone)
+            await exchange.answer(told)
 
     def _progress(self, done: int, total: int) -> None:
         if self.stopping:
@@ -283,7 +277,9 @@ class Application:
                 with _as_text(spool) as file:
                     return _told(operation, operation.perform(call, {"file": file} | given))
 
-            await exchange.answer(await self._run(work, alone=True))
+            async with self._gate.place():
+                told = await self._run(work, alone=True)
+            await exchange.answer(told)
 
     async def _export(self, exchange: Exchange, operation: Operation, call: Call) -> None:
         """To a file first: what goes wrong is still told, and a slow reader holds no lock."""
@@ -296,7 +292,8 @@ class Application:
                     operation.perform(call, {"file": file} | given)
                 return str(given.get("format", "jsonl"))
 
-            form = await self._run(work, alone=True)
+            async with self._gate.place():
+                form = await self._run(work, alone=True)
             spool.seek(0)
             kind = b"text/markdown" if form == "markdown" else b"application/x-ndjson"
             await exchange.start(200, kind + b"; charset=utf-8", ())
@@ -314,18 +311,18 @@ class Application:
         # No streams that stay open without a call, and no sessions to delete.
         _only(exchange.method, "POST")
         caller = self._caller(exchange)
+        body = await self._gate.body(exchange.headers, exchange.receive)
+        waiting = True
+
+        async def receive() -> dict[str, Any]:
+            nonlocal waiting
+            if waiting:
+                waiting = False
+                return {"type": "http.request", "body": body, "more_body": False}
+            return await exchange.receive()
+
+        scope = exchange.scope | {CALLER: caller}
         async with self._gate.place():
-            body = await self._gate.body(exchange.headers, exchange.receive)
-            waiting = True
-
-            async def receive() -> dict[str, Any]:
-                nonlocal waiting
-                if waiting:
-                    waiting = False
-                    return {"type": "http.request", "body": body, "more_body": False}
-                return await exchange.receive()
-
-            scope = exchange.scope | {CALLER: caller}
             await self._mcp(scope, receive, exchange.send_guarded)
 
     # What the server says of itself
@@ -342,14 +339,42 @@ class Application:
             await exchange.answer(self._ready[1])
         else:
             async with self._gate.place():
-                await exchange.answer(await self._run(said))
+                told = await self._run(said)
+            await exchange.answer(told)
 
-    def _page(self) -> HttpAnswer:
-        return _as_page(page(self._bank, self._address, locked=self._gate.locked))
+    async def _start(self, exchange: Exchange) -> None:
+        """The page at /: for everybody how to connect; for who may read, also what is here."""
+        known = not self._gate.locked or b"authorization" in exchange.headers
+        if known:
+            caller, workspace = self._caller(exchange), exchange.workspace()
+            caller.must(Right.READ)
+        else:
+            self._gate.caller(exchange.scope, exchange.headers, anybody=True)
+
+        def work() -> HttpAnswer:
+            bank = caller.bank(self._bank, workspace, surface="http") if known else self._bank
+            return _as_page(page(
+                bank, self._address, known=known, locked=self._gate.locked,
+                whole=known and caller.workspaces is None and caller.right is Right.ADMIN,
+            ))  # fmt: skip
+
+        async with self._gate.place():
+            told = await self._run(work)
+        await exchange.answer(told)
 
     async def _show(self, exchange: Exchange, make: Callable[[Bank, str | None], str]) -> None:
         """A page about a workspace, for whoever may read it."""
-        caller, workspace = self._caller(exchange), exchange.workspace()
+        try:
+            caller, workspace = self._caller(exchange), exchange.workspace()
+        except Unauthorized as error:
+            # A browser cannot show a token by itself; this page does it for it.
+            if b"authorization" in exchange.headers or not exchange.wants_a_page():
+                raise
+            refused = problem(error)
+            empty = _as_page(empty_page())
+            headers = (*refused.headers, *empty.headers)
+            await exchange.answer(replace(empty, status=refused.status, headers=headers))
+            return
         caller.must(Right.READ)
 
         def work() -> HttpAnswer:
@@ -357,7 +382,8 @@ class Application:
             return _as_page(make(bank, workspace))
 
         async with self._gate.place():
-            await exchange.answer(await self._run(work))
+            told = await self._run(work)
+        await exchange.answer(told)
 
     def _metrics(self) -> HttpAnswer:
         return HttpAnswer(body=render(self._bank).encode(), kind=CONTENT_TYPE)
@@ -380,88 +406,6 @@ def readiness(bank: Bank) -> HttpAnswer:
     failed = [check.name for check in checks if check.status == "fail"]
     body = {"status": "unready", "failed": failed} if failed else {"status": "ready"}
     return HttpAnswer(body=to_json(body), status=503 if failed else 200)
-
-
-class Exchange:
-    """One request and its answer."""
-
-    __slots__ = ("_send", "_started", "headers", "method", "path", "receive", "scope")
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.scope = scope
-        self.headers: Raw = dict(scope["headers"])
-        self.path: str = scope["raw_path"].decode("ascii")
-        self.method: str = "GET" if scope["method"] == "HEAD" else scope["method"]
-        self.receive = receive
-        self._send = send
-        self._started = False
-
-    def query(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        try:
-            pairs = parse_qsl(
-                self.scope["query_string"].decode("ascii"),
-                keep_blank_values=True,
-                strict_parsing=bool(self.scope["query_string"]),
-                errors="strict",
-                max_num_fields=200,
-            )
-        except ValueError:
-            raise InvalidInput("query", "cannot be read; write it as name=value&…") from None
-        for name, value in pairs:
-            found.setdefault(name, []).append(value)
-        found.pop("workspace", None)
-        return found
-
-    def workspace(self) -> str | None:
-        """From the header or the query; two that differ are refused."""
-        given = set()
-        if b"workspace=" in self.scope["query_string"]:
-            for name, value in parse_qsl(self.scope["query_string"].decode("ascii", "replace")):
-                if name == "workspace":
-                    given.add(value)
-        if (header := self.headers.get(b"x-reasonbank-workspace")) is not None:
-            try:
-                given.add(header.decode())
-            except UnicodeDecodeError:
-                raise InvalidInput("X-ReasonBank-Workspace", "is not UTF-8") from None
-        if len(given) > 1:
-            raise InvalidInput("workspace", "was given twice, and differently; give it once")
-        return given.pop() if given else None
-
-    async def start(
-        self, status: int, kind: bytes, headers: tuple[tuple[bytes, bytes], ...]
-    ) -> None:
-        self._started = True
-        names = {name for name, _ in headers}
-        guard = GUARD if b"content-security-policy" in names else SEALED
-        await self._send(
-            {
-                "type": "http.response.start",
-                "status": status,
-                "headers": [(b"content-type", kind), *headers, *guard],
-            }
-        )
-
-    async def send_piece(self, body: bytes, *, more: bool) -> None:
-        await self._send({"type": "http.response.body", "body": body, "more_body": more})
-
-    async def answer(self, answer: HttpAnswer) -> None:
-        if self._started:
-            return  # Cut off: all that is left is to end the connection.
-        # A line of its own, for those who read it in a terminal.
-        body = answer.body + b"\n" if answer.kind is JSON_TYPE else answer.body
-        length = (b"content-length", str(len(body)).encode())
-        await self.start(answer.status, answer.kind, (length, *answer.headers))
-        await self.send_piece(body, more=False)
-
-    async def send_guarded(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            self._started = True
-            known = {name.lower() for name, _ in message.get("headers", ())}
-            extra = [(name, value) for name, value in SEALED if name not in known]
-            message = message | {"headers": [*message.get("headers", ()), *extra]}
-        await self._send(message)
 
 
 class Paths:

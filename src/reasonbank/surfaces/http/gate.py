@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from reasonbank.access import LOCAL, Caller, TokenStore
+from reasonbank.access import Caller, TokenStore
 from reasonbank.bounded import Bounded
 from reasonbank.errors import (
     Forbidden,
@@ -37,6 +38,11 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HEADERS = 100
 HEAD_BYTES = 32 * 1024
+OPEN = Caller(local=True)
+"""Whoever calls a server that was told to need no token."""
+GRACE_SECONDS = 5.0
+LEAST_RATE = 1024
+"""Bytes a second, sent or read; whoever is slower after the grace is not waited for."""
 CALLERS = 10_000
 """Callers whose rate is remembered; whoever was quiet longest is forgotten first."""
 
@@ -92,10 +98,9 @@ class AllowedHosts:
 
     def check(self, headers: Mapping[bytes, bytes]) -> None:
         host = headers.get(b"host", b"").decode("latin-1").lower()
-        name = _name(host)
-        if name not in self.names:
+        if _name(host) not in self.names:
             raise Misdirected(
-                f"this server does not answer to the name {name[:80]!r}; call it by an address "
+                f"this server does not answer to the name {host[:80]!r}; call it by an address "
                 f"that it knows, or add the name to the setting server.hosts"
             )
         origin = headers.get(b"origin")
@@ -113,11 +118,15 @@ def _listed(setting: str) -> list[str]:
     return [part.strip().lower() for part in setting.split(",") if part.strip()]
 
 
-def _name(host: str) -> str:
-    """The name in a Host header, without its port; of an IPv6 address, without brackets."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::([0-9]{1,5}))?", re.ASCII).fullmatch
+
+
+def _name(host: str) -> str | None:
+    """The name in a Host header, without its port and brackets; None if it is malformed."""
+    found = _HOST(host)
+    if found is None or int(found[3] or 0) > 65_535:
+        return None
+    return found[1] or found[2]
 
 
 def is_loopback(host: str) -> bool:
@@ -171,13 +180,11 @@ class Gate:
         self._tokens = tokens
         self._settings = settings
         self._allowed_hosts = allowed_hosts
-        self._authenticate = authenticate
+        self.locked = authenticate
+        """Whether a token is needed; nobody is let in for being on the same machine."""
         self._rates = Rates(settings.rate)
         self._inside = 0
-
-    @property
-    def locked(self) -> bool:
-        return self._authenticate and self._tokens.exist
+        self._held = 0
 
     def check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         # The parser's own limit is only felt by a head that comes in several pieces.
@@ -197,7 +204,7 @@ class Gate:
         shown = headers.get(b"authorization")
         if anybody:
             self._rates.take(address)
-            return LOCAL, None
+            return OPEN, None
         # A point read of the ledger, quicker than a trip to another thread; and a token
         # that was revoked a moment ago opens nothing.
         try:
@@ -210,14 +217,14 @@ class Gate:
                 return caller, token
             if self.locked:
                 raise Unauthorized(
-                    "this needs a token: send `Authorization: Bearer rbk_…`; "
-                    "`reasonbank token create` makes one"
+                    "this needs a token: send `Authorization: Bearer rbk_…`; `reasonbank serve` "
+                    "says where its owner's is, and `reasonbank token create` makes more"
                 )
         except Unauthorized:
             self._rates.take(address)
             raise
         self._rates.take(address)
-        return LOCAL, None
+        return OPEN, None
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
@@ -237,13 +244,20 @@ class Gate:
             self._inside -= 1
 
     async def body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        settings = self._settings
-        parts = [
-            part
+        """All of it; those that arrive at the same time share the memory there is for them."""
+        settings, held = self._settings, 0
+        parts = []
+        try:
             async for part in pieces(
                 headers, receive, most=settings.body_bytes, seconds=settings.patience
-            )
-        ]
+            ):
+                held += len(part)
+                self._held += len(part)
+                if self._held > settings.concurrency * settings.body_bytes:
+                    raise RetryAfter(Busy("too much arrives at once; try again in a moment"), 1.0)
+                parts.append(part)
+        finally:
+            self._held -= held
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -255,15 +269,16 @@ async def pieces(
     if not announced.isdigit() or int(announced) > most:
         raise _too_large(most)
     size = 0
-    deadline = asyncio.get_running_loop().time() + seconds
+    started = asyncio.get_running_loop().time()
     while True:
+        patience = min(seconds, GRACE_SECONDS + size / LEAST_RATE)
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(started + patience):
                 message = await receive()
         except TimeoutError:
             raise TooSlow(
-                f"the request took longer than {seconds:g} s to arrive; send it faster, or "
-                "raise the setting server.patience"
+                f"the request did not arrive within {patience:g} s; send it faster (at least "
+                f"{LEAST_RATE:,} bytes a second), or raise the setting server.patience"
             ) from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnected

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from reasonbank.access import TokenStore
+from reasonbank.access import OwnersToken, TokenStore
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, Refused
-from reasonbank.surfaces.http.app import Application, problem
+from reasonbank.surfaces.http.app import Application
+from reasonbank.surfaces.http.connections import patient
 from reasonbank.surfaces.http.gate import HEAD_BYTES, AllowedHosts, is_loopback
 
 KEEP_ALIVE_SECONDS = 30
 FAREWELL_SECONDS = 30
 """How long calls that are under way get to end after a signal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What is to be told of a server that can be called."""
+
+    address: str
+    locked: bool
+    owner: OwnersToken | None
 
 
 def serve(
@@ -33,19 +40,20 @@ def serve(
     port: int,
     tools: str,
     authenticate: bool,
-    announce: Callable[[str, bool], None],
+    announce: Callable[[Opened], None],
     shared: bool = False,
     background: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
     """Serve until SIGTERM or SIGINT, and close the bank; a second one ends at once.
 
-    ``announce`` hears the address, and whether a token is needed, once it can be called.
+    ``announce`` hears where it is and how to come in, once it can be called.
     ``shared``: other processes listen to the same address. ``background`` is what works beside
     the server as long as it serves.
     """
-    check_access(bank, host, authenticate)
+    owner = admit(bank, host, authenticate)
+    settings = bank.settings.server
     listener = bound(host, port, shared=shared)
-    allowed_hosts = AllowedHosts.of(host, bank.settings.server)
+    allowed_hosts = AllowedHosts.of(host, settings)
     address = f"http://{allowed_hosts.shown}:{listener.getsockname()[1]}"
     application = Application(
         bank,
@@ -56,7 +64,7 @@ def serve(
     )
     config = uvicorn.Config(
         application,
-        http=_patient(bank.settings.server.patience, application),
+        http=patient(settings.patience, settings.connections, lambda: application.stopping),
         loop="asyncio",
         ws="none",
         lifespan="on",
@@ -64,15 +72,14 @@ def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=bank.settings.server.connections,
         h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=FAREWELL_SECONDS,
     )
-    locked = authenticate and TokenStore(bank).exist
+    told = Opened(address=address, locked=authenticate, owner=owner)
     try:
         with background():
-            server = _Server(config, lambda: announce(address, locked), application.stop)
+            server = _Server(config, lambda: announce(told), application.stop)
             server.run(sockets=[listener])
     finally:
         application.close()
@@ -80,19 +87,21 @@ def serve(
         bank.close(embed=False)
 
 
-def check_access(bank: Bank, host: str, authenticate: bool) -> None:
-    if is_loopback(host):
-        return
-    if not authenticate:
-        raise Refused(
-            f"--no-auth would open this bank to everybody who reaches {host}; leave it out, or "
-            "serve on 127.0.0.1"
-        )
-    if not TokenStore(bank).exist:
-        raise Refused(
-            f"others can reach {host}, and there is no token yet; make one first: "
-            "reasonbank token create --scope write"
-        )
+def admit(bank: Bank, host: str, authenticate: bool) -> OwnersToken | None:
+    """The token of whoever starts the server; an error if others would come in without one."""
+    tokens = TokenStore(bank)
+    if not is_loopback(host):
+        if not authenticate:
+            raise Refused(
+                f"--no-auth would open this bank to everybody who reaches {host}; leave it out, or "
+                "serve on 127.0.0.1"
+            )
+        if not tokens.for_others:
+            raise Refused(
+                f"others can reach {host}, and there is no token for them yet; make one first: "
+                "reasonbank token create --scope write"
+            )
+    return tokens.owners() if authenticate else None
 
 
 def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
@@ -140,73 +149,3 @@ class _Server(uvicorn.Server):
             os._exit(128 + sig)
         self.should_exit = True
         self._stop()
-
-
-class Patient(H11Protocol):
-    """Waits so long for the head of a request, and for a body that nobody wants."""
-
-    seconds: float
-    application: Application
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        if self.application.stopping:
-            # Accepted, but not yet known when the others were told to end.
-            transport.close()
-        else:
-            self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        unwanted = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
-        if self.conn.their_state is h11.IDLE or unwanted:
-            self._wait()
-        else:
-            self._stop_waiting()
-
-    def on_response_complete(self) -> None:
-        self._stop_waiting()
-        super().on_response_complete()
-
-    def _wait(self) -> None:
-        # Not put off by more data: bytes that trickle in do not buy time.
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.seconds, self.transport.abort)
-
-    def _stop_waiting(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def send_400_response(self, msg: str) -> None:
-        error = InvalidInput(
-            "request",
-            f"is not HTTP/1.1, or its head is larger than {HEAD_BYTES:,} bytes; send fewer "
-            "or shorter headers",
-        )
-        self._answer(problem(error).body)
-
-    def _answer(self, body: bytes) -> None:
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-        ]
-        for event in (
-            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
-            h11.Data(data=body),
-            h11.EndOfMessage(),
-        ):
-            if (written := self.conn.send(event)) is not None:
-                self.transport.write(written)
-        self.transport.close()
-
-
-def _patient(seconds: float, application: Application) -> type[asyncio.Protocol]:
-    """uvicorn makes its protocols itself, so what they need is said by their class."""
-    return type("Patient", (Patient,), {"seconds": seconds, "application": application})

@@ -1,6 +1,7 @@
 """The page at `/`: what runs here, and how to connect; the frame of all pages.
 
-No script, no network.
+A page that needs a token is sent empty, and its one script asks for it again with the token
+that came behind the # of an address: no server, log or history ever sees that part.
 """
 
 from __future__ import annotations
@@ -50,18 +51,56 @@ svg { display: block; max-width: 24rem; }
 .drawing text { fill: var(--ink); font-size: 13px; text-anchor: middle; }
 .drawing a:hover rect, .drawing a:focus-visible rect { stroke: var(--accent); stroke-width: 3; }
 """
-_DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_SCRIPT = """
+(() => {
+  const kept = "reasonbank-token";
+  const show = async () => {
+    const given = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (given) {
+      sessionStorage.setItem(kept, given);
+      history.replaceState(null, "", location.pathname + location.search);
+    }
+    const token = sessionStorage.getItem(kept);
+    const empty = document.querySelector("main[data-locked]");
+    if (!token || !empty) return;
+    const answer = await fetch(location.pathname + location.search, {
+      headers: { Authorization: "Bearer " + token, Accept: "text/html" },
+    });
+    if (!answer.ok) {
+      if (answer.status === 401) sessionStorage.removeItem(kept);
+      const told = await answer.json();
+      empty.querySelector("[role=status]").textContent = told.message;
+      return;
+    }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    document.title = page.title;
+    empty.replaceWith(document.adoptNode(page.querySelector("main")));
+  };
+  addEventListener("hashchange", show);
+  show();
+})();
+"""
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
 POLICY = (
-    f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    f"default-src 'none'; style-src 'sha256-{_digest(_STYLE)}'; "
+    f"script-src 'sha256-{_digest(_SCRIPT)}'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
 ).encode()
 
 
 NEWEST = 8
 
 
-def page(bank: Bank, address: str, *, locked: bool) -> str:
-    """``locked``: a token is needed here, so nothing is said of what the bank holds."""
+def page(bank: Bank, address: str, *, known: bool, locked: bool, whole: bool = True) -> str:
+    """``known``: somebody who may read asks; to others nothing is said of what the bank holds.
+
+    ``locked``: a token is needed here. ``whole``: they may hear of the whole bank.
+    """
     facts = [("Version", escape(version("reasonbank")))]
     embedder = bank.store.indexing.embedder
     state = (
@@ -70,21 +109,20 @@ def page(bank: Bank, address: str, *, locked: bool) -> str:
         else '<span class="poor">degraded: the embedder knows nothing of meaning</span>'
     )
     facts += [("State", state), ("Embedder", escape(embedder.name))]
-    if locked:
-        facts += [("Access", "with a bearer token (<code>reasonbank token create</code>)")]
-    else:
+    if known and whole:
         facts += [
             ("Store", escape(bank.store.ledger.url)),
             ("Workspaces", str(len(bank.workspaces()))),
-            ("Access", "from this machine, without a token"),
         ]
+    access = "with a bearer token" if locked else "from this machine, without a token"
+    facts += [("Access", access)]
     rows = "\n".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
     ways = "\n".join(
         f"<h3>{escape(s.agent)} <span class=soft>· {escape(s.where)}</span></h3>\n"
         f'<pre tabindex="0" aria-label="{escape(s.agent)}">{escape(s.text)}</pre>'
         for s in snippets(address, locked=locked)
     )
-    newest = "" if locked else _newest(bank)
+    newest = _newest(bank) if known else _UNKNOWN
     return document(
         "ReasonBank",
         f"""<h1>ReasonBank</h1>
@@ -104,11 +142,22 @@ def page(bank: Bank, address: str, *, locked: bool) -> str:
 <li><a href="/report">/report</a> what memory is worth here</li>
 <li><code>/metrics</code> for Prometheus</li>
 </ul>""",
+        locked=not known,
     )
 
 
+_UNKNOWN = """<p role="status">To see what is in the bank, open the address with
+<code>#token=</code> in it that <code>reasonbank serve</code> printed when it started.</p>
+"""
+
+
+def empty_page() -> str:
+    """In the place of a page that needs a token, for a browser that has not shown one yet."""
+    return document("ReasonBank", f"<h1>ReasonBank</h1>\n{_UNKNOWN}", locked=True)
+
+
 def _newest(bank: Bank) -> str:
-    """A way to the pages of memories, for whoever needs no token."""
+    """A way to the pages of memories."""
     found = "\n".join(
         f'<li><a href="/memory/{memory.id}">{escape(memory.title)}</a></li>'
         for memory in bank.memories(limit=NEWEST)
@@ -123,8 +172,9 @@ def report_page(bank: Bank) -> str:
     return document("Learning report", f"{back}\n{body(bank.report())}")
 
 
-def document(title: str, body: str) -> str:
-    """A whole page; ``body`` is HTML."""
+def document(title: str, body: str, *, locked: bool = False) -> str:
+    """A whole page; ``body`` is HTML. ``locked``: there is more for whoever has a token."""
+    main = "<main data-locked>" if locked else "<main>"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -134,9 +184,10 @@ def document(title: str, body: str) -> str:
 <style>{_STYLE}</style>
 </head>
 <body>
-<main>
+{main}
 {body}
 </main>
+<script>{_SCRIPT}</script>
 </body>
 </html>
 """
