@@ -83,7 +83,9 @@ class HTTP:
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         connection = self._connected()
-        headers = {"X-ReasonBank-Workspace": PROJECT, "Content-Type": "application/json"}
+        token = (self.folder / "bank.db.owner-token").read_text().strip()
+        headers = {"X-ReasonBank-Workspace": PROJECT, "Content-Type": "application/json",
+                   "Authorization": f"Bearer {token}"}  # fmt: skip
         try:
             connection.request(method, f"/api/v1{path}", json.dumps(body), headers)
             answer = connection.getresponse()

@@ -63,7 +63,8 @@ def test_an_upgrade_that_is_killed_at_any_statement_loses_nothing(tmp_path):
         assert db.pragma("quick_check") == "ok"
         db.close()
     assert versions <= {8, len(STEPS)}
-    with open_old(path) as bank:
+    with open_old(path) as opened:
+        bank = Bank(opened.context.seen_by(whole=True))
         for what in ASKED_AFTER:
             said = as_json(WRITTEN["said"][what])
             assert as_then(what, as_json(ASKED[what](bank))) == said, what

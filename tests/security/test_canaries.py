@@ -73,6 +73,7 @@ class Round:
         self.looking = Looking(folder)
         stack.callback(self.looking.close)
         server = stack.enter_context(serving(folder, REASONBANK_URL=self.canaries.url, **QUIET))
+        self.looking.new_events()  # A server makes a token for its owner when it starts.
         self.library = Library(self.canaries, self.rng, HASHED)
         # What is newer weighs more: only at one moment are two answers equal to the last bit.
         noon = self.library.bank.store.clock() + DAY

@@ -118,7 +118,9 @@ def _listed(setting: str) -> list[str]:
     return [part.strip().lower() for part in setting.split(",") if part.strip()]
 
 
-_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::([0-9]{1,5}))?", re.ASCII).fullmatch
+_HOST = re.compile(
+    r"(?:\[([0-9a-f:.]{1,64})\]|([a-z0-9._-]{1,255}))(?::([0-9]{1,5}))?", re.ASCII
+).fullmatch
 
 
 def _name(host: str) -> str | None:
