@@ -1,6 +1,7 @@
 """Clients that mean harm, over real sockets: others are served all the same."""
 
 import json
+import signal
 import socket
 import threading
 import time
@@ -214,6 +215,23 @@ def test_five_hundred_slow_clients_hold_up_nobody(request, kind, size):
 
 
 @requirement("SEC-3")
+@pytest.mark.parametrize("kind", [slow_heads, silent, idle])
+def test_who_comes_in_a_rush_is_served_all_the_same(narrow, kind):
+    """More at once than there is room for, and the server was away for a moment."""
+    with ExitStack() as stack:
+        narrow.process.send_signal(signal.SIGSTOP)
+        try:
+            for _ in range(SLOW):
+                connection = stack.enter_context(narrow.socket())
+                connection.sendall(kind(narrow))
+            last = stack.enter_context(narrow.socket())
+            last.sendall(head(narrow, "Connection: close", method="GET", path="/api/v1/memories"))
+        finally:
+            narrow.process.send_signal(signal.SIGCONT)
+        assert status(everything(last)) == 200
+
+
+@requirement("SEC-3")
 def test_a_client_that_comes_back_again_and_again_holds_up_nobody(narrow):
     """As fast as they are shown out, they come in again; who is quick to ask is served."""
     with ExitStack() as stack:
@@ -272,11 +290,20 @@ class Guest:
 
     def __init__(self, stage, since, address="a"):
         self.stage, self.since, self.address = stage, since, address
-        self.gone = False
+        self.gone = self.inside = self.served = False
         self.transport = self
 
     def abort(self):
-        self.gone = True
+        self.gone, self.inside = True, False
+
+    def come_in(self):
+        self.inside = True
+
+    def wait_in_line(self):
+        assert not self.inside
+
+    def turn_away(self):
+        self.abort()
 
 
 @pytest.mark.parametrize(("guests", "first"), [
@@ -294,11 +321,30 @@ class Guest:
 def test_who_has_to_make_room(guests, first):
     room = Room(len(guests), lambda: 100.0)
     inside = [Guest(*guest) for guest in guests]
-    assert all(map(room.enter, inside))
-    assert room.enter(Guest(Stage.IDLE, 100.0)) is (first is not None)
+    for guest in inside:
+        room.enter(guest)
+    assert all(guest.inside for guest in inside)
+    newcomer = Guest(Stage.IDLE, 100.0)
+    room.enter(newcomer)
+    assert newcomer.inside is (first is not None)
     assert [number for number, guest in enumerate(inside) if guest.gone] == (
         [] if first is None else [first]
     )
+
+
+def test_who_finds_all_served_waits_in_line():
+    room = Room(2, lambda: 100.0)
+    served = [Guest(Stage.SERVER, 100.0) for _ in range(2)]
+    line = [Guest(Stage.IDLE, 100.0) for _ in range(3)]
+    for guest in served + line:
+        room.enter(guest)
+    assert [guest.gone for guest in line] == [True, False, False]
+    served[0].stage, served[0].served = Stage.IDLE, True
+    room.admit()
+    assert served[0].gone and line[1].inside and not line[2].inside
+    line[1].stage = Stage.SERVER
+    room.leave(served[1])
+    assert line[2].inside and not line[1].gone
 
 
 # Where projects lie

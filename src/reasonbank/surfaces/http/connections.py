@@ -42,32 +42,57 @@ class Stage(IntEnum):
 
 
 class Room:
-    """All connections of a process; ``clock`` is that of its event loop."""
+    """All connections of a process; ``clock`` is that of its event loop.
+
+    Whoever finds everybody being served waits in line, as that takes a moment only; the line is as
+    long as the room is large, and when it is full, the first in it is turned away.
+    """
 
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self._most = most
         self._clock = clock
         self._inside: set[Patient] = set()
+        self._line: dict[Patient, None] = {}
 
-    def enter(self, guest: Patient) -> bool:
-        """Whether there is room, perhaps as another one had to go."""
-        if len(self._inside) >= self._most and not self._make_room():
-            return False
-        self._inside.add(guest)
-        return True
+    def enter(self, guest: Patient) -> None:
+        if len(self._inside) < self._most or self._make_room():
+            self._inside.add(guest)
+            guest.come_in()
+            return
+        self._line[guest] = None
+        guest.wait_in_line()
+        if len(self._line) > self._most:
+            first = next(iter(self._line))
+            del self._line[first]
+            first.turn_away()
 
     def leave(self, guest: Patient) -> None:
         self._inside.discard(guest)
+        self._line.pop(guest, None)
+        self.admit()
 
-    def _make_room(self) -> bool:
+    def admit(self) -> None:
+        """Let in who waits, as far as there is room, or somebody who had a chance can go."""
+        while self._line and (len(self._inside) < self._most or self._make_room(unheard=False)):
+            guest = next(iter(self._line))
+            del self._line[guest]
+            self._inside.add(guest)
+            guest.come_in()
+
+    def _make_room(self, *, unheard: bool = True) -> bool:
+        """By showing out one; ``unheard``: even one that has only just come in."""
         now = self._clock()
         crowd = Counter(guest.address for guest in self._inside)
 
-        def patience(guest: Patient) -> tuple[bool, int, int, float]:
-            young = now - guest.since < YOUNG_SECONDS
-            return young, guest.stage, -crowd[guest.address], guest.since
+        def new(guest: Patient) -> bool:
+            return not guest.served and now - guest.since < YOUNG_SECONDS
 
-        slow = [guest for guest in self._inside if guest.stage is not Stage.SERVER]
+        def patience(guest: Patient) -> tuple[bool, bool, int, int, float]:
+            young = now - guest.since < YOUNG_SECONDS
+            return new(guest), young, guest.stage, -crowd[guest.address], guest.since
+
+        waiting = (guest for guest in self._inside if guest.stage is not Stage.SERVER)
+        slow = [guest for guest in waiting if unheard or not new(guest)]
         if not slow:
             return False
         victim = min(slow, key=patience)
@@ -120,6 +145,8 @@ class Patient(H11Protocol):
     since: float = 0.0
     stage: Stage = Stage.IDLE
     address: str = ""
+    served: bool = False
+    """Whether it got an answer already."""
     _deadline: asyncio.TimerHandle | None = None
     _reader: asyncio.TimerHandle | None = None
     _unread: int = 0
@@ -135,10 +162,21 @@ class Patient(H11Protocol):
         if self.stopping():
             # Accepted, but not yet known when the others were told to end.
             transport.close()
-        elif self.room.enter(self):
-            self._wait(min(self.seconds, HEAD_SECONDS))
         else:
-            self._refuse(Busy("all connections are in use; try again in a moment"))
+            self.room.enter(self)
+
+    def wait_in_line(self) -> None:
+        self._deadline = self.loop.call_later(self.seconds, self.turn_away)
+        self.flow.pause_reading()
+
+    def come_in(self) -> None:
+        self.since = self.loop.time()
+        self._stop_waiting()
+        self._wait(min(self.seconds, HEAD_SECONDS))
+        self.flow.resume_reading()
+
+    def turn_away(self) -> None:
+        self._refuse(Busy("all connections are in use; try again in a moment"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.room.leave(self)
@@ -152,6 +190,7 @@ class Patient(H11Protocol):
 
     def on_response_complete(self) -> None:
         self._stop_waiting()
+        self.served = True
         super().on_response_complete()
         self._look()
         if self.transport.is_closing():
@@ -194,7 +233,9 @@ class Patient(H11Protocol):
 
     def _now_at(self, stage: Stage) -> None:
         if stage is not self.stage or not self.since:
-            self.stage, self.since = stage, self.loop.time()
+            served, self.stage, self.since = self.stage, stage, self.loop.time()
+            if served is Stage.SERVER:
+                self.room.admit()
 
     def _wait(self, seconds: float) -> None:
         # Not put off by more data: bytes that trickle in do not buy time.
