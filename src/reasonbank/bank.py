@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from reasonbank.arguments import (
     AnId,
+    BatchId,
     Budget,
     Called,
     Comment,
     Days,
     DryRun,
     Everywhere,
+    JobId,
     Like,
     Name,
     Newest,
@@ -25,6 +27,7 @@ from reasonbank.arguments import (
     Session,
     Share,
     TaskAtHand,
+    TraceId,
     Writable,
     checks_arguments,
 )
@@ -192,7 +195,7 @@ class Bank:
         """
         return undo.undo(self.context, id, to)
 
-    def undo_batch(self, id: AnId) -> answers.Undone:
+    def undo_batch(self, id: BatchId) -> answers.Undone:
         """Take back all that one run did: a consolidation, or a promotion."""
         return undo.undo_batch(self.context, id)
 
@@ -330,7 +333,7 @@ class Bank:
         """Store a task, the steps taken, the outcome, and the memories used and learned."""
         return traces.store(self.context, trace)
 
-    def trace(self, id: AnId) -> Trace:
+    def trace(self, id: TraceId) -> Trace:
         """Show a trace with its steps."""
         return traces.get(self.context, id)
 
@@ -401,11 +404,11 @@ class Bank:
         """List this workspace's jobs, newest first."""
         return queue.listed(self.context, state, limit)
 
-    def retry_job(self, id: AnId) -> Job:
+    def retry_job(self, id: JobId) -> Job:
         """Reset a dead job's attempts and requeue it."""
         return queue.retry(self.context, id)
 
-    def drop_job(self, id: AnId) -> Job:
+    def drop_job(self, id: JobId) -> Job:
         """Remove a job; its session stays."""
         return queue.drop(self.context, id)
 
