@@ -228,14 +228,21 @@ class Bank:
         """Say whether the code that a memory led to was kept for 7 days, or reverted."""
         return evidence.stability(self.context, id, kept, session)
 
-    def credit(self, session: Session, *, succeeded: bool) -> int:
+    def credit(
+        self,
+        session: Session,
+        *,
+        succeeded: bool,
+        must_be_known: Annotated[bool, "Refuse a task of which nothing is known here."] = False,
+    ) -> int:
         """Credit or blame the memories that searches of this session returned; how many.
 
         Those that came first are credited most, and what ``outcome`` says of a single one
         stands. The task's outcome counts even if it was given no memory: the report compares
-        the two. Reporting the same outcome twice changes nothing.
+        the two. Reporting the same outcome twice changes nothing. With ``must_be_known``, a
+        task that nobody searched, recorded or was taught in is not found.
         """
-        return evidence.credit(self.context, session, succeeded)
+        return evidence.credit(self.context, session, succeeded, must_be_known=must_be_known)
 
     # Reading
 

@@ -17,7 +17,7 @@ def lesson(title, **more):
                   outcome="success", **more)  # fmt: skip
 
 
-@requirement("CLI-5", left="the shell's own part")
+@requirement("CLI-5")
 def test_the_beginning_the_end_and_the_middle_of_an_id_will_do(plain_bank):
     memory = plain_bank.record(lesson("one"))
     digits = memory.id.replace("-", "")
@@ -61,7 +61,7 @@ def test_traces_and_jobs_have_ids_too(plain_bank):
         plain_bank.trace("00000000")
 
 
-@requirement("CLI-5", left="the shell's own part")
+@requirement("CLI-5")
 def test_what_fits_several_is_refused_and_lists_them(plain_bank):
     stored = [plain_bank.record(lesson(f"lesson {n}", id=f"019a1234-0000-7000-8000-{n:012}"))
               for n in range(12)]  # fmt: skip
@@ -75,7 +75,7 @@ def test_what_fits_several_is_refused_and_lists_them(plain_bank):
     assert plain_bank.get(stored[3].id[-8:]) == stored[3]
 
 
-@requirement("CLI-5", left="the shell's own part")
+@requirement("CLI-5")
 def test_a_part_finds_only_what_the_caller_may_see(plain_bank, tmp_path):
     ours = plain_bank.record(lesson("ours", id="019a1234-0000-7000-8000-000000000001"))
     there = plain_bank.within(tmp_path / "elsewhere")
@@ -106,7 +106,7 @@ def test_a_stored_memory_still_needs_a_whole_id(plain_bank):
         plain_bank.import_(io.StringIO(line))
 
 
-@requirement("CLI-5", left="the shell's own part")
+@requirement("CLI-5")
 def test_http_and_mcp_take_a_part_and_answer_with_the_whole(plain_bank):
     one, other = (plain_bank.record(lesson(title)) for title in ("one", "other"))
     plain_bank.link(one.id, other.id, type="similar")

@@ -161,9 +161,13 @@ def list_(shell: Shell, limit: int, **options: Any) -> None:
     chosen = make_filter(options)
     with shell.bank() as bank:
         memories = bank.memories(chosen, limit=limit)
+        full = len(memories) == limit and not shell.json
+        total = bank.context.read().how_many(bank.view, chosen) if full else len(memories)
     from reasonbank.surfaces.show import tables
 
     shell.show([m.to_json() for m in memories], lambda: tables.memories(memories))
+    if left := total - len(memories):
+        say(f"… and {left} more; --limit {total}")
 
 
 @command()
@@ -236,9 +240,7 @@ def undo(shell: Shell, id: str, to: int | None) -> None:
 
 
 def verdict(positive: str, negative: str) -> Callable[[Command], Command]:
-    return click.option(
-        f"--{positive}/--{negative}", "verdict", required=True, help="Choose one."
-    )
+    return click.option(f"--{positive}/--{negative}", "verdict", required=True, help="Choose one.")
 
 
 def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> None:
@@ -278,9 +280,9 @@ def outcome(shell: Shell, id: str | None, verdict: bool, session: str | None) ->
         if session is None:
             raise InvalidInput("id", "give a memory's id, or --session for all that it used")
         with shell.bank() as bank:
-            count = bank.credit(session, succeeded=verdict)
+            count = bank.credit(session, succeeded=verdict, must_be_known=True)
         did = "Credited" if verdict else "Blamed"
-        told = f"{did} {counted(count)}"
+        told = f"{did} {counted(count)}" if count else "Noted; this task was given no memory"
         shell.show({"credited": count}, lambda: say(told))
         return
     memory = id

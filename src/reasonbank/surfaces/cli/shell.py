@@ -45,6 +45,13 @@ def say(text: str) -> None:
     click.echo(clean(text))
 
 
+def tell(text: str, **style: Any) -> None:
+    """Sentences for people, in lines that fit their terminal."""
+    from reasonbank.surfaces.show.cards import told
+
+    told(text, **style)
+
+
 def as_json(value: Any, indent: int | None = None) -> str:
     """JSON for terminals too: what could steer one is escaped, and reads the same."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
