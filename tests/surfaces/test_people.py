@@ -15,8 +15,7 @@ from reasonbank import Bank, Memory, NotFound, Settings, Trace
 from reasonbank.settings import Embed, ProofSettings
 from reasonbank.surfaces import cli
 from reasonbank.surfaces.cli import overview
-from reasonbank.surfaces.show.cards import clean
-from reasonbank.surfaces.show.fitting import columns, shortener, wrapped
+from reasonbank.surfaces.show.fitting import clean, columns, shortener, wrapped
 
 TITLES = (
     "Retry uploads with exponential back-off when the object store answers with 503 Slow Down",

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from reasonbank.safety.scrub import clean
 from reasonbank.settings import Settings
-from reasonbank.surfaces.show.cards import clean as visible
+from reasonbank.surfaces.show.fitting import clean as visible
 
 _log = logging.getLogger("reasonbank")
 # These say what they do, at a level where nobody asked.

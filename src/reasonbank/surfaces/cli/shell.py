@@ -40,7 +40,7 @@ _STEERING = re.compile(
 
 def say(text: str) -> None:
     """A line for people: stored text in it cannot steer the terminal."""
-    from reasonbank.surfaces.show.cards import clean
+    from reasonbank.surfaces.show.fitting import clean
 
     click.echo(clean(text))
 
@@ -252,7 +252,7 @@ class Friendly(click.Group):
                     problem["best"] = plain(best)
                 click.echo(as_json(problem))
             else:
-                from reasonbank.surfaces.show.cards import clean
+                from reasonbank.surfaces.show.fitting import clean
 
                 click.secho(f"Error: {clean(str(error))}", fg="red", err=True)
             context.exit(error.exit_code)

@@ -12,7 +12,7 @@ import click
 
 from reasonbank.errors import BudgetExhausted
 from reasonbank.surfaces.cli.shell import Shell, command, one_text, say
-from reasonbank.surfaces.show.cards import clean
+from reasonbank.surfaces.show.fitting import clean
 
 if TYPE_CHECKING:
     from reasonbank.agent.attempts import Attempt

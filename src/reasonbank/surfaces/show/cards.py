@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 
 import click
 
 from reasonbank.model import Hit, Reply
-from reasonbank.surfaces.show.fitting import columns, wrapped
+from reasonbank.surfaces.show.fitting import clean, columns, wrapped
 
 _SIGNS = {"success": "✓", "failure": "✗", "mixed": "±"}
 _COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
@@ -31,21 +30,6 @@ def reply(found: Reply, *, explain: bool) -> None:
         f"{found.embedder}{' · degraded' if found.degraded else ''}"
         f"{''.join(f' · {part} not searched' for part in found.skipped)}",
         dim=True,
-    )
-
-
-# Persian words and families of emoji have joiners in them; where neither is, one could hide.
-_JOINED = re.compile("(?<=[^\x00-\xff])[\u200c\u200d](?=[^\x00-\xff])")
-
-
-def clean(text: str) -> str:
-    """Stored text must not steer the terminal: control characters are made visible."""
-    if text.isprintable():
-        return text
-    joiners = {found.start() for found in _JOINED.finditer(text)}
-    return "".join(
-        c if c.isprintable() or c in "\t\n" or place in joiners else "�"
-        for place, c in enumerate(text)
     )
 
 

@@ -1,4 +1,5 @@
-"""What fits a line: text by the columns that it takes, and ids by their last digits."""
+"""What fits a line: text that is fit to be seen, by the columns that it takes, and ids by their
+last digits."""
 
 from __future__ import annotations
 
@@ -59,3 +60,18 @@ def _end(text: str, width: int) -> int:
         if taken > width:
             return max(place, 1)
     return len(text)
+
+
+# Persian words and families of emoji have joiners in them; where neither is, one could hide.
+_JOINED = re.compile("(?<=[^\x00-\xff])[\u200c\u200d](?=[^\x00-\xff])")
+
+
+def clean(text: str) -> str:
+    """Stored text must not steer the terminal: control characters are made visible."""
+    if text.isprintable():
+        return text
+    joiners = {found.start() for found in _JOINED.finditer(text)}
+    return "".join(
+        c if c.isprintable() or c in "\t\n" or place in joiners else "�"
+        for place, c in enumerate(text)
+    )

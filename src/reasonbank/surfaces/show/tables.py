@@ -27,8 +27,7 @@ from reasonbank.model import (
     Trace,
     Workspace,
 )
-from reasonbank.surfaces.show.cards import clean
-from reasonbank.surfaces.show.fitting import shortener
+from reasonbank.surfaces.show.fitting import clean, shortener
 
 if TYPE_CHECKING:
     from datetime import datetime
