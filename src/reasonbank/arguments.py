@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, wraps
@@ -21,6 +22,7 @@ from reasonbank.fields import (
     Rule,
     Text,
     Whole,
+    parse_id,
     rule_of,
 )
 
@@ -29,7 +31,40 @@ class NameOf(Text):
     """What something is found by: a secret in it is replaced, by the same for the same name."""
 
 
-AnId = Annotated[str, Id(), "A UUID."]
+class IdOf(Id):
+    """The id of a ``kind`` of thing, or so much of it that no other one in sight has it.
+
+    A part may be from anywhere: ids that were made in the same minute begin alike.
+    """
+
+    least = 8
+    _part = re.compile(rf"[0-9a-f]{{{least},31}}").fullmatch
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def check(self, value: Any, name: str, limits: Limits) -> str:
+        try:
+            return parse_id(value, name)
+        except InvalidInput:
+            digits = value.strip().replace("-", "").lower() if isinstance(value, str) else ""
+            if self._part(digits):
+                return digits
+        raise InvalidInput(
+            name,
+            f"{str(value)[:80]!r} is not a UUID, nor {self.least} or more digits of one in a row; "
+            f"give the id of a {self.kind}, or as much of it as no other has",
+        )
+
+    def schema(self) -> dict[str, Any]:
+        return {"minLength": self.least, "maxLength": 64}
+
+
+_A_PART = "A UUID, or 8 or more of its digits in a row that no other has."
+AnId = Annotated[str, IdOf("memory"), _A_PART]
+TraceId = Annotated[str, IdOf("trace"), _A_PART]
+JobId = Annotated[str, IdOf("job"), _A_PART]
+BatchId = Annotated[str, IdOf("batch"), _A_PART]
 Query = Annotated[str, Text(LIMITS.query)]
 Session = Annotated[str, NameOf(LIMITS.label), "The task; one report each counts."]
 Comment = Annotated[str, Text(LIMITS.comment, blank=True)]
@@ -176,7 +211,9 @@ def _fit(face: Any, ruled: tuple[Rule, bool], value: Any, name: str, limits: Lim
         return value
     value = rule.check(value, name, limits)
     if isinstance(rule, NameOf):
-        value = face.context.fit_name(value, LIMITS.label)
+        return face.context.fit_name(value, LIMITS.label)
+    if isinstance(rule, IdOf):
+        return face.context.whole_id(rule.kind, value, name)
     return value
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from reasonbank.arguments import (
     AnId,
+    BatchId,
     Budget,
     Called,
     Comment,
     Days,
     DryRun,
     Everywhere,
+    JobId,
     Like,
     Name,
     Newest,
@@ -25,6 +27,7 @@ from reasonbank.arguments import (
     Session,
     Share,
     TaskAtHand,
+    TraceId,
     Writable,
     checks_arguments,
 )
@@ -192,7 +195,7 @@ class Bank:
         """
         return undo.undo(self.context, id, to)
 
-    def undo_batch(self, id: AnId) -> answers.Undone:
+    def undo_batch(self, id: BatchId) -> answers.Undone:
         """Take back all that one run did: a consolidation, or a promotion."""
         return undo.undo_batch(self.context, id)
 
@@ -225,14 +228,21 @@ class Bank:
         """Say whether the code that a memory led to was kept for 7 days, or reverted."""
         return evidence.stability(self.context, id, kept, session)
 
-    def credit(self, session: Session, *, succeeded: bool) -> int:
+    def credit(
+        self,
+        session: Session,
+        *,
+        succeeded: bool,
+        must_be_known: Annotated[bool, "Refuse a task of which nothing is known here."] = False,
+    ) -> int:
         """Credit or blame the memories that searches of this session returned; how many.
 
         Those that came first are credited most, and what ``outcome`` says of a single one
         stands. The task's outcome counts even if it was given no memory: the report compares
-        the two. Reporting the same outcome twice changes nothing.
+        the two. Reporting the same outcome twice changes nothing. With ``must_be_known``, a
+        task that nobody searched, recorded or was taught in is not found.
         """
-        return evidence.credit(self.context, session, succeeded)
+        return evidence.credit(self.context, session, succeeded, must_be_known=must_be_known)
 
     # Reading
 
@@ -330,7 +340,7 @@ class Bank:
         """Store a task, the steps taken, the outcome, and the memories used and learned."""
         return traces.store(self.context, trace)
 
-    def trace(self, id: AnId) -> Trace:
+    def trace(self, id: TraceId) -> Trace:
         """Show a trace with its steps."""
         return traces.get(self.context, id)
 
@@ -401,11 +411,11 @@ class Bank:
         """List this workspace's jobs, newest first."""
         return queue.listed(self.context, state, limit)
 
-    def retry_job(self, id: AnId) -> Job:
+    def retry_job(self, id: JobId) -> Job:
         """Reset a dead job's attempts and requeue it."""
         return queue.retry(self.context, id)
 
-    def drop_job(self, id: AnId) -> Job:
+    def drop_job(self, id: JobId) -> Job:
         """Remove a job; its session stays."""
         return queue.drop(self.context, id)
 

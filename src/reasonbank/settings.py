@@ -215,7 +215,8 @@ class Log:
 
     level: Annotated[str, OneOf("debug", "info", "warning", "error"),
         "The least that is worth a line on standard error."] = "info"
-    format: Annotated[str, OneOf("json", "text"), "The form of such a line."] = "json"
+    format: Annotated[str, OneOf("auto", "json", "text"),
+        "The form of such a line; auto is a sentence at a terminal, else JSON."] = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

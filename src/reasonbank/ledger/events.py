@@ -337,7 +337,7 @@ def memory_of(lesson: JSON, **known: Any) -> Memory:
     return Memory(**fields, **known)
 
 
-def encode(value: JSON) -> str:
+def encode(value: JSON | str) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

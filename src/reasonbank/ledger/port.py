@@ -311,6 +311,13 @@ class Reading(Protocol):
         """``make()``, which must follow from the ledger and from ``key``."""
 
     def listed(self, view: View, filter: Filter, limit: int) -> list[Row]: ...
+    def how_many(self, view: View, filter: Filter) -> int:
+        """That ``listed`` would list."""
+
+    def ids_with(self, view: View, kind: str, digits: str, limit: int) -> list[str]:
+        """Ids of memories, traces, jobs or batches that have these digits in a row, dashes apart;
+        of forgotten memories, those that the workspace had to do with."""
+
     def taken(self, id: str) -> bool:
         """Whether any memory has this id, in view or not."""
 
@@ -371,6 +378,9 @@ class Reading(Protocol):
         """How this task ended, if anybody said."""
 
     def held_out(self, view: View, session: str) -> bool: ...
+    def knows_session(self, view: View, session: str) -> bool:
+        """Whether anything of this workspace names it: a search, a report, a memory, a trace."""
+
     def forecasts(self, view: View) -> list[tuple[float, bool]]: ...
     def session_uses(self, view: View, session: str) -> list[str]: ...
     def changes_of(self, view: View, id: str) -> list[Event]: ...

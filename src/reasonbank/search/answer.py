@@ -58,7 +58,11 @@ def search(
         return _withhold(context, session, reply)
     if reply.hits:
         reply = _keep_use(context, reply, _use(context, reply, query, session))
-    elif not (reply.total_found or reply.skipped or question.filter.narrows):
+    elif session is not None:
+        # That it asked is all there is to say of it, and makes the task known.
+        with context.store.lock:
+            context.store.used.append((context, {"ids": [], "session": session}))
+    if not (reply.hits or reply.total_found or reply.skipped or question.filter.narrows):
         _keep_question(context, query)
     context.store.indexing.wake()
     return reply

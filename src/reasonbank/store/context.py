@@ -243,6 +243,14 @@ class Context:
             "`reasonbank search` shows the ids that are"
         )
 
+    def whole_id(self, kind: str, id: str, name: str = "id") -> str:
+        """``id``, which may be a part of one, as it is written in full."""
+        if len(id) == 36:
+            return id
+        from reasonbank.store.ids import whole
+
+        return whole(self, kind, id, name)
+
     def own_row(self, reading: Reading, id: str) -> Row:
         """A memory that the caller may change: to see is not to change."""
         row = self.row(reading, id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reasonbank.errors import NotFound
 from reasonbank.ledger.events import EventType, evidence_key
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Evidence, EvidenceKind, Memory
@@ -22,11 +23,17 @@ def stability(context: Context, id: str, kept: bool, session: str | None) -> Mem
     return _observe(context, id, EvidenceKind.STABILITY, kept, session)
 
 
-def credit(context: Context, session: str, succeeded: bool) -> int:
+def credit(context: Context, session: str, succeeded: bool, *, must_be_known: bool = False) -> int:
     """The end of a task says of all memories that it used, or will turn out to have used, how
-    that went: it follows from both being in the log."""
+    that went: it follows from both being in the log. So one of which nothing is known yet is
+    refused only on request."""
 
     def work(txn: Writing) -> int:
+        if must_be_known and not txn.knows_session(context.view, session):
+            raise NotFound(
+                f"nothing is known of a session {session!r} in workspace "
+                f"{context.view.workspace}; give the name that its searches were given"
+            )
         if txn.ended(context.view, session) is not succeeded:
             context.join(txn)
             context.append(txn, EventType.ENDED, session, {"succeeded": succeeded})

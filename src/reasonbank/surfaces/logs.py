@@ -1,4 +1,5 @@
-"""What servers write to standard error: a line of JSON for each thing worth knowing.
+"""What servers write to standard error: a line for each thing worth knowing. For people who look
+on it is a sentence, for what collects logs it is JSON.
 
 No memory, no question, no secret and no token gets into a log. Our own messages hold none;
 what other packages say may quote anything, so only the fixed part of it is kept; and of an
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 
 from reasonbank.safety.scrub import clean
 from reasonbank.settings import Settings
+from reasonbank.surfaces.show.fitting import clean as visible
 
 _log = logging.getLogger("reasonbank")
 # These say what they do, at a level where nobody asked.
@@ -27,7 +29,9 @@ _TALKATIVE = (
 def set_up(settings: Settings) -> None:
     """From now on every logger of this process writes as the settings say, and nothing else."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if settings.log.format == "json" else _Text())
+    handler.setFormatter(_formatter(settings.log.format))
+    if isinstance(handler.formatter, _Sentence):
+        handler.addFilter(_worth_a_sentence)
     level = settings.log.level.upper()
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.captureWarnings(True)
@@ -54,6 +58,31 @@ def where(error: BaseException) -> str:
     """The innermost frame first."""
     frames = traceback.extract_tb(error.__traceback__)
     return " < ".join(f"{f.filename}:{f.lineno} {f.name}" for f in reversed(frames))
+
+
+def _formatter(form: str) -> logging.Formatter:
+    if form == "auto":
+        return _Sentence() if sys.stderr.isatty() else _Json()
+    return _Json() if form == "json" else _Text()
+
+
+def _worth_a_sentence(record: logging.LogRecord) -> bool:
+    """Who starts a server is told where it is; the steps of the machinery are for logs."""
+    return record.name != "uvicorn.error" or record.levelno >= logging.WARNING
+
+
+class _Sentence(logging.Formatter):
+    """When, by the clock on the wall, and what; how bad it is only where it is."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = _facts(record)
+        when = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
+        bad = record.levelno >= logging.WARNING
+        lead = f"{facts['level'].capitalize()}: " if bad else ""
+        told = " ".join(facts[name] for name in ("error", "where") if name in facts)
+        ours = record.name.partition(".")[0] in ("reasonbank", "uvicorn")
+        by = "" if ours else f" ({record.name})"
+        return visible(f"{when}  {lead}{facts['message']}{by}{f': {told}' if told else ''}")
 
 
 class _Text(logging.Formatter):

@@ -156,7 +156,9 @@ def forget(call: Call, id: AnId, *, confirm: Confirm = False) -> Forgotten:
 
 def unlink(call: Call, source: AnId, target: AnId, *, type: LinkType) -> Unlinked:
     """Remove a link between two memories."""
-    call.bank.unlink(source, target, type=type)
+    bank = call.bank
+    source, target = (bank.context.whole_id("memory", id) for id in (source, target))
+    bank.unlink(source, target, type=type)
     return Unlinked(source=source, target=target, type=type)
 
 

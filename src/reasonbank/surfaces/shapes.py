@@ -36,12 +36,11 @@ from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict
 
 from reasonbank import answers, model
-from reasonbank.arguments import Share, parameter_types
+from reasonbank.arguments import IdOf, Share, parameter_types
 from reasonbank.fields import (
     ENDLESS,
     LIMITS,
     REFUSED,
-    Id,
     Rule,
     Text,
     Whole,
@@ -93,7 +92,7 @@ def meaning(name: str) -> str:
 
 
 MemoryId = Annotated[
-    str, Id(), Field(description="The id of a memory, as a search gave it (a UUID).")
+    str, IdOf("memory"), Field(description="The id of a memory, as a search gave it (a UUID).")
 ]
 Tags = Annotated[list[str], rule(model.Memory, "tags"), BeforeValidator(unpacked)]
 Title = Annotated[str, rule(model.Memory, "title"), Field(description=meaning("title"))]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from reasonbank.ledger.queries.administration import AdministrationQueries
 from reasonbank.ledger.queries.evidence import EvidenceQueries
+from reasonbank.ledger.queries.ids import IdQueries
 from reasonbank.ledger.queries.log import LogQueries
 from reasonbank.ledger.queries.memories import MemoryQueries
 from reasonbank.ledger.queue import JobQueue
 from reasonbank.ledger.unanswered import UnansweredQuestions
 
 
-class Reader(MemoryQueries, EvidenceQueries, LogQueries, AdministrationQueries):
+class Reader(MemoryQueries, EvidenceQueries, LogQueries, AdministrationQueries, IdQueries):
     """``Reading``, over any ``Database``."""
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
+from reasonbank.ledger.events import encode
 from reasonbank.ledger.port import PastOutcomes, opinion_in
 from reasonbank.ledger.queries.base import Queries
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
@@ -150,6 +151,18 @@ class EvidenceQueries(Queries):
         row = self.db.one(
             "select 1 from tasks where workspace = ? and session = ? and withheld is not null",
             (view.workspace, session),
+        )
+        return row is not None
+
+    def knows_session(self, view: View, session: str) -> bool:
+        # A quote within a text is written with a backslash: only a value can look like this.
+        named = f'session":{encode(session)}'
+        row = self.db.one(
+            "select 1 from tasks where workspace = ? and session = ?"
+            " union all select 1 from traces where workspace = ? and id = ?"
+            " union all select 1 from events where workspace = ?"
+            f" and {self.db.dialect.contains('payload', '?')} limit 1",
+            (view.workspace, session, view.workspace, session, view.workspace, named),
         )
         return row is not None
 

@@ -66,6 +66,10 @@ class MemoryQueries(Queries):
         )
         return [Row._make(row) for row in found]
 
+    def how_many(self, view: View, filter: Filter) -> int:
+        where, values = self._where(view, filter)
+        return self._count(f"memories where {where}", values=values)
+
     def changes_of(self, view: View, id: str) -> list[Event]:
         return [] if self.row(view, id) is None else self._events_about(id)
 

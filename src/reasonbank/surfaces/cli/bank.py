@@ -13,7 +13,7 @@ from reasonbank.fields import plain
 from reasonbank.model import counted
 from reasonbank.surfaces.cli.output import replacing
 from reasonbank.surfaces.cli.plain import add_plain
-from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading, say
+from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading, say, tell
 
 
 @command()
@@ -252,7 +252,8 @@ def demo(shell: Shell) -> None:
         played.append(scene)
         if shell.json:
             continue
-        click.secho(f"\n{number}. {scene.what}", bold=True)
+        click.echo()
+        tell(f"{number}. {scene.what}", bold=True)
         for title, before, after in scene.confidence:
             say(f"   {title}: confidence {before:.3f} → {after:.3f}")
         if scene.reply is not None:

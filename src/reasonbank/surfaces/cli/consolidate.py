@@ -33,7 +33,7 @@ def consolidate(
 @command()
 @click.option("--dry-run", is_flag=True, help="Show what recurs and change nothing.")
 def promote(shell: Shell, dry_run: bool) -> None:
-    """Share with the team what proved itself here and is known in another project."""
+    """Share with the team what proved itself here and elsewhere."""
     from reasonbank.surfaces.show import tables
 
     with shell.bank() as bank:

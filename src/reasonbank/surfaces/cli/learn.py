@@ -13,7 +13,7 @@ from reasonbank.errors import InvalidInput
 from reasonbank.learn.transcripts import FORMATS
 from reasonbank.model import counted
 from reasonbank.surfaces.cli.plain import add_plain
-from reasonbank.surfaces.cli.shell import Shell, command, main, reading, say
+from reasonbank.surfaces.cli.shell import Shell, command, main, one_text, reading, say
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
@@ -162,7 +162,7 @@ def capture(shell: Shell, question: str, answer: str, session: str | None) -> No
 
 
 @command()
-@click.argument("task")
+@one_text("task")
 @click.option("--max-tokens", type=int, default=1000, show_default=True)
 @click.option("--limit", type=int, help="Maximum number of results [default: 5].")
 @click.option("--session", help="The task at hand, to credit its outcome later.")

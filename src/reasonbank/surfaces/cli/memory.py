@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from reasonbank.arguments import IdOf
 from reasonbank.errors import InvalidInput, NotFound
-from reasonbank.fields import ruled
+from reasonbank.fields import LIMITS, ruled
 from reasonbank.model import Filter, Memory, counted, filtered, labels
-from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm, say
+from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm, one_text, say
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
@@ -59,12 +61,18 @@ def record(
         "corrective_guidance": guidance,
     }
     given = any(value is not None for value in error.values())
+    parents = fields.pop("parents")
     memory = Memory.from_json(
         {**fields, "content": content, "error_context": error if given else None}
     )
     with shell.bank() as bank:
-        stored = bank.record(memory)
+        made_from = tuple(_whole_id(bank, "parents", id) for id in parents)
+        stored = bank.record(replace(memory, parents=made_from))
     shell.show(stored, lambda: say(f"Recorded {stored.id} (confidence {stored.confidence})"))
+
+
+def _whole_id(bank: Bank, name: str, id: str) -> str:
+    return bank.context.whole_id("memory", IdOf("memory").check(id, name, LIMITS), name)
 
 
 def filters(function: Command) -> Command:
@@ -123,7 +131,7 @@ def make_filter(options: dict[str, Any]) -> Filter:
 
 
 @command()
-@click.argument("query")
+@one_text("query")
 @click.option("--limit", type=int, help="Maximum number of results [default: 5].")
 @click.option("--min-confidence", type=float, help="0 to 1 [default: 0.3].")
 @click.option("--max-tokens", type=int, help="Maximum length of the answer, in tokens.")
@@ -153,9 +161,13 @@ def list_(shell: Shell, limit: int, **options: Any) -> None:
     chosen = make_filter(options)
     with shell.bank() as bank:
         memories = bank.memories(chosen, limit=limit)
+        full = len(memories) == limit and not shell.json
+        total = bank.context.read().how_many(bank.view, chosen) if full else len(memories)
     from reasonbank.surfaces.show import tables
 
     shell.show([m.to_json() for m in memories], lambda: tables.memories(memories))
+    if left := total - len(memories):
+        say(f"… and {left} more; --limit {total}")
 
 
 @command()
@@ -163,8 +175,9 @@ def list_(shell: Shell, limit: int, **options: Any) -> None:
 def show(shell: Shell, id: str) -> None:
     """Show a memory with its evidence and links."""
     with shell.bank() as bank:
-        memory, evidence, links = bank.get(id), bank.evidence(id), bank.links(id)
-        against = bank.contradicting(id)
+        memory = bank.get(id)
+        evidence, links = bank.evidence(memory.id), bank.links(memory.id)
+        against = bank.contradicting(memory.id)
     from reasonbank.surfaces.show import tables
 
     value = memory.to_json() | {
@@ -192,7 +205,7 @@ def update(shell: Shell, id: str, tags: tuple[str, ...], **fields: str | None) -
         raise InvalidInput("update", "nothing to change; give at least one field, e.g. --title")
     with shell.bank() as bank:
         memory = bank.update(id, **changes)
-    shell.show(memory.to_json(), lambda: say(f"Updated {id} (revision {memory.revision})"))
+    shell.show(memory.to_json(), lambda: say(f"Updated {memory.id} (revision {memory.revision})"))
 
 
 @command()
@@ -201,10 +214,11 @@ def update(shell: Shell, id: str, tags: tuple[str, ...], **fields: str | None) -
 def forget(shell: Shell, id: str, yes: bool) -> None:
     """Remove a memory's content for good."""
     with shell.bank() as bank:
-        title = bank.get(id).title
-        confirm(shell, yes, f"Forget “{title}” for good?")
-        bank.forget(id)
-    shell.show({"id": id, "message": "Memory forgotten"}, lambda: say(f"Forgot {id}"))
+        memory = bank.get(id)
+        confirm(shell, yes, f"Forget “{memory.title}” for good?")
+        bank.forget(memory.id)
+    value = {"id": memory.id, "message": "Memory forgotten"}
+    shell.show(value, lambda: say(f"Forgot {memory.id}"))
 
 
 @command()
@@ -226,7 +240,7 @@ def undo(shell: Shell, id: str, to: int | None) -> None:
 
 
 def verdict(positive: str, negative: str) -> Callable[[Command], Command]:
-    return click.option(f"--{positive}/--{negative}", "verdict", default=None, help="Choose one.")
+    return click.option(f"--{positive}/--{negative}", "verdict", required=True, help="Choose one.")
 
 
 def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> None:
@@ -241,25 +255,18 @@ def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> No
     shell.show(memory, draw)
 
 
-def needed(value: bool | None, name: str) -> bool:
-    if value is None:
-        raise InvalidInput(name, "choose one")
-    return value
-
-
 @command()
 @click.argument("id")
 @verdict("helpful", "unhelpful")
 @click.option("--comment")
 @click.option("--session", help="Rating twice in one session counts once.")
 def feedback(
-    shell: Shell, id: str, verdict: bool | None, comment: str | None, session: str | None
+    shell: Shell, id: str, verdict: bool, comment: str | None, session: str | None
 ) -> None:
     """Rate a memory."""
-    helpful = needed(verdict, "--helpful or --unhelpful")
     moved(
         shell, "Feedback", id,
-        lambda bank: bank.feedback(id, helpful=helpful, comment=comment, session=session),
+        lambda bank: bank.feedback(id, helpful=verdict, comment=comment, session=session),
     )  # fmt: skip
 
 
@@ -267,22 +274,21 @@ def feedback(
 @click.argument("id", required=False)
 @verdict("succeeded", "failed")
 @click.option("--session", help="The task; without ID, what its searches returned shares it.")
-def outcome(shell: Shell, id: str | None, verdict: bool | None, session: str | None) -> None:
+def outcome(shell: Shell, id: str | None, verdict: bool, session: str | None) -> None:
     """Say how the task went that used a memory."""
-    succeeded = needed(verdict, "--succeeded or --failed")
     if id is None:
         if session is None:
             raise InvalidInput("id", "give a memory's id, or --session for all that it used")
         with shell.bank() as bank:
-            count = bank.credit(session, succeeded=succeeded)
-        did = "Credited" if succeeded else "Blamed"
-        told = f"{did} {counted(count)}"
+            count = bank.credit(session, succeeded=verdict, must_be_known=True)
+        did = "Credited" if verdict else "Blamed"
+        told = f"{did} {counted(count)}" if count else "Noted; this task was given no memory"
         shell.show({"credited": count}, lambda: say(told))
         return
     memory = id
     moved(
         shell, "Outcome", memory,
-        lambda bank: bank.outcome(memory, succeeded=succeeded, session=session),
+        lambda bank: bank.outcome(memory, succeeded=verdict, session=session),
     )  # fmt: skip
 
 
@@ -290,10 +296,9 @@ def outcome(shell: Shell, id: str | None, verdict: bool | None, session: str | N
 @click.argument("id")
 @verdict("kept", "reverted")
 @click.option("--session")
-def stability(shell: Shell, id: str, verdict: bool | None, session: str | None) -> None:
+def stability(shell: Shell, id: str, verdict: bool, session: str | None) -> None:
     """Say whether the code that a memory led to was kept."""
-    kept = needed(verdict, "--kept or --reverted")
-    moved(shell, "Stability", id, lambda bank: bank.stability(id, kept=kept, session=session))
+    moved(shell, "Stability", id, lambda bank: bank.stability(id, kept=verdict, session=session))
 
 
 @command()
@@ -326,6 +331,7 @@ def gaps(shell: Shell, limit: int, question: str | None, forget_all: bool, yes: 
 def link(shell: Shell, source: str, target: str, kind: str, strength: float, remove: bool) -> None:
     """Link two memories."""
     with shell.bank() as bank:
+        source, target = _whole_id(bank, "source", source), _whole_id(bank, "target", target)
         if remove:
             bank.unlink(source, target, type=kind)
             value: Any = {"source": source, "target": target, "type": kind, "message": "Removed"}

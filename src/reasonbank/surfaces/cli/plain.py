@@ -8,9 +8,12 @@ from typing import Annotated, Any, get_args, get_origin
 
 import click
 
-from reasonbank.arguments import parameter_types
-from reasonbank.surfaces.cli.shell import Shell, common, main, say
+from reasonbank.arguments import Query, parameter_types
+from reasonbank.surfaces.cli.shell import Asking, OneText, Shell, common, main, say
 from reasonbank.surfaces.operations import OPERATIONS, Operation
+
+MOST = 100_000
+"""What the lists of a bank hold at most."""
 
 
 def add_plain(group: click.Group) -> None:
@@ -25,12 +28,18 @@ def add_plain(group: click.Group) -> None:
 def _command(operation: Operation, name: str) -> click.Command:
     def run(**given: Any) -> None:
         shell: Any = click.get_current_context().find_object(Shell)
+        limit = given.get("limit", 0)
         with shell.bank() as bank:
             value = operation.run(bank, **given)
+            more = False
+            if limit and len(value) == limit < MOST and not shell.json:
+                more = len(operation.run(bank, **given | {"limit": limit + 1})) > limit
         shell.show(value, lambda: _say(operation, value))
+        if more:
+            say(f"… and more; --limit {limit * 2}")
 
     run.__doc__ = operation.description
-    return click.command(name, params=_parameters(operation))(common(run))
+    return click.command(name, cls=Asking, params=_parameters(operation))(common(run))
 
 
 def _say(operation: Operation, value: Any) -> None:
@@ -48,7 +57,7 @@ def _parameters(operation: Operation) -> list[click.Parameter]:
     for name, parameter in list(operation.signature.parameters.items())[1:]:
         hint = hints[name]
         if parameter.default is parameter.empty:
-            found.append(click.Argument([name]))
+            found.append(OneText([name]) if hint == Query else click.Argument([name]))
             continue
         told = [m for part in (hint, *get_args(hint)) for m in getattr(part, "__metadata__", ())]
         found.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from reasonbank.surfaces.cli.shell import Shell, command, say
+from reasonbank.surfaces.cli.shell import Shell, command, tell
 
 
 @command()
@@ -20,4 +20,4 @@ def report(shell: Shell, page: bool) -> None:
 
         click.echo(html(found), nl=False)
         return
-    shell.show(found, lambda: say("\n".join(sentences(found))))
+    shell.show(found, lambda: tell("\n".join(sentences(found))))

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
@@ -40,9 +40,16 @@ _STEERING = re.compile(
 
 def say(text: str) -> None:
     """A line for people: stored text in it cannot steer the terminal."""
-    from reasonbank.surfaces.show.cards import clean
+    from reasonbank.surfaces.show.fitting import clean
 
     click.echo(clean(text))
+
+
+def tell(text: str, **style: Any) -> None:
+    """Sentences for people, in lines that fit their terminal."""
+    from reasonbank.surfaces.show.cards import told
+
+    told(text, **style)
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -135,6 +142,64 @@ PLAIN = "reasonbank.surfaces.cli.plain"
 _MODULE_OF = {name: module for module, names in MODULES.items() for name in names.split()}
 
 
+class Asking(click.Command):
+    """Names everything that is missing at once, and says how to ask with words that look like
+    options."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        given = [*args]
+        try:
+            return super().parse_args(context, args)
+        except click.MissingParameter as error:
+            missing = self._missing(context, given)
+            if len(missing) == 1 and " or " not in missing[0][0]:
+                raise
+            width = max(len(name) for name, _ in missing)
+            lines = (f"  {name:{width}}  {help}".rstrip() for name, help in missing)
+            raise click.UsageError("What is missing:\n" + "\n".join(lines), context) from error
+        except click.NoSuchOption as error:
+            if not any(isinstance(parameter, OneText) for parameter in self.params):
+                raise
+            told = f"{error.message} If it is a part of the text, put that in quotes."
+            raise click.NoSuchOption(
+                error.option_name, told, possibilities=error.possibilities, ctx=context
+            ) from None
+
+    def _missing(self, context: click.Context, args: list[str]) -> list[tuple[str, str]]:
+        options, _, _ = self.make_parser(context).parse_args(args)
+        found = []
+        for parameter in self.get_params(context):
+            try:
+                if parameter.required:
+                    parameter.handle_parse_result(context, options, [])
+            except click.MissingParameter:
+                found.append(_named(context, parameter))
+            except click.UsageError:
+                continue  # It is there, and what is wrong with it is said next time.
+        return found
+
+
+def _named(context: click.Context, parameter: click.Parameter) -> tuple[str, str]:
+    if not isinstance(parameter, click.Option):
+        return parameter.make_metavar(context), ""
+    return " or ".join((*parameter.opts, *parameter.secondary_opts)), parameter.help or ""
+
+
+class OneText(click.Argument):
+    """All words which are no options, as one text: a question needs no quotes."""
+
+    def __init__(self, names: Sequence[str], **more: Any) -> None:
+        super().__init__(names, nargs=-1, required=True, callback=_joined, **more)
+
+
+def _joined(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> str:
+    return " ".join(words)
+
+
+def one_text(name: str) -> Callable[[Command], Command]:
+    return click.argument(name, cls=OneText)
+
+
 class Friendly(click.Group):
     """Turns our errors into a line on stderr and an exit code."""
 
@@ -145,7 +210,22 @@ class Friendly(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         module = _MODULE_OF.get(name)
         import_module(f"reasonbank.surfaces.cli.{module}" if module else PLAIN)
-        return super().get_command(context, name)
+        found = super().get_command(context, name)
+        if found is None:
+            self.load()  # So that one with a similar name is proposed.
+        return found
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        from reasonbank.surfaces.cli.overview import drawn
+
+        def help_of(name: str) -> str:
+            found = self.get_command(context, name)
+            return (found and (found.short_help or found.help)) or ""
+
+        shown = (name for name, each in self.load().items() if not each.hidden)
+        for title, lines in drawn(sorted(shown), help_of, formatter.width):
+            with formatter.section(title):
+                formatter.write_dl(lines)
 
     def load(self) -> dict[str, click.Command]:
         """All commands, by name."""
@@ -172,7 +252,7 @@ class Friendly(click.Group):
                     problem["best"] = plain(best)
                 click.echo(as_json(problem))
             else:
-                from reasonbank.surfaces.show.cards import clean
+                from reasonbank.surfaces.show.fitting import clean
 
                 click.secho(f"Error: {clean(str(error))}", fg="red", err=True)
             context.exit(error.exit_code)
@@ -214,7 +294,7 @@ def command(
         def run(*args: Any, **options: Any) -> Any:
             return function(click.get_current_context().find_object(Shell), *args, **options)
 
-        return group.command(name)(common(run, workspace=workspace))
+        return group.command(name, cls=Asking)(common(run, workspace=workspace))
 
     return decorate
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reasonbank.errors import BudgetExhausted
-from reasonbank.surfaces.cli.shell import Shell, command, say
-from reasonbank.surfaces.show.cards import clean
+from reasonbank.surfaces.cli.shell import Shell, command, one_text, say
+from reasonbank.surfaces.show.fitting import clean
 
 if TYPE_CHECKING:
     from reasonbank.agent.attempts import Attempt
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("task")
+@one_text("task")
 @click.option("--k", type=int, help="Number of attempts, 1 to 5 [default: agent.k].")
 @click.option("--mode", help="parallel, sequential, adaptive or off [default: agent.mode].")
 @click.option(

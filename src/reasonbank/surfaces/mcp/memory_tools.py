@@ -372,7 +372,8 @@ def memory_history(bank: Bank, memory_id: MemoryId) -> History:
 
     Call this to see where a memory comes from before you rely on it or correct it.
     """
-    return History(id=memory_id, revisions=tuple(bank.history(memory_id)))
+    id = bank.context.whole_id("memory", memory_id)
+    return History(id=id, revisions=tuple(bank.history(id)))
 
 
 @tool("Recommend a strategy", Right.READ)

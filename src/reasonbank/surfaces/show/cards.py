@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import textwrap
 
 import click
 
 from reasonbank.model import Hit, Reply
+from reasonbank.surfaces.show.fitting import clean, columns, wrapped
 
 _SIGNS = {"success": "✓", "failure": "✗", "mixed": "±"}
 _COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
@@ -15,7 +15,7 @@ _COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
 
 def reply(found: Reply, *, explain: bool) -> None:
     for note in found.notes:
-        click.secho(f"Note: {note}", fg="yellow")
+        told(f"Note: {note}", fg="yellow")
     if not found.hits and not found.held_out:
         click.echo("Nothing relevant enough is known here.")
     for place, hit in enumerate(found.hits, 1):
@@ -23,9 +23,9 @@ def reply(found: Reply, *, explain: bool) -> None:
     if explain and found.dropped:
         click.echo("Left out:")
         for id, reason in found.dropped:
-            click.echo(f"  {id}  {reason}")
+            told(f"  {id}  {reason}")
     total = f"{found.total_found}{'+' if found.more else ''}"
-    click.secho(
+    told(
         f"{len(found.hits)} of {total} found · {found.tokens_used} tokens · "
         f"{found.embedder}{' · degraded' if found.degraded else ''}"
         f"{''.join(f' · {part} not searched' for part in found.skipped)}",
@@ -33,20 +33,16 @@ def reply(found: Reply, *, explain: bool) -> None:
     )
 
 
-def clean(text: str) -> str:
-    """Stored text must not steer the terminal: control characters are made visible."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\t\n" else "�" for c in text)
-
-
 def _card(place: int, hit: Hit) -> None:
     memory = hit.memory
     colour = _COLOURS[memory.outcome]
     sign = click.style(_SIGNS[memory.outcome], fg=colour)
-    click.echo(
-        f"{_edge('╭─', colour)} {place}. {sign} {click.style(clean(memory.title), bold=True)}"
-    )
+    edge = "╭─"
+    lead = f" {place}. {sign} "
+    room = _width() - columns(f"╭─ {place}. ✓ ")
+    for part in wrapped(clean(memory.title), room):
+        click.echo(f"{_edge(edge, colour)}{lead}{click.style(part, bold=True)}")
+        edge, lead = "│", " " * columns(f"─ {place}. ✓ ")
     _lines(memory.description, colour, italic=True)
     _lines(memory.content, colour)
     if error := memory.error_context:
@@ -69,8 +65,15 @@ def _card(place: int, hit: Hit) -> None:
 
 def _lines(text: str, colour: str, **style: object) -> None:
     for line in clean(text).splitlines():
-        for part in textwrap.wrap(line, _width() - 2, replace_whitespace=False) or [""]:
+        for part in wrapped(line.expandtabs(4), _width() - 2):
             click.echo(f"{_edge('│', colour)} {click.style(part, **style)}")  # type: ignore[arg-type]
+
+
+def told(text: str, **style: object) -> None:
+    """Lines that fit the terminal."""
+    for line in clean(text).splitlines():
+        for part in wrapped(line, _width()):
+            click.secho(part, **style)  # type: ignore[arg-type]
 
 
 def _edge(line: str, colour: str) -> str:

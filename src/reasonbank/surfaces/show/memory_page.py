@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from reasonbank.bank import Bank
 from reasonbank.model import Genealogy, Link, Memory
-from reasonbank.surfaces.show.cards import clean
+from reasonbank.surfaces.show.fitting import clean
 from reasonbank.surfaces.show.page import document
 
 MOST_DRAWN = 60

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from reasonbank.model import (
     Trace,
     Workspace,
 )
-from reasonbank.surfaces.show.cards import clean
+from reasonbank.surfaces.show.fitting import clean, shortener
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -40,12 +40,29 @@ if TYPE_CHECKING:
 
 SHOWN = 600
 """Characters of what came of one step."""
+TASK = 160
+"""Characters of a task, where many are listed."""
 _SIGNS = {"success": "✓", "failure": "✗", "mixed": "±"}
 _COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
 
 
 def _print(thing: Any) -> None:
-    Console(highlight=False).print(thing)
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(thing)
+        return
+    with console.capture() as drawn:
+        console.print(thing)
+    # A program that reads it has no use for what fills a row up.
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
+
+
+def _panel(title: str, body: str, **look: Any) -> Panel:
+    """A title that does not fit the edge stands inside, where it is wrapped."""
+    told = _text(title, "bold")
+    inside = told.cell_len > Console().width - 8 or "\n" in title
+    text = Text.assemble(told, "\n\n", _text(body)) if inside else _text(body)
+    return Panel(text, title=None if inside else told, title_align="left", **look)
 
 
 def _text(value: str, style: str = "") -> Text:
@@ -53,17 +70,26 @@ def _text(value: str, style: str = "") -> Text:
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
+    """A column is its name, and ``:r`` if it is of numbers, ``:w`` if its words may be wrapped.
+
+    What may not, as an id, can be copied in one piece.
+    """
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
-    wide = Console().width >= 110
     for column in columns:
-        name, _, side = column.partition(":")
+        name, _, kind = column.partition(":")
         table.add_column(
-            name,
-            justify="right" if side == "r" else "left",
-            overflow="fold",
-            no_wrap=wide and name == "id",  # To be copied with a double click.
+            name, justify="right" if kind == "r" else "left", overflow="fold", no_wrap=kind != "w"
         )
     return table
+
+
+def _wide() -> bool:
+    """Whether there is room for whole ids, and for what is the same in most rows."""
+    return Console().width >= 110
+
+
+def _ids(ids: Iterable[str]) -> Callable[[str], str]:
+    return str if _wide() else shortener(ids)
 
 
 def _sign(memory: Memory) -> Text:
@@ -71,13 +97,28 @@ def _sign(memory: Memory) -> Text:
 
 
 def memories(found: Sequence[Memory]) -> None:
-    table = _table("id", "", "title", "confidence:r", "used:r", "scope", "state", "tags")
+    if not found:
+        _print("No memories here.")
+        return
+    wide, short = _wide(), _ids(memory.id for memory in found)
+    more = ("scope", "state", "tags:w") if wide else ()
+    table = _table("id", "", "title:w", "confidence:r", "used:r", *more)
     for memory in found:
+        title = _text(memory.title) if wide else _titled(memory)
+        facts = (memory.scope, memory.state, _text(", ".join(memory.tags))) if wide else ()
         table.add_row(
-            memory.id, _sign(memory), _text(memory.title), f"{memory.confidence:.2f}",
-            str(memory.usage_count), memory.scope, memory.state, _text(", ".join(memory.tags)),
+            short(memory.id), _sign(memory), title, f"{memory.confidence:.2f}",
+            str(memory.usage_count), *facts,
         )  # fmt: skip
-    _print(table if found else "No memories here.")
+    _print(table)
+
+
+def _titled(memory: Memory) -> Text:
+    """A title, with what else is worth a word where there is little room."""
+    told = [f"#{tag}" for tag in memory.tags]
+    told += [memory.state] if memory.state != "active" else []
+    told += [memory.scope] if memory.scope != "project" else []
+    return Text.assemble(_text(memory.title), _text("".join(f"  {each}" for each in told), "dim"))
 
 
 def memory(
@@ -86,11 +127,11 @@ def memory(
     links: Sequence[Link],
     against: Sequence[Memory] = (),
 ) -> None:
-    _print(Panel(_text(found.content), title=_text(found.title), title_align="left"))
+    _print(_panel(found.title, found.content))
     facts("", {k: v for k, v in found.to_json().items()
                if k not in ("title", "content") and v not in (None, [], "")})  # fmt: skip
     if evidence:
-        table = _table("when", "kind", "", "session", "by", "comment", title="Evidence")
+        table = _table("when", "kind", "", "session:w", "by:w", "comment:w", title="Evidence")
         for e in evidence:
             sign = _text("for" if e.positive else "against", style="green" if e.positive else "red")
             table.add_row(f"{e.at:%Y-%m-%d %H:%M}", e.kind, sign, _text(e.session or ""),
@@ -98,33 +139,44 @@ def memory(
         _print(table)
     for other in against:
         _print(
-            Panel(
-                _text(f"{other.description}\n\n{other.content}"),
-                title=_text(f"Contradicts: {other.title}"),
+            _panel(
+                f"Contradicts: {other.title}",
+                f"{other.description}\n\n{other.content}",
                 subtitle=f"{other.id} · confidence {other.confidence:.2f}",
-                title_align="left",
                 subtitle_align="left",
                 border_style="yellow",
             )
         )
     if links:
+        short = _ids(id for link in links for id in (link.source, link.target))
         table = _table("from", "type", "to", "strength:r", title="Links")
         for link in links:
-            table.add_row(link.source, link.type, link.target, f"{link.strength:.2f}")
+            ends = (short(link.source), link.type, short(link.target))
+            table.add_row(*ends, f"{link.strength:.2f}")
         _print(table)
 
 
 def history(revisions: Sequence[Revision]) -> None:
-    table = _table("revision:r", "when", "change", "by", "through", "title", "state")
+    if _wide():
+        table = _table("revision:r", "when", "change", "by:w", "through", "title:w", "state")
+    else:
+        table = _table("revision:r", "when", "change", "by:w", "title:w")
     for r in revisions:
-        table.add_row(str(r.number), f"{r.at:%Y-%m-%d %H:%M:%S}", r.change, _text(r.author),
-                      r.surface, _text(r.memory.title), r.memory.state)  # fmt: skip
+        who = (_text(r.author), r.surface) if _wide() else (_text(f"{r.author}, {r.surface}"),)
+        what = (_text(r.memory.title), r.memory.state) if _wide() else (_titled(r.memory),)
+        table.add_row(str(r.number), _moment(r.at), r.change, *who, *what)
     _print(table)
 
 
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}" if _wide() else f"{at:%Y-%m-%d %H:%M}"
+
+
 def genealogy(found: Genealogy) -> None:
+    short = _ids((found.id, *found.ancestors, *found.descendants))
+
     def name(id: str) -> str:
-        return f"{escape(clean(found.memories.get(id, '(not visible)')))} [dim]{id}[/dim]"
+        return f"{escape(clean(found.memories.get(id, '(not visible)')))} [dim]{short(id)}[/dim]"
 
     tree = Tree(f"[bold]{name(found.id)}[/bold] (stage {found.stage})")
     upwards = [(child, parent) for parent, child in found.edges]
@@ -165,9 +217,10 @@ def mermaid(found: Genealogy) -> str:
 
 def consolidation(found: Mapping[str, Any]) -> None:
     if found["clusters"]:
-        table = _table("similarity:r", "would be merged", title="Plan")
+        short = _ids(m["id"] for cluster in found["clusters"] for m in cluster["members"])
+        table = _table("similarity:r", "would be merged:w", title="Plan")
         for cluster in found["clusters"]:
-            titles = "\n".join(f"{m['title']}  {m['id']}" for m in cluster["members"])
+            titles = "\n".join(f"{short(m['id'])}  {m['title']}" for m in cluster["members"])
             table.add_row(f"{cluster['least_similarity']:.2f}", _text(titles))
             table.add_row("", "")
         _print(table)
@@ -180,18 +233,20 @@ def consolidation(found: Mapping[str, Any]) -> None:
 
 
 def proposals(found: Sequence[Proposal]) -> None:
-    table = _table("id", "title", "to", "projects:r", "lower bound:r", "")
+    short = _ids(p.id for p in found)
+    table = _table("id", "title:w", "to", "projects:r", "lower bound:r", ":w")
     for p in found:
-        table.add_row(p.id, _text(p.title), p.to, str(p.projects),
+        table.add_row(short(p.id), _text(p.title), p.to, str(p.projects),
                       f"{p.lower_bound:.2f}", _text(p.waiting or "ready"))  # fmt: skip
     _print(table if found else "Nothing recurs in other projects.")
 
 
 def batches(found: Sequence[Batch]) -> None:
     table = _table("id", "what", "when", "created:r", "archived:r", "links:r", "undone:r")
+    short = _ids(b.batch for b in found)
     for b in found:
         table.add_row(
-            b.batch, b.kind, f"{b.at:%Y-%m-%d %H:%M}", str(len(b.created)),
+            short(b.batch), b.kind, f"{b.at:%Y-%m-%d %H:%M}", str(len(b.created)),
             str(len(b.archived)), str(b.links), f"{b.undone} of {b.steps}",
         )  # fmt: skip
     _print(table if found else "No batches here.")
@@ -199,8 +254,7 @@ def batches(found: Sequence[Batch]) -> None:
 
 def advice(found: Recommendation) -> None:
     if strategy := found.strategy:
-        _print(Panel(_text(strategy.content), title=_text(strategy.title),
-                            title_align="left", border_style="green"))  # fmt: skip
+        _print(_panel(strategy.title, strategy.content, border_style="green"))
     _print(_text(found.reasoning))
     facts("", {"keywords": found.keywords, "domain": found.domain})
     for warning in found.warnings:
@@ -208,16 +262,26 @@ def advice(found: Recommendation) -> None:
 
 
 def traces(found: Sequence[Trace]) -> None:
-    table = _table("id", "when", "outcome", "score:r", "steps:r", "task")
+    short = _ids(t.id for t in found)
+    table = _table("id", "when", "outcome", "score:r", "steps:r", "task:w")
     for t in found:
-        table.add_row(t.id, f"{t.created_at:%Y-%m-%d %H:%M}", t.outcome or "?",
-                      _short(t.final_score), str(len(t.trajectory)), _text(t.task))  # fmt: skip
+        table.add_row(short(t.id), f"{t.created_at:%Y-%m-%d %H:%M}", t.outcome or "?",
+                      "–" if t.final_score is None else _short(t.final_score),
+                      str(len(t.trajectory)), _text(_start(t.task)))  # fmt: skip
     _print(table if found else "No traces here.")
 
 
+def _start(task: str) -> str:
+    """So much of a task as tells it from others."""
+    line = " ".join(task.split())
+    if len(line) <= TASK:
+        return line
+    return (line[:TASK].rpartition(" ")[0] or line[:TASK]) + " …"
+
+
 def trace(found: Trace) -> None:
-    _print(Panel(_text(found.task), title="Task", title_align="left"))
-    table = _table("#:r", "action", "score:r", "what")
+    _print(_panel("Task", found.task))
+    table = _table("#:r", "action:w", "score:r", "what:w")
     for step in found.trajectory:
         score = "" if step.score is None else f"{step.score:.2f}"
         told = "\n".join(filter(None, (step.content, excerpt(step.feedback or "", SHOWN))))
@@ -228,7 +292,7 @@ def trace(found: Trace) -> None:
 
 
 def facts(title: str, values: Mapping[str, Any]) -> None:
-    table = _table("", "", title=title or None)
+    table = _table("", ":w", title=title or None)
     table.show_header = False
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -297,9 +361,10 @@ def _percent(share: float | None) -> str:
 
 
 def audit(changes: Sequence[Change]) -> None:
-    table = _table("seq:r", "when", "what", "id", "by", "through")
+    short = _ids(c.subject for c in changes)
+    table = _table("seq:r", "when", "what", "id:w", "by:w", "through")
     for c in changes:
-        table.add_row(str(c.seq), f"{c.at:%Y-%m-%d %H:%M:%S}", c.what, _text(c.subject),
+        table.add_row(str(c.seq), f"{c.at:%Y-%m-%d %H:%M:%S}", c.what, _text(short(c.subject)),
                       _text(c.author), _text(c.surface))  # fmt: skip
     _print(table if changes else "No changes here.")
     if changes and changes[-1].seq > 1:
@@ -313,7 +378,7 @@ def _short(value: Any) -> str:
 
 
 def gaps(found: Sequence[Gap]) -> None:
-    table = _table("asked:r", "last", "question")
+    table = _table("asked:r", "last", "question:w")
     for gap in found:
         others = "".join(f"\n  also: {wording}" for wording in gap.wordings)
         table.add_row(str(gap.asked), f"{gap.last_asked:%Y-%m-%d %H:%M}",
@@ -322,15 +387,16 @@ def gaps(found: Sequence[Gap]) -> None:
 
 
 def jobs(found: Sequence[Job]) -> None:
-    table = _table("id", "what", "state", "attempts:r", "queued", "last error")
+    short = _ids(job.id for job in found)
+    table = _table("id", "what", "state", "attempts:r", "queued", "last error:w")
     for job in found:
-        table.add_row(job.id, job.kind, str(job.state), str(job.attempts),
+        table.add_row(short(job.id), job.kind, str(job.state), str(job.attempts),
                       f"{job.created_at:%Y-%m-%d %H:%M}", _text(job.error or ""))  # fmt: skip
     _print(table if found else "The queue is empty.")
 
 
 def workspaces(places: Sequence[Workspace], here: str) -> None:
-    table = _table("", "id", "name", "path", "team", "org", "memories:r")
+    table = _table("", "id:w", "name:w", "path:w", "team:w", "org:w", "memories:r")
     for w in places:
         mark = "→" if w.id == here else ""
         table.add_row(mark, w.id, _text(w.name or ""), _text(w.path or ""), w.team, w.org,
@@ -339,14 +405,12 @@ def workspaces(places: Sequence[Workspace], here: str) -> None:
 
 
 def tokens(found: Sequence[StoredToken]) -> None:
-    table = _table("id", "name", "scope", "reaches", "state", "expires", "last used",
-                   "spent")  # fmt: skip
+    table = _table("id", "name:w", "scope", "reaches", "state", "expires", "last used")
     for t in found:
-        table.add_row(t.id, _text(t.name), t.scope,
-                      "all" if t.workspaces is None else ", ".join(t.workspaces), t.state,
-                      _day(t.expires_at), _day(t.last_used),
-                      "" if t.max_tokens is None
-                      else f"{t.spent_tokens:,} of {t.max_tokens:,}")  # fmt: skip
+        spent = "" if t.max_tokens is None else f"\nspent {t.spent_tokens:,} of {t.max_tokens:,}"
+        places = "all" if t.workspaces is None else "\n".join(t.workspaces)
+        table.add_row(t.id, _text(f"{t.name}{spent}"), t.scope, places, t.state,
+                      _day(t.expires_at), _day(t.last_used))  # fmt: skip
     _print(table if found else "No tokens yet: `reasonbank token create` makes one.")
 
 
@@ -356,7 +420,7 @@ def _day(moment: datetime | None) -> str:
 
 def checks(found: Sequence[Check]) -> None:
     signs = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
-    table = _table("", "what", "found", "repair")
+    table = _table("", "what:w", "found:w", "repair:w")
     for check in found:
         sign, colour = signs[check.status]
         table.add_row(_text(sign, style=colour), check.name, _text(check.found),
