@@ -60,8 +60,7 @@ def search(
         reply = _keep_use(context, reply, _use(context, reply, query, session))
     elif session is not None:
         # That it asked is all there is to say of it, and makes the task known.
-        with context.store.lock:
-            context.store.used.append((context, {"ids": [], "session": session}))
+        reply = _keep_use(context, reply, {"ids": [], "session": session})
     if not (reply.hits or reply.total_found or reply.skipped or question.filter.narrows):
         _keep_question(context, query)
     context.store.indexing.wake()
