@@ -95,6 +95,7 @@ class Bank:
         workspace: str | os.PathLike[str] | None = None,
         settings: Settings | None = None,
         read_only: bool = False,
+        create: bool = True,
         surface: str = "library",
         ledger: Ledger | None = None,
         embedder: Embedder | None = None,
@@ -107,11 +108,12 @@ class Bank:
         ``workspace`` is a directory, by default the current one; what is stored belongs to its
         project, which is the repository it lies in or a workspace known above it. ``ledger``,
         ``embedder``, ``index`` and ``model`` take the place of those that url and settings
-        name. ``clock`` gives microseconds since 1970.
+        name. ``clock`` gives microseconds since 1970. ``create=False`` raises ``NotFound`` where
+        there is no bank yet.
         """
         store = open_store(
-            url, settings=settings, read_only=read_only, ledger=ledger, embedder=embedder,
-            index=index, clock=clock, model=model,
+            url, settings=settings, read_only=read_only, create=create, ledger=ledger,
+            embedder=embedder, index=index, clock=clock, model=model,
         )  # fmt: skip
         here = workspaces.project_of(store.ledger.read(), workspace)
         user = os.environ.get("USER") or os.environ.get("USERNAME") or "local"

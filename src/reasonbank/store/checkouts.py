@@ -7,10 +7,12 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 # A path has 4,096 characters at most, of up to 4 bytes; what is longer was not written by git.
 LONGEST_POINTER = 20_000
 LONGEST_CONFIG = 200_000
+MOST_CHECKOUTS = 50
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
 
 
@@ -34,6 +36,21 @@ def checkout_of(path: str) -> Checkout | None:
         elif stat.S_ISREG(mode) and (main := _main_of(folder, entry)):
             return Checkout(folder, main)
     return None
+
+
+def checkouts(main: str) -> list[str]:
+    """The roots of some other checkouts of a repository, as it tells them itself."""
+    folder = os.path.join(main, ".git", "worktrees")
+    try:
+        with os.scandir(folder) as found:
+            names = [entry.name for entry in islice(found, MOST_CHECKOUTS)]
+    except OSError:
+        return []
+    entries = (
+        _pointed_at(os.path.join(folder, name, "gitdir"), os.path.join(folder, name))
+        for name in names
+    )
+    return [os.path.dirname(entry) for entry in entries if entry]
 
 
 def upwards(path: str) -> Iterator[str]:

@@ -361,6 +361,7 @@ class ReplyFacts(TypedDict):
 
 class Found(ReplyFacts):
     memories: list[FoundMemory]
+    hint: NotRequired[str]
 
 
 class Retrieved(ReplyFacts):
@@ -463,6 +464,7 @@ class Dropped(TypedDict):
 class Answer(ReplyFacts, total=False):
     memories: Required[list[RankedMemory]]
     dropped: list[Dropped]
+    hint: str
 
 
 class StoredStep(TypedDict, total=False):

@@ -62,7 +62,7 @@ def record(
     memory = Memory.from_json(
         {**fields, "content": content, "error_context": error if given else None}
     )
-    with shell.bank() as bank:
+    with shell.bank(creates=True) as bank:
         stored = bank.record(memory)
     shell.show(stored, lambda: say(f"Recorded {stored.id} (confidence {stored.confidence})"))
 
