@@ -72,7 +72,7 @@ def absent(url: str | None, settings: Settings) -> Path | None:
     path = sqlite_path(url)
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return path
     except OSError:
         return None  # Whoever opens it will say what is wrong.
