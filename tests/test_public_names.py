@@ -19,8 +19,9 @@ PUBLIC = words("""
 METHODS = words("""
     archive audit author batches capture close consolidate contradicting credit
     delete_workspace distil distil_prepare distil_submit drop_job embed_new evidence export
-    feedback forget forget_gaps gaps genealogy get health history import_ inject jobs link
-    links maintain memories move_workspace name_workspace open outcome promote purge_traces
+    feedback forget forget_gaps gaps genealogy get health history import_ inject jobs
+    join_workspace link links maintain memories merge_workspace move_workspace name_workspace
+    open outcome promote purge_traces
     rebuild recommend record reindex report reset_statistics restore retry_job search seen_by
     settings solve stability statistics store store_trace trace traces undo undo_batch unlink
     update view within workspaces

@@ -100,11 +100,13 @@ class Caller:
             id, path = self._only(self.workspaces), None
         else:
             id, path = bank.view.workspace, None
+        id = bank.context.read().home(id)
         if not self.reaches(id):
             raise Forbidden(f"your token does not reach workspace {workspace or id}")
         return Bank(bank.context.seen_by(
             workspace=id, path=path, author=self.name, surface=surface, right=self.right,
             whole=self.whole, may_share=self.may_share, account=self.account,
+            reaches=None if self.workspaces is None else frozenset(self.workspaces),
         ))  # fmt: skip
 
     def _only(self, workspaces: tuple[str, ...]) -> str:
@@ -124,8 +126,8 @@ def _named(bank: Bank, workspace: str, *, among: tuple[str, ...] | None) -> tupl
     reading = bank.store.ledger.read()
     workspace = text(workspace, "workspace", 4096)
     if os.path.isabs(os.path.expanduser(workspace)):
-        path = workspaces.path_of(workspace)
-        return workspaces.at(reading, path), path
+        project = workspaces.project_of(reading, workspace, among=among)
+        return project.id, project.path
     if _ID(workspace):
         return workspace, None
     # Names that exist elsewhere are as unknown to a bound caller as names that do not exist.

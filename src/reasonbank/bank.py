@@ -98,6 +98,7 @@ class Bank:
         workspace: str | os.PathLike[str] | None = None,
         settings: Settings | None = None,
         read_only: bool = False,
+        create: bool = True,
         surface: str = "library",
         ledger: Ledger | None = None,
         embedder: Embedder | None = None,
@@ -107,24 +108,26 @@ class Bank:
     ) -> Self:
         """Open, and make if need be, the bank at ``url`` (default: the user's own bank).
 
-        ``workspace`` is a project's directory, by default the current one. ``ledger``,
+        ``workspace`` is a directory, by default the current one; what is stored belongs to its
+        project, which is the repository it lies in or a workspace known above it. ``ledger``,
         ``embedder``, ``index`` and ``model`` take the place of those that url and settings
-        name. ``clock`` gives microseconds since 1970.
+        name. ``clock`` gives microseconds since 1970. ``create=False`` raises ``NotFound`` where
+        there is no bank yet.
         """
         store = open_store(
-            url, settings=settings, read_only=read_only, ledger=ledger, embedder=embedder,
-            index=index, clock=clock, model=model,
+            url, settings=settings, read_only=read_only, create=create, ledger=ledger,
+            embedder=embedder, index=index, clock=clock, model=model,
         )  # fmt: skip
-        path = workspaces.path_of(workspace)
+        here = workspaces.project_of(store.ledger.read(), workspace)
         user = os.environ.get("USER") or os.environ.get("USERNAME") or "local"
-        view = view_of(store, workspaces.at(store.ledger.read(), path))
+        view = view_of(store, here.id)
         author = store.settings.author or user
-        return cls(Context(store=store, view=view, path=path, author=author, surface=surface))
+        return cls(Context(store=store, view=view, path=here.path, author=author, surface=surface))
 
     def within(self, workspace: str | os.PathLike[str]) -> Bank:
         """The same bank seen from another workspace; neither affects the other."""
-        path = workspaces.path_of(workspace)
-        return self.seen_by(workspace=workspaces.at(self.context.read(), path), path=path)
+        there = workspaces.project_of(self.context.read(), workspace)
+        return self.seen_by(workspace=there.id, path=there.path)
 
     def seen_by(
         self,
@@ -426,12 +429,26 @@ class Bank:
         return self.context.read().workspaces()
 
     def name_workspace(self, id: str, name: Label) -> Workspace:
-        """Give a workspace a name."""
+        """Give a workspace a name; here and below, ``id`` may also be its name or its path."""
         return workspaces.name(self.context, id, self.context.fit_name(name, LIMITS.label))
 
     def move_workspace(self, id: str, path: str | os.PathLike[str]) -> Workspace:
         """The project's directory has moved: its memories are found from the new path."""
         return workspaces.move(self.context, id, path)
+
+    def merge_workspace(self, id: str, into: str) -> Workspace:
+        """Make one of two workspaces: all that is known in the first belongs to the second."""
+        return workspaces.merge(self.context, id, into)
+
+    def join_workspace(
+        self, id: str | None = None, *, team: Label | None = None, org: Label | None = None
+    ) -> Workspace:
+        """Put a workspace, by default this one, into a team and an org: they share memories."""
+        name = self.context.fit_name
+        return workspaces.join(
+            self.context, id, team=team and name(team, LIMITS.label),
+            org=org and name(org, LIMITS.label),
+        )  # fmt: skip
 
     def delete_workspace(self, id: str, *, confirm: bool = False) -> int:
         """Remove a workspace with all that belongs to it; how many memories went."""

@@ -545,7 +545,8 @@ class Reply(Sequence[Hit]):
     why, and ``skipped`` what could not be searched: ``meaning`` or ``words``. ``dropped``
     (with an explanation) gives the reason for each candidate that was considered and left
     out. ``held_out`` says that this task gets no memory on purpose, so that the report can
-    compare (the setting ``proof.hold_out``).
+    compare (the setting ``proof.hold_out``). ``hint`` of an answer without hits says which other
+    workspaces nearby know something, to who may know of them.
     """
 
     hits: tuple[Hit, ...]
@@ -558,6 +559,7 @@ class Reply(Sequence[Hit]):
     skipped: tuple[str, ...] = ()
     dropped: tuple[tuple[str, str], ...] = ()
     held_out: bool = False
+    hint: str | None = None
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -581,6 +583,8 @@ class Reply(Sequence[Hit]):
         }
         if self.held_out:
             result["held_out"] = True
+        if self.hint is not None:
+            result["hint"] = self.hint
         if self.dropped:
             result["dropped"] = [{"id": i, "reason": reason} for i, reason in self.dropped]
         return result

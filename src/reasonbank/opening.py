@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from reasonbank import private
 from reasonbank.embed.port import Embedder
-from reasonbank.errors import InvalidSetting
+from reasonbank.errors import InvalidSetting, NotFound
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Ledger
 from reasonbank.settings import Settings, check, default_url, load
@@ -32,6 +32,7 @@ def open_store(
     *,
     settings: Settings | None = None,
     read_only: bool = False,
+    create: bool = True,
     ledger: Ledger | None = None,
     embedder: Embedder | None = None,
     index: Index | None = None,
@@ -42,6 +43,8 @@ def open_store(
     export_to(settings)
     clock = clock or (lambda: time.time_ns() // 1000)
     if ledger is None:
+        if not create and (missing := absent(url, settings)) is not None:
+            raise no_bank(missing)
         url = url or settings.url or default_url()
         ledger = open_ledger(url, settings, read_only=read_only, clock=clock)
     embedder = embedder or embedder_of(settings)
@@ -58,6 +61,29 @@ def open_store(
     if (path := ledger.path) is not None:
         store.tidy = lambda: _tidy(path, embedder.name)
     return store
+
+
+def absent(url: str | None, settings: Settings) -> Path | None:
+    """Where the bank would be made, if it is not there yet."""
+    url = url or settings.url or default_url()
+    scheme, found, _ = url.partition("://")
+    if found and scheme != "sqlite":
+        return None
+    path = sqlite_path(url)
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return path
+    except OSError:
+        return None  # Whoever opens it will say what is wrong.
+    return None
+
+
+def no_bank(path: Path) -> NotFound:
+    return NotFound(
+        f"there is no bank at {path}, and what only reads makes none; correct --bank, "
+        "REASONBANK_URL or the setting url, or begin one there with `reasonbank record`"
+    )
 
 
 def open_ledger(

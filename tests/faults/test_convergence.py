@@ -222,7 +222,8 @@ class ConvergenceMachine(RuleBasedStateMachine):
     # Workspaces
 
     @rule(
-        i=BANK, place=PLACE, verb=st.sampled_from(["name", "name", "move", "move", "delete"]),
+        i=BANK, place=PLACE,
+        verb=st.sampled_from(["name", "name", "move", "move", "merge", "join", "delete"]),
         name=st.sampled_from(["one", "two"]), to=st.sampled_from([*PATHS, "/moved"]),
     )  # fmt: skip
     def workspace(self, i: int, place: int, verb: str, name: str, to: str) -> None:
@@ -233,6 +234,10 @@ class ConvergenceMachine(RuleBasedStateMachine):
                 self.try_to(bank.name_workspace, id, name)
             case "move":
                 self.try_to(bank.move_workspace, id, to)
+            case "merge":
+                self.try_to(bank.merge_workspace, id, to)
+            case "join":
+                self.try_to(bank.join_workspace, team=name)
             case "delete":
                 self.try_to(bank.delete_workspace, id, confirm=True)
 

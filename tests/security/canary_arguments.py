@@ -240,6 +240,13 @@ SPECIAL: dict[tuple[str, str], Callable[[Maker], Any]] = {
     ("move_workspace", "path"): lambda m: f"{m.place.path}/../{m.fresh()}",
     ("workspace move", "path"): lambda m: f"{m.place.path}/../{m.fresh()}",
     ("workspace", "target"): Maker.workspace,
+    # Who may do so would make one of two: those who may not are given what is there.
+    **{(verb, name): lambda m: m.fresh() if m.permitted else m.workspace()
+       for verb in ("merge_workspace", "workspace merge") for name in ("id", "into")},
+    **{(verb, "id"): lambda m: m.fresh() if m.permitted else m.workspace()
+       for verb in ("join_workspace", "workspace join")},
+    **{(verb, name): Maker.fresh
+       for verb in ("join_workspace", "workspace join") for name in ("team", "org")},
     ("distil_prepare", "session"): Maker.session_told, ("distil_submit", "answer"): Maker.answer,
     ("forget_gaps", "question"): Maker.gap, ("gaps", "question"): Maker.gap,
     ("capture", "question"): Maker.fresh, ("capture_knowledge", "question"): Maker.fresh,

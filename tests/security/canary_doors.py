@@ -48,7 +48,8 @@ NOT_CALLED = {
 }  # fmt: skip
 # What concerns the whole bank, for whoever looks after it or runs on this machine.
 WHOLE = frozenset({
-    "workspaces", "name_workspace", "move_workspace", "delete_workspace", "reset_statistics",
+    "workspaces", "name_workspace", "move_workspace", "merge_workspace", "join_workspace",
+    "delete_workspace", "workspace merge", "workspace join", "reset_statistics",
     "promote", "maintain", "embed_new", "reindex", "rebuild", "import", "create_token", "tokens",
     "revoke_token", "workspace", "workspace list", "workspace name", "workspace move",
     "workspace delete", "token create", "token list", "token revoke", "doctor",

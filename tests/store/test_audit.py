@@ -87,6 +87,8 @@ def changing(bank, open_bank, clock):
         "restore": lambda: bank.restore(one),
         "name_workspace": lambda: bank.name_workspace(place, "mine"),
         "move_workspace": lambda: bank.move_workspace(place, open_bank.project("moved")),
+        "join_workspace": lambda: bank.join_workspace(team="blue"),
+        "merge_workspace": lambda: bank.merge_workspace(twins.view.workspace, place),
         "import_": lambda: bank.import_(file, trusted=True),
         "reset_statistics": bank.reset_statistics,
         "forget": lambda: bank.forget(one),

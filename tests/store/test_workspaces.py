@@ -33,7 +33,7 @@ def titles(bank, **options):
     return {hit.memory.title for hit in bank.search(QUESTION, limit=50, **options)}
 
 
-@requirement("WSP-1", left="git repositories, worktrees, known ancestors, aliases, merging, teams")
+@requirement("WSP-1")
 def test_a_workspace_is_16_digits_of_the_sha256_of_its_absolute_path(open_bank, monkeypatch):
     project = open_bank.project("here")
     digest = hashlib.sha256(str(project).encode()).hexdigest()[:16]

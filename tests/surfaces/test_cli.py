@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 from tests.requirement import requirement
 
+from reasonbank import Bank, Settings
+from reasonbank.settings import Embed
 from reasonbank.surfaces import cli
 
 COMMAND = str(Path(sys.executable).with_name("reasonbank"))
@@ -60,6 +62,9 @@ def shell(tmp_path, monkeypatch):
     project = tmp_path / "project"
     project.mkdir()
     monkeypatch.chdir(project)
+    Bank.open(
+        f"sqlite:///{tmp_path}/bank.db", settings=Settings(embed=Embed(model="hashed"))
+    ).close()
     return Shell(tmp_path)
 
 
@@ -228,6 +233,7 @@ def test_json_may_be_asked_for_before_or_after_the_command(shell):
 def test_the_bank_is_the_one_that_was_named_last_of_all_by_the_environment(shell, tmp_path):
     shell.record()
     named = f"sqlite:///{tmp_path}/named.db"
+    shell("record", *LESSON, "--bank", named)
     for arguments in (("--bank", named, "stats"), ("stats", "--bank", named)):
         assert shell.json(*arguments)["store"] == named
     assert shell.json("stats")["store"] == shell.environment["REASONBANK_URL"]

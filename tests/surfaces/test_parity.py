@@ -58,6 +58,13 @@ def merged(bank: Bank) -> dict[str, str]:
     return {"batch": str(bank.consolidate(threshold=0.2).batch)}
 
 
+def beside(bank: Bank) -> dict[str, str]:
+    """Another project, which is to have all that this one knows."""
+    other = bank.seen_by(workspace="beside")
+    other.record(Memory.from_json(LESSON))
+    return {"beside": other.view.workspace}
+
+
 def contradicted(bank: Bank) -> dict[str, str]:
     newer, older = bank.memories(limit=2)
     bank.link(newer.id, older.id, type="contradicts")
@@ -194,6 +201,12 @@ CASES = {
     ),
     "move_workspace": Case(
         given=PLACE | {"path": "/elsewhere"}, command="workspace move {id} {path}"
+    ),
+    "merge_workspace": Case(
+        given=PLACE | {"into": "{beside}"}, command="workspace merge {id} {into}", first=beside
+    ),
+    "join_workspace": Case(
+        given=PLACE | {"team": "blue"}, command="workspace join {id} --team {team}"
     ),
     "report": Case(command="report"),
     "audit": Case(given={"limit": 5}, command="audit --limit {limit}"),

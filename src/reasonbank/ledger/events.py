@@ -51,6 +51,7 @@ class EventType(StrEnum):
     JOINED = "workspace.joined"
     NAMED = "workspace.named"
     MOVED = "workspace.moved"
+    MERGED = "workspace.merged"
     DELETED = "workspace.deleted"
     IMPORTED = "bank.imported"
     RESET = "statistics.reset"
@@ -219,6 +220,24 @@ _TEXTS = ("id", "subject", "workspace", "origin", "author", "surface")
 
 def payload_digest(salt: str, payload: str) -> str:
     return hashlib.sha256(f"{salt}\0{payload}".encode()).hexdigest()
+
+
+def homes(merges: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Where what was written in each merged workspace belongs, by what was said in this order.
+
+    Of two that merged one workspace the first is right, and none is merged into itself by a detour.
+    """
+    into: dict[str, str] = {}
+    for source, target in merges:
+        if source not in into and _end(into, target) != source:
+            into[source] = target
+    return {source: _end(into, source) for source in into}
+
+
+def _end(into: dict[str, str], workspace: str) -> str:
+    while workspace in into:
+        workspace = into[workspace]
+    return workspace
 
 
 def lesson(memory: Memory) -> JSON:

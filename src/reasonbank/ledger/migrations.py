@@ -361,6 +361,16 @@ create table purged (
 create table awaited (id text primary key) {table};
 """
 
+# Where the events of a workspace belong that was merged into another.
+_MERGED = """
+create table merged (workspace text primary key, home text not null) {table};
+create index merged_home on merged (home);
+drop index events_places;
+create index events_places on events (what, subject)
+    where what in ('workspace.joined', 'workspace.named', 'workspace.moved', 'workspace.merged',
+                   'workspace.deleted');
+"""
+
 STEPS: list[Step] = [
     first,
     _define(_JOBS),
@@ -371,4 +381,5 @@ STEPS: list[Step] = [
     misses,
     _define(_SHARES),
     envelope,
+    _define(_MERGED),
 ]

@@ -206,6 +206,11 @@ class Located:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    into: Name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
     kind: Annotated[str, Text(64)]
     created: MaybeId
@@ -238,6 +243,7 @@ PAYLOADS: dict[EventType, tuple[Rule, type[Any]]] = {
     EventType.JOINED: (_ANY, Located),
     EventType.NAMED: (_ANY, Located),
     EventType.MOVED: (_ANY, Located),
+    EventType.MERGED: (_ANY, Merged),
     EventType.DELETED: (_ANY, Several),
     EventType.APPLIED: (_ID, Applied),
     EventType.REVERTED: (_ID, Reverted),

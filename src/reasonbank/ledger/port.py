@@ -261,6 +261,9 @@ class QueueWriting(QueueReading, Protocol):
     def retry(self, id: str, now: int) -> None: ...
     def drop(self, id: str) -> None: ...
     def drop_all(self, workspace: str) -> None: ...
+    def bring_home(self, workspace: str, home: str) -> None:
+        """What waits in a workspace waits in the one that it was merged into."""
+
     def drop_done(self, before: int) -> int: ...
 
 
@@ -416,6 +419,19 @@ class Reading(Protocol):
     def traces_before(self, view: View, at: int) -> list[str]: ...
     def nums_of(self, workspace: str) -> list[tuple[int, str]]: ...
     def workspace_at(self, digest: str) -> str | None: ...
+    def workspaces_at(self, digests: Sequence[str]) -> dict[str, tuple[str, bool]]:
+        """By the digest of a path: the id of the workspace there, and whether it is stored."""
+
+    def workspaces_near(self, folders: Sequence[str], above: Sequence[str]) -> list[Workspace]:
+        """Those that have memories of their own and a path that begins like one of ``folders``
+        or is one of ``above``; no more than these memories are counted."""
+
+    def home(self, workspace: str) -> str:
+        """The id itself, or that of the workspace it was merged into."""
+
+    def members(self, workspace: str) -> list[str]:
+        """The id itself, and those of all that were merged into it."""
+
     def workspace_named(self, name: str) -> str | None: ...
     def place(self, workspace: str) -> tuple[str, str] | None:
         """The team and org of a workspace, once something is stored in it."""

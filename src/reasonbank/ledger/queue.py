@@ -177,6 +177,10 @@ class JobQueue:
         if job.state is JobState.RUNNING and not holders.is_gone(job.claim or ""):
             raise Refused(f"job {id} is running now; wait until it has ended")
 
+    def bring_home(self, workspace: str, home: str) -> None:
+        """The workspace was merged into another."""
+        self._db.execute("update jobs set workspace = ? where workspace = ?", (home, workspace))
+
     def drop_all(self, workspace: str) -> None:
         self._db.execute("delete from jobs where workspace = ?", (workspace,))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from reasonbank.ledger.database import Database, columns, records
 from reasonbank.ledger.port import UnansweredQuestion
@@ -30,6 +31,16 @@ class UnansweredQuestions:
         forgotten = self._db.one("select max(at) from tombstones")
         if forgotten and forgotten[0]:
             unanswered = [entry for entry in unanswered if entry.last > forgotten[0] + QUIET]
+        self._put(unanswered)
+        for workspace in {entry.workspace for entry in unanswered}:
+            self._db.execute(
+                "delete from misses where workspace = ? and (last, question) <= ("
+                " select last, question from misses where workspace = ?"
+                " order by last desc, question desc limit 1 offset ?)",
+                (workspace, workspace, keep),
+            )
+
+    def _put(self, unanswered: Sequence[UnansweredQuestion]) -> None:
         self._db.many(
             f"insert into misses ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?)"
             " on conflict (workspace, question) do update set"
@@ -40,13 +51,6 @@ class UnansweredQuestions:
             " vector = coalesce(excluded.vector, misses.vector)",
             [[getattr(entry, name) for name in _COLUMNS.split(", ")] for entry in unanswered],
         )
-        for workspace in {entry.workspace for entry in unanswered}:
-            self._db.execute(
-                "delete from misses where workspace = ? and (last, question) <= ("
-                " select last, question from misses where workspace = ?"
-                " order by last desc, question desc limit 1 offset ?)",
-                (workspace, workspace, keep),
-            )
 
     def drop(self, workspace: str, questions: Iterable[str]) -> int:
         wanted = self._db.dialect.texts([*questions])
@@ -57,6 +61,12 @@ class UnansweredQuestions:
 
     def drop_before(self, at: int) -> int:
         return self._db.execute("delete from misses where last < ?", (at,))
+
+    def bring_home(self, workspace: str, home: str) -> None:
+        """The workspace was merged into another; what both were asked counts once."""
+        for entry in self.of(workspace):
+            self._put([replace(entry, workspace=home)])
+        self._db.execute("delete from misses where workspace = ?", (workspace,))
 
     def drop_all(self, workspace: str, until: int) -> None:
         self._db.execute("delete from misses where workspace = ? and last <= ?", (workspace, until))

@@ -18,6 +18,7 @@ from reasonbank.search import hits
 from reasonbank.search.gather import Question, Senses, gather
 from reasonbank.settings import ProofSettings
 from reasonbank.store.context import Context
+from reasonbank.store.nearby import hint
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,6 +53,8 @@ def search(
         follow_links=follow_links,
     )
     reply = _measured(context, question)
+    if not reply.hits:
+        reply = replace(reply, hint=hint(context))
     if context.store.ledger.read_only:
         return reply
     if session is not None and held_out(session, settings.proof):

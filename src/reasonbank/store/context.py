@@ -9,7 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from reasonbank.errors import Forbidden, Forgotten, NotFound, ReasonBankError, StorageError
+from reasonbank.errors import (
+    Forbidden,
+    Forgotten,
+    NotFound,
+    ReasonBankError,
+    Refused,
+    StorageError,
+)
 from reasonbank.fields import checked, text
 from reasonbank.ledger.events import Event, EventType
 from reasonbank.ledger.port import Ledger, Reading, Row, UnansweredQuestion, Writing
@@ -185,6 +192,8 @@ class Context:
     """Whether the caller looks after the whole bank, and may change what any workspace owns."""
     account: Account | None = None
     """What the caller may still spend on the model; None is not limited."""
+    reaches: frozenset[str] | None = None
+    """The workspaces that the caller may know of; None is all."""
     may_share: frozenset[Scope] = frozenset(Scope)
     """How widely the caller may share what they record."""
 
@@ -207,6 +216,7 @@ class Context:
         right: Right | None = None,
         whole: bool | None = None,
         may_share: frozenset[Scope] | None = None,
+        reaches: frozenset[str] | None = None,
         account: Account | None = None,
     ) -> Context:
         """The same bank for another caller: the id of a workspace, who writes, through what."""
@@ -220,6 +230,7 @@ class Context:
             right=right or self.right,
             whole=self.whole if whole is None else whole,
             may_share=self.may_share if may_share is None else may_share,
+            reaches=self.reaches if reaches is None else reaches,
             account=account or self.account,
         )
 
@@ -340,10 +351,18 @@ class Context:
 
     def join(self, txn: Writing) -> None:
         """A workspace comes into being, or changes its team, with what is stored in it."""
-        if txn.place(self.view.workspace) != (self.view.team, self.view.org):
+        here = self.view.workspace
+        if (home := txn.home(here)) != here:
+            raise Refused(
+                f"workspace {here} was merged into {home} since this bank was opened; open it again"
+            )
+        # Another may have put it into a team since this view was made.
+        stored = txn.place(here)
+        team, org = belongs_to(self.settings, stored) if stored else (self.view.team, self.view.org)
+        if stored != (team, org):
             path = self.path and self.fit_name(self.path)
-            payload = {"path": path, "team": self.view.team, "org": self.view.org}
-            self.append(txn, EventType.JOINED, self.view.workspace, payload)
+            payload = {"path": path, "team": team, "org": org}
+            self.append(txn, EventType.JOINED, here, payload)
 
     def fit(self, memory: Memory) -> Memory:
         """``memory`` checked and without secrets, or an error that names the wrong field."""
@@ -386,14 +405,19 @@ class Context:
 
 
 def view_of(store: Store, workspace: str) -> View:
-    settings = store.settings
-    team, org = store.ledger.read().place(workspace) or (settings.team, settings.org)
-    # A setting that somebody made outranks what the workspace was first stored with.
-    if settings.team != TEAM:
-        team = settings.team
-    if settings.org != ORG:
-        org = settings.org
+    reading = store.ledger.read()
+    workspace = reading.home(workspace)
+    team, org = belongs_to(store.settings, reading.place(workspace))
     return View(workspace=workspace, team=team, org=org)
+
+
+def belongs_to(settings: Settings, stored: tuple[str, str] | None) -> tuple[str, str]:
+    """The team and org of a workspace: a setting that somebody made outranks what is stored."""
+    team, org = stored or (settings.team, settings.org)
+    return (
+        team if settings.team == TEAM else settings.team,
+        org if settings.org == ORG else settings.org,
+    )
 
 
 def _together(used: Iterable[tuple[Context, JSON]]) -> Iterator[tuple[Context, JSON]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from reasonbank.bank import Bank
 from reasonbank.errors import NotFound
 from reasonbank.model import Right, Workspace
 from reasonbank.store.context import Progress
+from reasonbank.store.workspaces import exactly_at
 
 if TYPE_CHECKING:
     from reasonbank.llm.port import Model
@@ -66,11 +68,19 @@ class Call:
             if self.caller.reaches(place.id)
         ]
 
-    def place(self, id: str) -> Workspace:
-        """What is out of reach is as unknown as what does not exist."""
+    def stored(self, which: str) -> Workspace | None:
+        """A stored workspace by its id, its name or its full path; what is out of reach is as
+        unknown as what does not exist."""
+        full = os.path.isabs(os.path.expanduser(which))
+        at = exactly_at(self.root.context.read(), which) if full else None
         for place in self.workspaces():
-            if id in (place.id, place.name):
+            if which in (place.id, place.name) or place.id == at:
                 return place
+        return None
+
+    def place(self, id: str) -> Workspace:
+        if (place := self.stored(id)) is not None:
+            return place
         raise NotFound(
             f"there is no workspace {id[:80]!r} that you reach; GET /workspaces lists them"
         )

@@ -5,18 +5,29 @@ from __future__ import annotations
 from reasonbank.bank import Bank
 from reasonbank.errors import ReasonBankError
 from reasonbank.health import Check, examine_bank, failed
+from reasonbank.ledger.port import Ledger
+from reasonbank.opening import absent, no_bank
 from reasonbank.settings import load
+from reasonbank.testing.memory_ledger import MemoryLedger
 
 
 def examine(url: str | None, workspace: str | None) -> list[Check]:
-    """Looks only; changes nothing but to create a bank that is not there yet."""
+    """Looks only: where there is no bank yet, the rest is examined without one."""
     try:
         settings = load()
     except ReasonBankError as error:
         return [failed("settings", error, "correct or remove the setting named here")]
     checks = [Check(name="settings", status="ok", found="valid")]
+    ledger: Ledger | None = None
     try:
-        bank = Bank.open(url, workspace=workspace, settings=settings, surface="doctor")
+        if (missing := absent(url, settings)) is not None:
+            if url or settings.url:
+                raise no_bank(missing)
+            checks.append(Check(name="bank", status="ok", found=f"none yet; to be at {missing}"))
+            ledger = MemoryLedger()
+        bank = Bank.open(
+            url, workspace=workspace, settings=settings, surface="doctor", ledger=ledger
+        )
     except ReasonBankError as error:
         return [*checks, failed("store", error, "choose another place with --bank URL")]
     with bank:

@@ -181,6 +181,20 @@ def move_workspace(
     return call.whole.move_workspace(call.place(id).id, path)
 
 
+def merge_workspace(
+    call: Call, id: str, *, into: Annotated[str, Text(4096), "Its id, name or full path."]
+) -> Workspace:
+    """Make one of two workspaces: all that is known in the first belongs to the second."""
+    return call.whole.merge_workspace(call.place(id).id, call.place(into).id)
+
+
+def join_workspace(
+    call: Call, id: str, *, team: Label | None = None, org: Label | None = None
+) -> Workspace:
+    """Put a workspace into a team and an org: they share memories."""
+    return call.whole.join_workspace(call.place(id).id, team=team, org=org)
+
+
 def delete_workspace(call: Call, id: str, *, confirm: Confirm = False) -> DeletedWorkspace:
     """Remove a workspace with all that belongs to it."""
     place = call.place(id)
@@ -331,6 +345,8 @@ OPERATIONS = (
     op(workspaces, READ, "GET /workspaces"),
     op(name_workspace, ADMIN, "POST /workspaces/{id}/name"),
     op(move_workspace, ADMIN, "POST /workspaces/{id}/move"),
+    op(merge_workspace, ADMIN, "POST /workspaces/{id}/merge"),
+    op(join_workspace, ADMIN, "POST /workspaces/{id}/join"),
     op(delete_workspace, ADMIN, "DELETE /workspaces/{id}"),
     # The bank
     op(Bank.statistics, READ, "GET /statistics"),

@@ -360,6 +360,7 @@ class ReplyFacts(TypedDict):
 
 class Found(ReplyFacts):
     memories: list[FoundMemory]
+    hint: NotRequired[str]
 
 
 class Retrieved(ReplyFacts):
@@ -462,6 +463,7 @@ class Dropped(TypedDict):
 class Answer(ReplyFacts, total=False):
     memories: Required[list[RankedMemory]]
     dropped: list[Dropped]
+    hint: str
 
 
 class StoredStep(TypedDict, total=False):

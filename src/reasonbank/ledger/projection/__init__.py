@@ -18,6 +18,8 @@ _OF_THE_LOG = (
     "paths", "questions", "tasks", "authors", "awaited",
     "opinions",
 )  # fmt: skip
+# What is stored in the workspace that it was written in, or in the one that this was merged into.
+_BELONGING = OBSERVATIONS | {EventType.RECORDED, EventType.ENDED, EventType.WITHHELD}
 
 
 class Writer(Forgetting):
@@ -106,6 +108,8 @@ class Writer(Forgetting):
 
     def _project(self, event: Event, *, live: bool = False) -> None:
         """``live``: nothing that is here can be later than this, nor can it be out of date."""
+        if event.type in _BELONGING:
+            event = replace(event, workspace=self.home(event.workspace))
         match event.type:
             case (
                 EventType.RECORDED
@@ -138,6 +142,8 @@ class Writer(Forgetting):
                 self._purged(event)
             case EventType.JOINED | EventType.MOVED | EventType.NAMED:
                 self._joined_or_moved(event)
+            case EventType.MERGED:
+                self._merged()
             case EventType.DELETED:
                 self._deleted(event)
 
@@ -211,6 +217,7 @@ class Writer(Forgetting):
 
     def _replay(self, types: Container[EventType]) -> None:
         """Observations come last: that a memory exists does not depend on when it was used."""
+        self._fold_merges()
         events = sorted(self.events(None), key=lambda e: e.order)
         self._replaying = True
         try:

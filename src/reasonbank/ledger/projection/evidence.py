@@ -11,7 +11,7 @@ from reasonbank.ledger.database import Database
 from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, encode, evidence_key
 from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
 from reasonbank.ledger.queries import Reader
-from reasonbank.ledger.queries.base import EVENT, event_of, texts
+from reasonbank.ledger.queries.base import EVENT_AT_HOME, event_of, texts
 from reasonbank.model import EvidenceKind
 from reasonbank.trust import belief, experience
 
@@ -276,7 +276,8 @@ class EvidenceProjection(Reader):
             )
             self._refold(num)
         for row in self.db.all(
-            f"select {EVENT} from events where what in {texts(OBSERVATIONS)} and payload != ''"
+            f"select {EVENT_AT_HOME} from events"
+            f" where what in {texts(OBSERVATIONS)} and payload != ''"
         ):
             event = event_of(row)
             if event.type is EventType.USED:

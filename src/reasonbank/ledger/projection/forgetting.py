@@ -10,7 +10,7 @@ from typing import Any
 
 from reasonbank.ledger.events import Event, EventType, encode, revisions
 from reasonbank.ledger.projection.places import Places
-from reasonbank.ledger.queries.base import BEFORE, EVENT, ORDER, event_of, texts
+from reasonbank.ledger.queries.base import AT_HOME, BEFORE, OF_WORKSPACE, ORDER, texts
 from reasonbank.model import JSON, ErrorContext, Memory, Scope
 
 # Whoever did it, it belongs to the memory that it was done to, and goes with it.
@@ -19,7 +19,7 @@ OF_THE_MEMORY = frozenset({
     EventType.FORGOTTEN, EventType.LINKED, EventType.UNLINKED,
 })  # fmt: skip
 # What a deleted workspace leaves in the log: that things are gone must be known for ever.
-LEFT_BEHIND = OF_THE_MEMORY | {EventType.DELETED, EventType.PURGED}
+LEFT_BEHIND = OF_THE_MEMORY | {EventType.DELETED, EventType.PURGED, EventType.MERGED}
 TRACES = (EventType.TRACED, EventType.LEARNED)
 FORGOTTEN_TEXT = "[forgotten]"
 # A shorter line may well be anybody's.
@@ -58,11 +58,16 @@ class Forgetting(Places):
         out of what they wrote. Nobody takes anything out of what strangers wrote."""
         place = self.place(workspace)
         if scope == Scope.PROJECT or place is None:
-            return "workspace = ?", (workspace,)
+            return OF_WORKSPACE, (workspace, workspace)
         # One that has stored nothing yet is in no team so far.
         others = "team != ? or org != ?" if scope == Scope.TEAM else "org != ?"
         among = place if scope == Scope.TEAM else place[1:]
-        return f"workspace not in (select id from workspaces where {others})", among
+        strangers = f"select id from workspaces where {others}"
+        return (
+            f"workspace not in ({strangers})"
+            f" and workspace not in (select workspace from merged where home in ({strangers}))",
+            among * 2,
+        )
 
     def _bury(self, id: str, at: int) -> None:
         self.db.execute(
@@ -147,7 +152,7 @@ class Forgetting(Places):
         """Of two that stored one trace, the first."""
         self.db.execute("delete from traces where id = ?", (id,))
         row = self.db.one(
-            "select seq, workspace, payload from events where subject = ? and what = ?"
+            f"select seq, {AT_HOME}, payload from events where subject = ? and what = ?"
             f" and payload != '' order by {ORDER} limit 1",
             (id, EventType.TRACED),
         )
@@ -199,17 +204,14 @@ class Forgetting(Places):
     def _deleted(self, event: Event) -> None:
         """Forget all that belonged to the workspace until then, and its name and path."""
         place = event.subject
+        home = self.home(place)
         recorded = self.db.all(
             f"select distinct subject from events where workspace = ? and what = ? and {BEFORE}",
             (place, EventType.RECORDED, *event.order),
         )
         for memory in sorted({*(row[0] for row in recorded), *event.payload["ids"]}):
             self._forgotten(memory, event.at)
-        observed = self.db.all(
-            "select distinct id from evidence join memories using (num)"
-            " where evidence.workspace = ?",
-            (place,),
-        )
+        observed = self._observed_in([home])
         self._redact(
             f"workspace = ? and {BEFORE} and what not in {texts(LEFT_BEHIND)}",
             (place, *event.order),
@@ -217,26 +219,18 @@ class Forgetting(Places):
         if not self._replaying:
             self.queue.drop_all(place)
             self.unanswered.drop_all(place, event.at)
-        for (trace,) in self.db.all("select id from traces where workspace = ?", (place,)):
+        for (trace,) in self.db.all("select id from traces where workspace = ?", (home,)):
             self._trace_anew(trace)
         self.db.execute(
             "delete from questions where workspace = ?"
             " and id in (select seq from events where payload = '')",
-            (place,),
+            (home,),
         )
-        self.db.execute("delete from tasks where workspace = ?", (place,))
-        for row in self.db.all(
-            f"select {EVENT} from events where workspace = ? and what in (?, ?) and payload != ''",
-            (place, EventType.ENDED, EventType.WITHHELD),
-        ):
-            self._project(event_of(row))  # What came after.
-        self._observe_anew(row[0] for row in observed)
-        self._place(place)
+        self._tell_tasks_anew([home])
+        self._observe_anew(observed)
+        self._place(home)
         self._lead_paths()
         self._name_all()
-
-    def _project(self, event: Event, *, live: bool = False) -> None:
-        raise NotImplementedError
 
 
 def _texts_of(memory: Memory) -> Iterable[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from reasonbank.ledger.database import columns, record, records
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Token
 from reasonbank.ledger.queries.base import ORDER, Queries
-from reasonbank.model import JSON, View, Workspace
+from reasonbank.model import JSON, Scope, View, Workspace
 
 _WORKSPACE = columns(Workspace)
 TOKEN = columns(Token)
@@ -18,6 +19,29 @@ class AdministrationQueries(Queries):
     def workspace_at(self, digest: str) -> str | None:
         row = self.db.one("select workspace from paths where digest = ?", (digest,))
         return row[0] if row else None
+
+    def workspaces_at(self, digests: Sequence[str]) -> dict[str, tuple[str, bool]]:
+        wanted = self.db.dialect.texts(list(dict.fromkeys(digests)))
+        id = "coalesce(home, p.workspace, d.value)"
+        found = self.db.all(
+            f"select d.value, {id}, exists (select 1 from workspaces where id = {id})"
+            f" from {wanted.sql} d left join paths p on p.digest = d.value"
+            " left join merged m on m.workspace = coalesce(p.workspace, d.value)",
+            wanted.values,
+        )
+        return {digest: (id, bool(stored)) for digest, id, stored in found}
+
+    def workspaces_near(self, folders: Sequence[str], above: Sequence[str]) -> list[Workspace]:
+        under = " or ".join(["substr(path, 1, ?) = ?"] * len(folders)) or "1 = 0"
+        exact = self.db.dialect.texts(list(above))
+        own = View(workspace="", team="", org="").realm(Scope.PROJECT)
+        found = self.db.all(
+            "select id, path, name, team, org, (select count(*) from memories where realm ="
+            " (select num from realms where key = ? || workspaces.id))"
+            f" from workspaces where {under} or path in {exact.sql} order by path",
+            (own, *(part for folder in folders for part in (len(folder), folder)), *exact.values),
+        )
+        return [place for place in records(Workspace, _WORKSPACE, found) if place.memories]
 
     def workspace_named(self, name: str) -> str | None:
         row = self.db.one("select id from workspaces where name = ?", (name,))

@@ -15,8 +15,16 @@ EVENT = (
     "id, what, subject, workspace, counter, at, origin, author, principal, surface, batch,"
     " prev, digest, salt, payload"
 )
+AT_HOME = (
+    "coalesce((select home from merged where merged.workspace = events.workspace),"
+    " events.workspace)"
+)
+"""The workspace that an event belongs to, whichever it was written in."""
+EVENT_AT_HOME = EVENT.replace("workspace", AT_HOME)
 ORDER = "counter, id"
 BEFORE = "(counter, id) < (?, ?)"
+OF_WORKSPACE = "workspace in (select ? union all select workspace from merged where home = ?)"
+"""What was written in a workspace or in one that was merged into it; the id is given twice."""
 
 
 class Queries:
@@ -61,9 +69,17 @@ class Queries:
         row = self.db.one(f"select {what} from {rest}", values)
         return int(row[0] or 0) if row else 0
 
+    def home(self, workspace: str) -> str:
+        row = self.db.one("select home from merged where workspace = ?", (workspace,))
+        return row[0] if row else workspace
+
+    def members(self, workspace: str) -> list[str]:
+        found = self.db.all("select workspace from merged where home = ? order by 1", (workspace,))
+        return [workspace, *(member for (member,) in found)]
+
     def _events_about(self, subject: str) -> list[Event]:
         found = self.db.all(
-            f"select {EVENT} from events where subject = ? and what in {texts(CHANGES)}"
+            f"select {EVENT_AT_HOME} from events where subject = ? and what in {texts(CHANGES)}"
             " and payload != ''",
             (subject,),
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reasonbank.ledger.database import inline, records
 from reasonbank.ledger.events import encode
 from reasonbank.ledger.port import PastOutcomes, opinion_in
-from reasonbank.ledger.queries.base import Queries
+from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
 from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
 
@@ -160,9 +160,9 @@ class EvidenceQueries(Queries):
         row = self.db.one(
             "select 1 from tasks where workspace = ? and session = ?"
             " union all select 1 from traces where workspace = ? and id = ?"
-            " union all select 1 from events where workspace = ?"
+            f" union all select 1 from events where {OF_WORKSPACE}"
             f" and {self.db.dialect.contains('payload', '?')} limit 1",
-            (view.workspace, session, view.workspace, session, view.workspace, named),
+            (*(view.workspace, session) * 2, *(view.workspace,) * 2, named),
         )
         return row is not None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reasonbank.ledger.events import BATCHES
-from reasonbank.ledger.queries.base import Queries, texts
+from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries, texts
 from reasonbank.model import View
 
 
@@ -24,8 +24,8 @@ class IdQueries(Queries):
             f"select id from memories where realm in {self._within(view)}"
             f" and id in (select id from memories where {self._has('id')})"
             f" union select id from tombstones where {self._has('id')} and exists"
-            " (select 1 from events where subject = tombstones.id and workspace = ?)"
-        ), (digits, digits, view.workspace)
+            f" (select 1 from events where subject = tombstones.id and {OF_WORKSPACE})"
+        ), (digits, digits, view.workspace, view.workspace)
 
     def _trace_id(self, view: View, digits: str) -> tuple[str, tuple[str, ...]]:
         return (
@@ -41,7 +41,7 @@ class IdQueries(Queries):
 
     def _batch(self, view: View, digits: str) -> tuple[str, tuple[str, ...]]:
         return (
-            f"select distinct subject from events where workspace = ?"
+            f"select distinct subject from events where {OF_WORKSPACE}"
             f" and what in {texts(BATCHES)} and {self._has('subject')}",
-            (view.workspace, digits),
+            (view.workspace, view.workspace, digits),
         )

@@ -10,7 +10,7 @@ from typing import Any
 from reasonbank.ledger.database import columns, records
 from reasonbank.ledger.events import BATCHES, NOTES, OBSERVATIONS, Event, EventType
 from reasonbank.ledger.port import Wanted
-from reasonbank.ledger.queries.base import EVENT, ORDER, Queries, event_of, texts
+from reasonbank.ledger.queries.base import EVENT, OF_WORKSPACE, ORDER, Queries, event_of, texts
 from reasonbank.model import Change, Outcome, Trace, View
 
 _CHANGE = columns(Change)
@@ -21,17 +21,17 @@ ERASING = frozenset({EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED})
 class LogQueries(Queries):
     def batch(self, view: View, id: str) -> list[Event]:
         found = self.db.all(
-            f"select {EVENT} from events where subject = ? and workspace = ?"
+            f"select {EVENT} from events where subject = ? and {OF_WORKSPACE}"
             f" and what in {texts(BATCHES)} and payload != '' order by {ORDER}",
-            (id, view.workspace),
+            (id, view.workspace, view.workspace),
         )
         return [event_of(row) for row in found]
 
     def batches(self, view: View) -> list[Event]:
         found = self.db.all(
-            f"select {EVENT} from events where workspace = ? and what in {texts(BATCHES)}"
-            f" and payload != '' order by {ORDER}",
-            (view.workspace,),
+            f"select {EVENT} from events where {OF_WORKSPACE}"
+            f" and what in {texts(BATCHES)} and payload != '' order by {ORDER}",
+            (view.workspace, view.workspace),
         )
         return [event_of(row) for row in found]
 
@@ -104,11 +104,11 @@ class LogQueries(Queries):
             # What others did to a memory of this workspace is this workspace's business too; what
             # they observed of it is theirs.
             parts.append(
-                f"(workspace = ? or what not in {texts(OBSERVATIONS)} and exists"
+                f"({OF_WORKSPACE} or what not in {texts(OBSERVATIONS)} and exists"
                 " (select 1 from events first where first.subject = events.subject"
-                f" and first.what = '{EventType.RECORDED}' and first.workspace = ?))"
+                f" and first.what = '{EventType.RECORDED}' and first.{OF_WORKSPACE}))"
             )
-            values += [wanted.workspace] * 2
+            values += [wanted.workspace] * 4
         found = self.db.all(
             f"select {_CHANGE} from events where {' and '.join(parts)} order by seq desc limit ?",
             (*values, wanted.limit),
@@ -131,8 +131,8 @@ class LogQueries(Queries):
         """
         which = f"what not in {texts(NOTES)}" if redacted else "payload != ''"
         if workspace is not None:
-            which += " and workspace = ?"
-        values = () if workspace is None else (workspace,)
+            which += f" and {OF_WORKSPACE}"
+        values = () if workspace is None else (workspace, workspace)
         last = self._newest()
         yield from self._pages(which, values, 0, last)
         which += f" and what in {texts(ERASING)}"

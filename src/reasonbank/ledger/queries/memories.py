@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reasonbank.ledger.database import columns, inline, records
 from reasonbank.ledger.events import Event, EventType
 from reasonbank.ledger.port import PACKED_EVIDENCE, Candidates, Filter, Row
-from reasonbank.ledger.queries.base import Queries
+from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
 from reasonbank.model import Link, LinkType, Memory, Scope, State, View, filtered
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class MemoryQueries(Queries):
         return self.db.one("select 1 from tombstones where id = ?", (id,)) is not None
 
     def touched(self, workspace: str, id: str) -> bool:
-        found = "select 1 from events where subject = ? and workspace = ? limit 1"
-        return self.db.one(found, (id, workspace)) is not None
+        found = f"select 1 from events where subject = ? and {OF_WORKSPACE} limit 1"
+        return self.db.one(found, (id, workspace, workspace)) is not None
 
     def out_of_sight(self, view: View, ids: Iterable[str]) -> frozenset[str]:
         wanted = self.db.dialect.texts([*ids])
@@ -194,8 +194,8 @@ class MemoryQueries(Queries):
         found: dict[tuple[str, str, str], float | None] = {}
         for source, payload in self.db.all(
             "select subject, payload from events"
-            " where what = ? and workspace = ? and payload != ''",
-            (EventType.UNLINKED, view.workspace),
+            f" where what = ? and {OF_WORKSPACE} and payload != ''",
+            (EventType.UNLINKED, view.workspace, view.workspace),
         ):
             removed = json.loads(payload)
             found[source, removed["target"], removed["type"]] = None

@@ -11,6 +11,7 @@ import click
 from reasonbank.errors import ConfirmationNeeded
 from reasonbank.fields import plain
 from reasonbank.model import counted
+from reasonbank.store.workspaces import known
 from reasonbank.surfaces.cli.output import replacing
 from reasonbank.surfaces.cli.plain import add_plain
 from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading, say, tell
@@ -75,7 +76,10 @@ def _export_audit(shell: Shell, file: str, overwrite: bool, wanted: dict[str, An
 
 @main.group()
 def workspace() -> None:
-    """List, name, move or delete workspaces."""
+    """List, name, move, merge, share or delete workspaces.
+
+    ID is an id, a name or a path, also of a folder that is gone.
+    """
 
 
 @command("list", group=workspace)
@@ -110,18 +114,44 @@ def workspace_move(shell: Shell, id: str, path: str) -> None:
     shell.show(place, lambda: say(f"{place.id} is now at {place.path}"))
 
 
+@command("merge", group=workspace)
+@click.argument("id", metavar="FROM")
+@click.argument("into", metavar="INTO")
+def workspace_merge(shell: Shell, id: str, into: str) -> None:
+    """Make one of two workspaces: all that FROM knows belongs to INTO."""
+    with shell.bank() as bank:
+        place = bank.merge_workspace(id, into)
+    told = f"{id} is part of {place.name or place.id} now, which has {counted(place.memories)}"
+    shell.show(place, lambda: say(told))
+
+
+@command("join", group=workspace)
+@click.argument("id", required=False)
+@click.option("--team", help="With whom it shares memories of scope team.")
+@click.option("--org", help="With whom it shares memories of scope org.")
+def workspace_join(shell: Shell, id: str | None, team: str | None, org: str | None) -> None:
+    """Put a workspace into a team and an org [default: this one]."""
+    if team is None and org is None:
+        raise click.UsageError("Say which: --team, --org, or both.")
+    with shell.bank(creates=True) as bank:
+        place = bank.join_workspace(id, team=team, org=org)
+    told = f"{place.name or place.path or place.id} is in team {place.team} of {place.org} now"
+    shell.show(place, lambda: say(told))
+
+
 @command("delete", group=workspace)
 @click.argument("id")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def workspace_delete(shell: Shell, id: str, yes: bool) -> None:
     """Delete a workspace with all that belongs to it."""
     with shell.bank() as bank:
+        place = known(bank.context.read(), id)
         try:
-            bank.delete_workspace(id)
+            bank.delete_workspace(place.id)
         except ConfirmationNeeded as warning:
             confirm(shell, yes, f"{warning}. Go on?")
-        count = bank.delete_workspace(id, confirm=True)
-    value = {"id": id, "memories": count, "message": "Workspace deleted"}
+        count = bank.delete_workspace(place.id, confirm=True)
+    value = {"id": place.id, "memories": count, "message": "Workspace deleted"}
     shell.show(value, lambda: say(f"Deleted {id} with {counted(count)}"))
 
 
@@ -136,7 +166,7 @@ def trace_store(shell: Shell, file: str) -> None:
     """Store a trace: a JSON object with task, trajectory, outcome and so on."""
     from reasonbank.model import Trace
 
-    with reading(file) as source, shell.bank() as bank:
+    with reading(file) as source, shell.bank(creates=True) as bank:
         stored = bank.store_trace(Trace.from_json(source.read()))
     shell.show(stored, lambda: say(f"Stored trace {stored.id}"))
 
@@ -187,7 +217,7 @@ def import_(shell: Shell, file: str, trusted: bool) -> None:
     """
     from reasonbank.surfaces.show import tables
 
-    with reading(file) as source, shell.bank() as bank:
+    with reading(file) as source, shell.bank(creates=True) as bank:
         with tables.progress("Importing", quiet=shell.json) as advance:
             result = bank.import_(source, advance, trusted=trusted)
         with tables.progress("Embedding", quiet=shell.json) as advance:

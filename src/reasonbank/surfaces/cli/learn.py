@@ -34,7 +34,7 @@ def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: 
     """Queue a finished session to be learned from; - is standard input."""
     with reading(file) as source:
         trace = session_in(source.read(), form, outcome)
-    with shell.bank() as bank:
+    with shell.bank(creates=True) as bank:
         job = bank.distil(trace)
         if now:
             run_worker(bank, until_empty=True, turns=False)
@@ -94,7 +94,7 @@ def worker(shell: Shell, until_empty: bool) -> None:
     settings = load()
     logs.set_up(settings)
     check_model(settings)
-    with shell.bank(surface="worker") as bank:
+    with shell.bank(creates=True, surface="worker") as bank:
         done = run_worker(bank, until_empty=until_empty)
     shell.show({"done": done}, lambda: say(f"Done: {done} jobs"))
 
@@ -119,7 +119,7 @@ def ticket_prepare(shell: Shell, file: str | None) -> None:
     if file is not None:
         with reading(file) as source:
             session = session_in(source.read(), None, None)
-    with shell.bank() as bank:
+    with shell.bank(creates=True) as bank:
         given = bank.distil_prepare(session)
 
     def draw() -> None:
@@ -155,7 +155,7 @@ def capture(shell: Shell, question: str, answer: str, session: str | None) -> No
     """Keep a question and its answer, if they are worth it; - reads the answer from stdin."""
     if answer == "-":
         answer = sys.stdin.read()
-    with shell.bank() as bank:
+    with shell.bank(creates=True) as bank:
         captured = bank.capture(question, answer, session=session)
     shell.show(captured, lambda: say(
         f"Kept as {captured.id}" if captured.id else f"Not kept: {captured.reason}"))  # fmt: skip

@@ -65,7 +65,7 @@ def record(
     memory = Memory.from_json(
         {**fields, "content": content, "error_context": error if given else None}
     )
-    with shell.bank() as bank:
+    with shell.bank(creates=True) as bank:
         made_from = tuple(_whole_id(bank, "parents", id) for id in parents)
         stored = bank.record(replace(memory, parents=made_from))
     shell.show(stored, lambda: say(f"Recorded {stored.id} (confidence {stored.confidence})"))

@@ -27,7 +27,7 @@ def mcp(shell: Shell, tools: str) -> None:
     this directory.
     """
     _start()
-    with shell.bank(surface="mcp") as bank:
+    with shell.bank(creates=True, surface="mcp") as bank:
         from reasonbank.surfaces.mcp.server import run_stdio
 
         run_stdio(bank, tools=tools, roots=shell.workspace is None)
@@ -60,7 +60,7 @@ def serve(
     Every call needs a token; yours is made at the first start and kept beside the bank.
     """
     _start()
-    with shell.bank(surface="http") as bank:
+    with shell.bank(creates=True, surface="http") as bank:
         from reasonbank.jobs.service import in_background
         from reasonbank.opening import model_for
         from reasonbank.surfaces.http.server import serve as listen

@@ -24,6 +24,7 @@ from reasonbank.safety.scrub import hushed
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
+    from reasonbank.ledger.port import Ledger
     from reasonbank.model import JSON
 
 Command = Callable[..., Any]
@@ -65,18 +66,32 @@ class Shell:
         self.json = False
 
     @contextmanager
-    def bank(self, *, read_only: bool = False, surface: str = "cli") -> Iterator[Bank]:
-        """One that cannot be written, as its disk is full or read-only, is at least read."""
+    def bank(self, *, creates: bool = False, surface: str = "cli") -> Iterator[Bank]:
+        """The bank that is meant; only a command that ``creates`` makes one, and says so.
+
+        One that cannot be written, as its disk is full or read-only, is at least read.
+        """
         from reasonbank.bank import Bank
+        from reasonbank.opening import absent, no_bank
+        from reasonbank.settings import load
+
+        settings = load()
+        missing = absent(self.url, settings)
+        named = bool(self.url or settings.url)
+        if missing is not None and named and not creates:
+            raise no_bank(missing)
 
         def opened(read_only: bool) -> Bank:
+            # Where nobody has recorded anything yet, there is nothing to be seen.
+            ledger = _empty() if missing is not None and not creates else None
             return Bank.open(
-                self.url, workspace=self.workspace, surface=surface, read_only=read_only
-            )
+                self.url, workspace=self.workspace, settings=settings, surface=surface,
+                read_only=read_only, ledger=ledger,
+            )  # fmt: skip
 
         refusal: StorageError | None = None
         try:
-            bank = opened(read_only)
+            bank = opened(read_only=False)
         except StorageError as error:
             try:
                 bank = opened(read_only=True)
@@ -84,6 +99,9 @@ class Shell:
                 raise error from None
             refusal = error
             click.secho(f"Warning: opened for reading only: {error}", fg="yellow", err=True)
+        # Programs may read standard error too: of the usual place only people are told.
+        if missing is not None and creates and (named or sys.stderr.isatty()):
+            click.echo(f"Made a new bank at {missing}", err=True)
         with bank:
             try:
                 yield bank
@@ -97,6 +115,12 @@ class Shell:
             click.echo(as_json(plain(value), indent=2))
         else:
             human()
+
+
+def _empty() -> Ledger:
+    from reasonbank.testing.memory_ledger import MemoryLedger
+
+    return MemoryLedger()
 
 
 def common(command: Command, *, workspace: bool = True) -> Command:

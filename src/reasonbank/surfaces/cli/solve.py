@@ -48,7 +48,7 @@ def solve(
     """
     import asyncio
 
-    with shell.bank() as bank:
+    with shell.bank(creates=True) as bank:
         from functools import partial
 
         work = partial(

@@ -36,7 +36,7 @@ def create(
     """Make a token, and print it this once."""
     from reasonbank.access import TokenStore
 
-    with shell.bank() as bank:
+    with shell.bank(creates=True) as bank:
         made = TokenStore(bank).create(
             scope=scope,
             workspaces=[_full(place) for place in workspaces] or None,

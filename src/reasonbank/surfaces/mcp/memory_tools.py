@@ -34,7 +34,6 @@ from reasonbank.model import (
     Workspace,
     counted,
 )
-from reasonbank.store import workspaces
 from reasonbank.store.statistics import Statistics
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.consolidate_tools import memory_consolidate
@@ -169,7 +168,8 @@ def memory_search(
         query, limit=limit, filter=chosen, min_confidence=min_confidence, max_tokens=max_tokens,
         session=session_id,
     )  # fmt: skip
-    return cast(Found, _answer(reply, [_found(hit) for hit in reply]))
+    hint = {} if reply.hint is None else {"hint": reply.hint}
+    return cast(Found, _answer(reply, [_found(hit) for hit in reply]) | hint)
 
 
 def _found(hit: Hit) -> JSON:
@@ -492,18 +492,18 @@ def _listed(call: Call) -> list[Workspace]:
 
 def _place(call: Call, target: str) -> Workspace:
     """A stored workspace within reach; one beyond it is as unknown as one that is not."""
-    for place in call.workspaces():
-        if target in (place.id, place.name, place.path):
-            return place
+    if (place := call.stored(target)) is not None:
+        return place
     raise NotFound(f"there is no workspace {target[:80]!r}; action=list shows those that are")
 
 
 def _switched(call: Call, target: str) -> Places:
-    there = call.caller.bank(call.bank, target).view.workspace
+    bank = call.caller.bank(call.bank, target)
+    there = bank.view.workspace
     stored = next((place for place in call.workspaces() if place.id == there), None)
     if stored is None and not os.path.isabs(os.path.expanduser(target)):
         _place(call, target)
-    argument = (stored.path if stored else workspaces.path_of(target)) or there
+    argument = (stored.path if stored else bank.context.path) or there
     known = counted(stored.memories) if stored else "nothing is stored there yet"
     return _places(
         call,

@@ -18,6 +18,8 @@ def reply(found: Reply, *, explain: bool) -> None:
         told(f"Note: {note}", fg="yellow")
     if not found.hits and not found.held_out:
         click.echo("Nothing relevant enough is known here.")
+    if found.hint is not None:
+        click.echo(clean(found.hint))
     for place, hit in enumerate(found.hits, 1):
         _card(place, hit)
     if explain and found.dropped:
