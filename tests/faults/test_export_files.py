@@ -192,6 +192,7 @@ def test_an_earlier_export_or_an_empty_file_is_replaced(
 
 def test_an_export_of_an_empty_bank_is_replaced_too(folder: Path) -> None:
     empty = {"REASONBANK_URL": f"sqlite:///{folder}/empty.db"}
+    open_bank(folder / "empty.db").close()
     for name in ("empty.md", "empty.jsonl"):
         for _ in range(2):
             assert command(folder, "export", name, **empty).returncode == 0

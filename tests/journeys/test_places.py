@@ -175,6 +175,22 @@ def test_a_workspace_is_called_by_its_path_also_when_the_folder_is_gone(machine)
     machine.run("workspace", "delete", str(other), "--yes", rc=3)
 
 
+@requirement("WSP-4")
+def test_who_stands_in_a_folder_that_is_gone_can_delete_its_workspace(machine):
+    gone = folder(machine.home / "gone")
+    machine.run(*LESSON, cwd=gone)
+    command = f'rmdir "$PWD" && exec {sys.executable} -m reasonbank.surfaces.cli "$@"'
+    for words in (["list"], ["workspace", "delete", str(gone), "--yes"]):
+        folder(gone)
+        done = subprocess.run(
+            ["sh", "-c", command, "sh", *words, "--json"], cwd=gone,
+            env=machine.environment | {"PWD": str(gone)}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["memories"] == 1
+
+
 @requirement("WSP-1")
 def test_a_workspace_is_put_into_a_team_at_the_door(machine):
     one, other = folder(machine.home / "one"), folder(machine.home / "other")

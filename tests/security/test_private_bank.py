@@ -292,7 +292,7 @@ def test_a_token_whose_file_is_lost_is_revoked_and_another_one_made(tmp_path):
 @requirement("SEC-8")
 @pytest.mark.parametrize("text", ["", "nonsense", "rbk_000000000000_" + "0" * 64, "\xff\xfe"])
 def test_a_file_without_a_valid_token_is_written_anew(tmp_path, text):
-    command(tmp_path, "list")
+    command(tmp_path, *RECORD)
     token_file(tmp_path).write_text(text)
     token_file(tmp_path).chmod(0o600)
     with serving(tmp_path) as server:
@@ -347,7 +347,7 @@ def test_a_token_that_others_may_know_is_refused(tmp_path, spoil):
 
 @requirement("SEC-8")
 def test_servers_that_start_at_once_agree_on_one_token(tmp_path):
-    command(tmp_path, "list")
+    command(tmp_path, *RECORD)
     with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
         servers = [serving(tmp_path, "--workspace", tmp_path) for _ in range(4)]
         opened = list(pool.map(stack.enter_context, servers))

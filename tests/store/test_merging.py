@@ -105,6 +105,8 @@ def test_what_is_not_there_or_is_one_already_is_not_merged(two):
         project.merge_workspace("nobody", here)
     with pytest.raises(NotFound, match="nobody"):
         project.merge_workspace(here, "nobody")
+    with pytest.raises(InvalidInput, match="surrogate"):
+        project.merge_workspace("\ud800", here)
     with pytest.raises(InvalidInput, match="same workspace"):
         project.merge_workspace(here, here)
     assert len(project.workspaces()) == 2

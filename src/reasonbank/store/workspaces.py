@@ -28,9 +28,22 @@ class Project:
 def path_of(workspace: str | os.PathLike[str] | None) -> str:
     """An absolute path as it was given; ``..`` and ``~`` are resolved, symbolic links are not."""
     if workspace is None:
+        return _here()
+    path = text(os.path.expanduser(os.fspath(workspace)), "workspace", 4096)
+    return os.path.normpath(path if os.path.isabs(path) else os.path.join(_here(), path))
+
+
+def _here() -> str:
+    """This directory; one that was deleted is known by the name that the shell remembers."""
+    try:
         return os.getcwd()
-    path = os.path.abspath(os.path.expanduser(os.fspath(workspace)))
-    return text(path, "workspace", 4096)
+    except FileNotFoundError:
+        path = os.environ.get("PWD", "")
+        if not os.path.isabs(path):
+            raise InvalidInput(
+                "workspace", "is missing, and this directory is gone; name one with --workspace"
+            ) from None
+        return os.path.normpath(path)
 
 
 def digest_of(path: str) -> str:
@@ -206,6 +219,7 @@ def delete(context: Context, id: str, *, confirm: bool) -> int:
 
 def known(reading: Reading, which: str) -> Workspace:
     """A stored workspace by its id, its name or the path it is at."""
+    which = text(which, "workspace", 4096)
     places = {place.id: place for place in reading.workspaces()}
     named = (place for place in places.values() if place.name == which)
     if place := places.get(which) or next(named, None):

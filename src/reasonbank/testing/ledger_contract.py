@@ -483,6 +483,19 @@ class LedgerContract(QueueContract):
         told(ledger, story(EventType.NAMED, "beside", {"name": "project"}))
         assert ledger.read().workspace_named("project") == "beside"
 
+    def test_what_was_merged_belongs_to_its_new_home(self, ledger: Ledger) -> None:
+        story, memory = Story(), a_memory()
+        told(ledger, story.joined(), story.joined(BESIDE), story.recorded(memory, BESIDE))
+        told(ledger, story(EventType.MERGED, "beside", {"into": "here"}))
+        reading = ledger.read()
+        assert (reading.home("beside"), reading.home("here")) == ("here", "here")
+        assert reading.members("here") == ["here", "beside"]
+        row = reading.row(HERE, memory.id)
+        assert row is not None and row.workspace == "here"
+        assert reading.row(BESIDE, memory.id) is None and reading.place("beside") is None
+        found = reading.workspaces_at(["beside", "elsewhere"])
+        assert found == {"beside": ("here", True), "elsewhere": ("elsewhere", False)}
+
     def test_batches_kin_and_traces_are_read_as_they_were_written(self, ledger: Ledger) -> None:
         story, parent = Story(), a_memory()
         child = a_memory(parents=(parent.id,))
