@@ -231,7 +231,7 @@ def words_for(name, command, file):
     """Something for whatever the command needs."""
     words = [*CHOICES.get(name, ())]
     for parameter in command.params:
-        if parameter.required:
+        if parameter.required and not getattr(parameter, "is_flag", False):
             kind = parameter.type
             value = (
                 str(file) if isinstance(kind, click.Path)
