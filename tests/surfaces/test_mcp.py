@@ -68,7 +68,7 @@ SEEDS = {
 }
 REQUIRED = {
     "memory_search": ["query"],
-    "memory_record": ["title", "description", "content", "outcome"],
+    "memory_record": ["content"],
     "memory_feedback": ["memory_id", "helpful"],
     "memory_outcome": ["memory_id", "succeeded"],
     "solve_coding_task": ["task"],
@@ -490,7 +490,7 @@ async def test_a_client_that_fails_to_name_its_roots_is_served_all_the_same(plai
         ("memory_record", LESSON | {"tags": ["x"] * 33}, "tags: has 33 entries; at most 32 are"),
         ("memory_record", LESSON | {"tags": [["x"]]}, "tags: must contain only strings (found"),
         ("memory_record", LESSON | {"tags": "[" * 100_000}, "tags: must be a list, got str"),
-        ("memory_record", {k: v for k, v in LESSON.items() if k != "title"}, "title: is missing"),
+        ("memory_record", {"title": "Retry"}, "content: is missing"),
         ("memory_feedback", {"memory_id": NOBODY, "helpful": True}, "there is no memory"),
         ("memory_feedback", {"memory_id": "mem_1", "helpful": True}, "memory_id: 'mem_1' is not"),
         ("memory_feedback", {"memory_id": NOBODY, "helpful": "maybe"}, "helpful: must be true"),

@@ -348,13 +348,17 @@ class Context:
         # A placeholder may be longer than what it stands for.
         return memory if cleaned is memory else checked(cleaned, self.settings.limits)
 
-    def fit_comment(self, value: str, name: str, *, blank: bool = False) -> str:
-        """A remark without secrets; a placeholder may be longer than what it stands for."""
+    def without_secrets(self, value: str) -> str:
         if not self.settings.scrub:
             return value
         from reasonbank.safety.scrub import clean
 
-        return text(clean(value), name, self.settings.limits.comment, blank=blank)
+        return clean(value)
+
+    def fit_comment(self, value: str, name: str, *, blank: bool = False) -> str:
+        """A remark without secrets; a placeholder may be longer than what it stands for."""
+        most = self.settings.limits.comment
+        return text(self.without_secrets(value), name, most, blank=blank)
 
     def fit_name(self, name: str, most: int = 4096) -> str:
         """A name without secrets, by which the same things are found as before."""

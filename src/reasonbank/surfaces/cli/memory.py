@@ -11,6 +11,7 @@ import click
 from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.fields import ruled
 from reasonbank.model import Filter, Memory, counted, filtered, labels
+from reasonbank.store.given import DERIVED, missing
 from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm, say
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ def asked(names: tuple[str, ...], kind: Any) -> Callable[[Command], Command]:
 
 
 @command()
-@click.option("--title", required=True, help="A short name.")
-@click.option("--description", required=True, help="When to use it, or when not to.")
 @click.option("--content", required=True, help="What to do; - reads standard input.")
-@click.option("--outcome", required=True, help="success, failure or mixed.")
+@click.option("--title", help="A short name [default: from the content].")
+@click.option("--description", help="When to use it, or when not to [default: the same].")
+@click.option("--outcome", help="success, failure or mixed [default: the same].")
 @click.option("--tag", "tags", multiple=True, help="Repeatable.")
 @click.option("--scope", default="project", show_default=True, help="project, team or org.")
 @asked(labels(), Memory)
@@ -59,12 +60,37 @@ def record(
         "corrective_guidance": guidance,
     }
     given = any(value is not None for value in error.values())
-    memory = Memory.from_json(
-        {**fields, "content": content, "error_context": error if given else None}
-    )
+    store(shell, {**fields, "content": content, "error_context": error if given else None})
+
+
+@command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--title", help="A short name [default: from the words].")
+@click.option("--description", help="When to use it, or when not to [default: the same].")
+@click.option("--outcome", help="success, failure or mixed [default: the same].")
+@click.option("--tag", "tags", multiple=True, help="Repeatable.")
+@click.option("--scope", default="project", show_default=True, help="project, team or org.")
+def remember(shell: Shell, words: tuple[str, ...], **fields: Any) -> None:
+    """Store a lesson in one sentence; - reads standard input."""
+    content = sys.stdin.read() if words == ("-",) else " ".join(words)
+    store(shell, {**fields, "content": content})
+
+
+def store(shell: Shell, told: dict[str, Any]) -> None:
+    """Record it, and say what of it was derived."""
+    told = {name: told[name] for name in told if name not in DERIVED or told[name] is not None}
     with shell.bank() as bank:
-        stored = bank.record(memory)
-    shell.show(stored, lambda: say(f"Recorded {stored.id} (confidence {stored.confidence})"))
+        stored = bank.record(told)
+    derived = missing(told)
+
+    def draw() -> None:
+        say(f"Recorded {stored.id} (confidence {stored.confidence})")
+        for name in derived:
+            say(f"  {name}: {getattr(stored, name)}")
+        if derived:
+            say(f"Taken from the content; `reasonbank update {stored.id}` changes it.")
+
+    shell.show(stored.to_json() | ({"derived": derived} if derived else {}), draw)
 
 
 def filters(function: Command) -> Command:
