@@ -60,6 +60,7 @@ class Store:
         self.clock = clock
         self.notes = notes
         self.used: list[tuple[Context, JSON]] = []
+        self._unwritten = 0
         self.unanswered: list[UnansweredQuestion] = []
         self.flags = Flags()
         self.meters = indexing.meters
@@ -129,27 +130,49 @@ class Store:
 
     def write(self, work: Callable[[Writing], T]) -> T:
         """Run ``work`` in one transaction, and store with it what searches returned."""
+        used: list[tuple[Context, JSON]] = []
         with self.lock:
-            used, self.used = self.used, []
             unanswered, self.unanswered = self.unanswered, []
 
         try:
             kept = [fit_to_keep(entry, scrub=self.settings.scrub) for entry in unanswered]
 
             def all_of_it(txn: Writing) -> T:
+                # Taken when it is its turn: who writes later, even nothing, knows it written.
+                with self.lock:
+                    used.extend(self.used)
+                    self.used = []
                 for context, payload in _together(used):
                     context.append(txn, EventType.USED, "", payload)
                 if kept:
                     txn.unanswered.put(kept, keep=self.settings.gaps.keep)
                 return work(txn)
 
-            return self.ledger.write(all_of_it)
+            result = self.ledger.write(all_of_it)
         except BaseException as error:
-            if not getattr(error, "stored", False):
-                with self.lock:
+            stored = getattr(error, "stored", False)
+            with self.lock:
+                if stored:
+                    self._unwritten -= len(used)
+                else:
                     self.used[:0] = used
                     self.unanswered[:0] = unanswered
             raise
+        with self.lock:
+            self._unwritten -= len(used)
+        return result
+
+    def keep_use(self, context: Context, use: JSON) -> None:
+        """To be written with the next commit, in a moment, or when somebody asks (``settle``)."""
+        with self.lock:
+            self.used.append((context, use))
+            self._unwritten += 1
+
+    def settle(self) -> None:
+        """Whoever reads next finds in it what searches of this process returned."""
+        if self._unwritten and not self.ledger.read_only:
+            with suppress(StorageError):
+                self.write(lambda txn: None)
 
     def close(self, *, embed: bool) -> None:
         with self.lock:
@@ -227,6 +250,11 @@ class Context:
 
     def read(self) -> Reading:
         return self.store.ledger.read()
+
+    def settled_read(self) -> Reading:
+        """For who wants to know how memories were used: the last search of this process counts."""
+        self.store.settle()
+        return self.read()
 
     def now(self) -> int:
         return self.store.clock()
