@@ -75,7 +75,8 @@ REQUIRED = {
     "retrieve_memories": ["query"],
     "get_memory_genealogy": ["memory_id"],
 }
-MORE = {"memory_search": ["max_tokens", "session_id"], "memory_record": ["error_context"],
+MORE = {"memory_search": ["max_tokens", "session_id", "follow_links"],
+        "memory_record": ["error_context"],
         "solve_coding_task": ["verify"], "memory_consolidate": ["force"]}  # fmt: skip
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "memory_gaps",

@@ -349,6 +349,7 @@ class FoundMemory(TypedDict):
     warning: bool
     contradicts: list[str]
     suspicious: list[str]
+    via: NotRequired[str]
     prompt: str
 
 

@@ -151,6 +151,9 @@ def memory_search(
         Name | None,
         Field(description="A name for this task; give memory_outcome the same."),
     ] = None,
+    follow_links: Annotated[
+        bool, Field(description="Add what the hits are linked to; `via` says from where.")
+    ] = False,
 ) -> Found:
     """Search for strategies that worked and mistakes to avoid, from earlier tasks.
 
@@ -169,14 +172,14 @@ def memory_search(
     )
     reply = bank.search(
         query, limit=limit, filter=chosen, min_confidence=min_confidence, max_tokens=max_tokens,
-        session=session_id,
+        session=session_id, follow_links=follow_links,
     )  # fmt: skip
     return cast(Found, _answer(reply, [_found(hit) for hit in reply]))
 
 
 def _found(hit: Hit) -> JSON:
     known = hit.to_json() | {"prompt": hit.format_for_prompt()}
-    return {name: known[name] for name in FoundMemory.__annotations__}
+    return {name: known[name] for name in FoundMemory.__annotations__ if name in known}
 
 
 def _answer(reply: Reply, memories: list[JSON]) -> JSON:
