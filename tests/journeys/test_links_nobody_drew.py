@@ -103,9 +103,7 @@ async def test_a_search_follows_a_link_one_step_through_every_way_in(typed, tmp_
         followed([hit.to_json() for hit in bank.search(asked, follow_links=True)])
         async with connected(bank) as agent:
             followed((await agent("memory_search", query=asked, follow_links=True))["memories"])
-    with (
-        serving(tmp_path, REASONBANK_EMBED_MODEL="minilm") as server,
-        server.client(workspace=tmp_path) as client,
-    ):
+    same = {"REASONBANK_EMBED_MODEL": "minilm", "REASONBANK_URL": url}
+    with serving(tmp_path, **same) as server, server.client(workspace=tmp_path) as client:
         answer = client.post("/search", json={"query": asked, "follow_links": True})
         followed(answer.json()["memories"])
