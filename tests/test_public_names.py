@@ -10,10 +10,10 @@ def words(text):
 
 PUBLIC = words("""
     Bank BudgetExhausted Change ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter
-    Forbidden Forgotten Gap Genealogy Hit InvalidInput InvalidReply InvalidSetting KeyRefused Kind
-    LeaseLost Link LinkType Memory ModelError ModelRefused ModelUnavailable NewerBank NotFound
-    Outcome ReasonBankError Refused Reply Revision Scope Settings Source State Step StorageError
-    StorageFull TooLarge TooMany Trace Unauthorized Workspace __version__
+    Forbidden Forgotten Gap Genealogy Hit InvalidInput InvalidReply InvalidSetting Job JobState
+    KeyRefused Kind LeaseLost Link LinkType Memory ModelError ModelRefused ModelUnavailable
+    NewerBank NotFound Outcome ReasonBankError Refused Reply Revision Scope Settings Source State
+    Step StorageError StorageFull TooLarge TooMany Trace Unauthorized Workspace __version__
 """)
 
 METHODS = words("""

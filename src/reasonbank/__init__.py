@@ -13,9 +13,9 @@ _HOMES = {
     "Settings": "settings",
     "Filter": "model",
     **dict.fromkeys(
-        ("Change", "ErrorContext", "Evidence", "Gap", "Genealogy", "Hit", "Kind", "Link",
-         "LinkType", "Memory", "Outcome", "Reply", "Revision", "Scope", "Source", "State", "Step",
-         "Trace", "Workspace"),
+        ("Change", "ErrorContext", "Evidence", "Gap", "Genealogy", "Hit", "Job", "JobState",
+         "Kind", "Link", "LinkType", "Memory", "Outcome", "Reply", "Revision", "Scope", "Source",
+         "State", "Step", "Trace", "Workspace"),
         "model",
     ),
     **dict.fromkeys(
@@ -64,6 +64,8 @@ if TYPE_CHECKING:
         Gap as Gap,
         Genealogy as Genealogy,
         Hit as Hit,
+        Job as Job,
+        JobState as JobState,
         Kind as Kind,
         Link as Link,
         LinkType as LinkType,

@@ -35,7 +35,7 @@ from reasonbank.embed.port import Embedder
 from reasonbank.fields import LIMITS, OneOf, Text, Whole
 from reasonbank.index.port import Index
 from reasonbank.ledger.events import EventType
-from reasonbank.ledger.port import Filter, Ledger
+from reasonbank.ledger.port import Ledger
 from reasonbank.model import (
     Change,
     Evidence,
@@ -60,6 +60,7 @@ from reasonbank.store import (
     audit,
     batches,
     evidence,
+    given,
     links,
     maintenance,
     memories,
@@ -69,6 +70,7 @@ from reasonbank.store import (
     workspaces,
 )
 from reasonbank.store.context import Context, Progress, Store, view_of
+from reasonbank.store.given import GivenFilter, GivenMemory, GivenTrace
 
 if TYPE_CHECKING:
     from reasonbank import answers
@@ -82,7 +84,7 @@ class Bank:
     """A bank, seen from one workspace. Safe to use from several threads.
 
     >>> with Bank.open() as bank:  # doctest: +SKIP
-    ...     memory = bank.record(Memory(title=..., description=..., content=..., outcome=...))
+    ...     bank.record("Run the suite with -p no:randomly when a test is flaky")
     ...     hits = bank.search("flaky test", limit=5)
     ...     bank.outcome(hits[0].memory.id, succeeded=True)
     """
@@ -175,9 +177,9 @@ class Bank:
 
     # Writing
 
-    def record(self, memory: Memory) -> Memory:
-        """Store a lesson; it is on disk, and the next search sees it, when this returns."""
-        return memories.record(self.context, memory)
+    def record(self, memory: GivenMemory) -> Memory:
+        """Store a lesson, or a sentence; it is on disk, and the next search sees it, at once."""
+        return memories.record(self.context, given.memory(self.context, memory))
 
     def update(self, id: AnId, **changes: Any) -> Memory:
         """Change some fields; every earlier revision is kept (see ``history``, ``undo``)."""
@@ -262,17 +264,17 @@ class Bank:
         return evidence.of(self.context, id)
 
     def memories(
-        self, filter: Filter | None = None, *, limit: Annotated[int, Whole(1, 1_000_000)] = 50
+        self, filter: GivenFilter | None = None, *, limit: Annotated[int, Whole(1, 1_000_000)] = 50
     ) -> list[Memory]:
         """List the newest memories that pass the filter."""
-        return memories.listed(self.context, filter, limit)
+        return memories.listed(self.context, given.filter(filter), limit)
 
     def search(
         self,
         query: Query,
         *,
         limit: Results | None = None,
-        filter: Filter | None = None,
+        filter: GivenFilter | None = None,
         min_confidence: Share | None = None,
         max_tokens: Budget | None = None,
         session: TaskAtHand | None = None,
@@ -288,8 +290,9 @@ class Bank:
         from reasonbank.search.answer import search
 
         return search(
-            self.context, query, limit=limit, filter=filter, min_confidence=min_confidence,
-            max_tokens=max_tokens, session=session, explain=explain, follow_links=follow_links,
+            self.context, query, limit=limit, filter=given.filter(filter), session=session,
+            min_confidence=min_confidence, max_tokens=max_tokens, explain=explain,
+            follow_links=follow_links,
         )  # fmt: skip
 
     def recommend(self, task: Query) -> answers.Recommendation:
@@ -339,9 +342,9 @@ class Bank:
 
     # Traces
 
-    def store_trace(self, trace: Trace) -> Trace:
+    def store_trace(self, trace: GivenTrace) -> Trace:
         """Store a task, the steps taken, the outcome, and the memories used and learned."""
-        return traces.store(self.context, trace)
+        return traces.store(self.context, given.trace(trace))
 
     def trace(self, id: TraceId) -> Trace:
         """Show a trace with its steps."""
@@ -357,22 +360,22 @@ class Bank:
 
     # Sessions to learn from
 
-    def distil(self, session: Trace) -> Job:
+    def distil(self, session: GivenTrace) -> Job:
         """Store a finished session and queue it to be learned from; no model is waited for.
 
         The same session twice is queued once. ``reasonbank worker``, or the worker inside
         a server, does the learning.
         """
-        return queue.distil(self.context, session)
+        return queue.distil(self.context, given.trace(session))
 
-    def distil_prepare(self, session: Trace | None = None) -> answers.Prepared:
+    def distil_prepare(self, session: GivenTrace | None = None) -> answers.Prepared:
         """For an agent that thinks itself: the prompt for a session, and a ticket.
 
         Without a session, the oldest of this workspace that waits.
         """
         from reasonbank.learn.tickets import prepare
 
-        return prepare(self.context, session)
+        return prepare(self.context, None if session is None else given.trace(session))
 
     def distil_submit(
         self, ticket: Annotated[str, Text(200)], answer: Mapping[str, Any]

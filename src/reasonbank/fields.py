@@ -535,6 +535,8 @@ def _read(kind: Any, value: object, name: str, *, open: bool = False) -> Any:
     if not isinstance(value, Mapping):
         raise InvalidInput(name or _named(kind), f"must be an object, got {type(value).__name__}")
     prefix = f"{name}." if name else ""
+    if not open and (unknown := value.keys() - {f.name for f in ruled(kind)}):
+        raise _unknown(kind, str(min(unknown, key=str)), prefix)
     found: dict[str, Any] = {}
     for f in ruled(kind):
         held = value.get(f.name)
@@ -544,9 +546,15 @@ def _read(kind: Any, value: object, name: str, *, open: bool = False) -> Any:
             raise InvalidInput(prefix + f.name, "is missing")
         elif f.name in value and not isinstance(f.rule, Many):
             found[f.name] = None
-    if not open and (unknown := value.keys() - {f.name for f in ruled(kind)}):
-        raise InvalidInput(prefix + str(min(unknown, key=str)), f"is not a field of {_named(kind)}")
     return kind(**found)
+
+
+def _unknown(kind: Any, name: str, prefix: str) -> InvalidInput:
+    from difflib import get_close_matches  # Slow to load, and seldom needed.
+
+    near = get_close_matches(name[:80], [f.name for f in ruled(kind)], 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return InvalidInput(prefix + name, f"is not a field of {_named(kind)}{meant}")
 
 
 def check_payload(kind: type[Any], value: Mapping[str, Any]) -> None:

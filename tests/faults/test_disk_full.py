@@ -134,6 +134,17 @@ def limited(path: Path) -> Iterator[tuple[Bank, Callable[[int], None]]]:
         yield bank, grow
 
 
+def test_what_was_used_is_shown_on_a_full_disk_and_counted_once_there_is_room(
+    limited: tuple[Bank, Callable[[int], None]],
+) -> None:
+    bank, grow = limited
+    stored = record_until_full(bank)
+    hit = bank.search(stored[0].title, limit=1)[0]
+    assert bank.get(hit.memory.id).content == hit.memory.content
+    grow(400)
+    assert bank.get(hit.memory.id).usage_count == 1
+
+
 def test_a_file_that_may_not_grow_keeps_what_was_acknowledged(
     limited: tuple[Bank, Callable[[int], None]],
 ) -> None:

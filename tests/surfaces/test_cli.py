@@ -355,7 +355,7 @@ def test_long_work_shows_a_progress_bar_where_somebody_looks(shell, tmp_path):
         (["record", *LESSON[:-1], "triumph"], 2, "success, failure, mixed"),
         (["record", *LESSON, "--scope", "galaxy"], 2, "project, team, org"),
         (["record", *LESSON, "--error-type", "KeyError"], 2, "failure_pattern"),
-        (["record", *LESSON[2:]], 2, "--title"),
+        (["record", *LESSON[:4]], 2, "--content"),
         (["record", "--title", " ", *LESSON[2:]], 2, "title"),
         (["record", *LESSON, "--parent", NOBODY], 3, "parents"),
         (["search", "x", "--limit", "0"], 2, "limit"),

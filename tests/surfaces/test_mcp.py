@@ -68,14 +68,15 @@ SEEDS = {
 }
 REQUIRED = {
     "memory_search": ["query"],
-    "memory_record": ["title", "description", "content", "outcome"],
+    "memory_record": ["content"],
     "memory_feedback": ["memory_id", "helpful"],
     "memory_outcome": ["memory_id", "succeeded"],
     "solve_coding_task": ["task"],
     "retrieve_memories": ["query"],
     "get_memory_genealogy": ["memory_id"],
 }
-MORE = {"memory_search": ["max_tokens", "session_id"], "memory_record": ["error_context"],
+MORE = {"memory_search": ["max_tokens", "session_id", "follow_links"],
+        "memory_record": ["error_context"],
         "solve_coding_task": ["verify"], "memory_consolidate": ["force"]}  # fmt: skip
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "memory_gaps",
@@ -490,7 +491,7 @@ async def test_a_client_that_fails_to_name_its_roots_is_served_all_the_same(plai
         ("memory_record", LESSON | {"tags": ["x"] * 33}, "tags: has 33 entries; at most 32 are"),
         ("memory_record", LESSON | {"tags": [["x"]]}, "tags: must contain only strings (found"),
         ("memory_record", LESSON | {"tags": "[" * 100_000}, "tags: must be a list, got str"),
-        ("memory_record", {k: v for k, v in LESSON.items() if k != "title"}, "title: is missing"),
+        ("memory_record", {"title": "Retry"}, "content: is missing"),
         ("memory_feedback", {"memory_id": NOBODY, "helpful": True}, "there is no memory"),
         ("memory_feedback", {"memory_id": "mem_1", "helpful": True}, "memory_id: 'mem_1' is not"),
         ("memory_feedback", {"memory_id": NOBODY, "helpful": "maybe"}, "helpful: must be true"),

@@ -485,6 +485,6 @@ def test_every_door_refuses_with_the_same_words(doors):
         words = str(refused.value)
         assert words == "title: has 201 characters; at most 200 are allowed"
         # A model is told as well what the tool takes.
-        assert anyio.run(by_mcp).startswith(f"{words}. memory_record takes: title, ")
+        assert anyio.run(by_mcp).startswith(f"{words}. memory_record takes: content, title ")
     assert json.loads(typed(url, project, "record", wrong).stdout)["message"] == words
     assert sent(doors.server, project, "record", wrong).json()["message"] == words

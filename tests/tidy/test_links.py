@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.requirement import requirement
 from tests.tidy.conftest import dough, merged, timeout
 
 from reasonbank.ledger.port import Filter
-from reasonbank.model import LinkType, Outcome, Scope, State
-from reasonbank.testing.builders import a_memory
+from reasonbank.model import ErrorContext, LinkType, Outcome, Scope, State, new_id
+from reasonbank.testing.builders import a_memory, a_warning
+from reasonbank.tidy import causes
 
 NEVER = {
     "title": "Never set timeouts on database queries",
@@ -90,7 +93,7 @@ def test_the_other_side_is_not_shown_to_those_who_may_not_see_it(bank, open_bank
     assert hit.contradicts == () and other.contradicting(shared.id) == []
 
 
-@requirement("GEN-3", left="what causes what is not found automatically")
+@requirement("GEN-3")
 def test_similar_memories_are_linked_as_far_as_they_are_alike(bank):
     one = bank.record(timeout(0))
     other = bank.record(
@@ -124,6 +127,67 @@ def test_what_came_up_in_the_same_sessions_is_linked_by_how_often(bank):
     merged(bank)
     found = link(bank, one, other)
     assert found.type is LinkType.CO_USED and found.strength == pytest.approx(0.75)
+
+
+RETRY = a_memory(title="Do not retry a charge blindly", content=(
+    "Retrying POST /charge after a timeout leads to duplicate charges, and to angry customers."
+))  # fmt: skip
+DUPLICATE = a_memory(title="Duplicate charges", content="Refund the second one at once.")
+
+
+@requirement("GEN-3")
+@pytest.mark.parametrize(
+    ("cause", "effect", "strength"),
+    [
+        (RETRY, DUPLICATE, 1.0),
+        (
+            a_memory(title="The pool is shared", content="A shared pool causes PoolTimeout."),
+            a_warning(title="Requests hang", error_context=ErrorContext(
+                error_type="PoolTimeout", failure_pattern="x", corrective_guidance="y")),
+            1.0,
+        ),
+        (
+            a_memory(title="The connection pool is shared after a fork", content="Dispose of it."),
+            a_memory(title="Workers hang", content="It is caused by a shared connection pool."),
+            1.0,
+        ),
+    ],
+    ids=["effect", "error", "cause"],
+)  # fmt: skip
+def test_what_leads_to_what_is_linked_from_cause_to_effect(bank, cause, effect, strength):
+    for memory in (effect, cause, dough(0)):
+        bank.record(replace(memory, id=new_id()))
+    ids = {m.title: m.id for m in bank.memories()}
+    merged(bank)
+    [found] = [x for x in bank.links(ids[cause.title]) if x.type is LinkType.CAUSES]
+    assert (found.source, found.target) == (ids[cause.title], ids[effect.title])
+    assert found.strength == pytest.approx(strength, abs=0.4)
+    assert merged(bank, force=True).links == 0
+
+
+@requirement("GEN-3")
+@pytest.mark.parametrize(
+    "content",
+    [
+        "A key for each charge never leads to duplicate charges.",
+        "It does not cause duplicate charges.",
+        "This causes trouble.",
+        "Charges are slow, which causes long queues at the till.",
+        "Duplicate charges are refunded within a day.",
+    ],
+)
+def test_what_is_denied_or_vague_or_about_something_else_causes_nothing(content):
+    one = a_memory(title="Send a key with each request", content=content)
+    assert causes.found([one, DUPLICATE], merged={}) == ()
+
+
+@requirement("GEN-3")
+def test_what_somebody_says_of_causes_is_not_turned_round(bank):
+    retry, duplicate = (bank.record(replace(m, id=new_id())) for m in (RETRY, DUPLICATE))
+    bank.link(duplicate.id, retry.id, type="causes", strength=0.3)
+    merged(bank)
+    [found] = [x for x in bank.links(retry.id) if x.type is LinkType.CAUSES]
+    assert (found.source, found.strength) == (duplicate.id, 0.3)
 
 
 def test_a_second_run_draws_nothing_again_and_nothing_that_was_removed(bank, disputed):

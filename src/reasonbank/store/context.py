@@ -67,6 +67,7 @@ class Store:
         self.clock = clock
         self.notes = notes
         self.used: list[tuple[Context, JSON]] = []
+        self._unwritten = 0
         self.unanswered: list[UnansweredQuestion] = []
         self.flags = Flags()
         self.meters = indexing.meters
@@ -136,27 +137,49 @@ class Store:
 
     def write(self, work: Callable[[Writing], T]) -> T:
         """Run ``work`` in one transaction, and store with it what searches returned."""
+        used: list[tuple[Context, JSON]] = []
         with self.lock:
-            used, self.used = self.used, []
             unanswered, self.unanswered = self.unanswered, []
 
         try:
             kept = [fit_to_keep(entry, scrub=self.settings.scrub) for entry in unanswered]
 
             def all_of_it(txn: Writing) -> T:
+                # Taken when it is its turn: who writes later, even nothing, knows it written.
+                with self.lock:
+                    used.extend(self.used)
+                    self.used = []
                 for context, payload in _together(used):
                     context.append(txn, EventType.USED, "", payload)
                 if kept:
                     txn.unanswered.put(kept, keep=self.settings.gaps.keep)
                 return work(txn)
 
-            return self.ledger.write(all_of_it)
+            result = self.ledger.write(all_of_it)
         except BaseException as error:
-            if not getattr(error, "stored", False):
-                with self.lock:
+            stored = getattr(error, "stored", False)
+            with self.lock:
+                if stored:
+                    self._unwritten -= len(used)
+                else:
                     self.used[:0] = used
                     self.unanswered[:0] = unanswered
             raise
+        with self.lock:
+            self._unwritten -= len(used)
+        return result
+
+    def keep_use(self, context: Context, use: JSON) -> None:
+        """To be written with the next commit, in a moment, or when somebody asks (``settle``)."""
+        with self.lock:
+            self.used.append((context, use))
+            self._unwritten += 1
+
+    def settle(self) -> None:
+        """Whoever reads next finds in it what searches of this process returned."""
+        if self._unwritten and not self.ledger.read_only:
+            with suppress(StorageError):
+                self.write(lambda txn: None)
 
     def close(self, *, embed: bool) -> None:
         with self.lock:
@@ -238,6 +261,11 @@ class Context:
 
     def read(self) -> Reading:
         return self.store.ledger.read()
+
+    def settled_read(self) -> Reading:
+        """For who wants to know how memories were used: the last search of this process counts."""
+        self.store.settle()
+        return self.read()
 
     def now(self) -> int:
         return self.store.clock()
@@ -375,13 +403,17 @@ class Context:
         # A placeholder may be longer than what it stands for.
         return memory if cleaned is memory else checked(cleaned, self.settings.limits)
 
-    def fit_comment(self, value: str, name: str, *, blank: bool = False) -> str:
-        """A remark without secrets; a placeholder may be longer than what it stands for."""
+    def without_secrets(self, value: str) -> str:
         if not self.settings.scrub:
             return value
         from reasonbank.safety.scrub import clean
 
-        return text(clean(value), name, self.settings.limits.comment, blank=blank)
+        return clean(value)
+
+    def fit_comment(self, value: str, name: str, *, blank: bool = False) -> str:
+        """A remark without secrets; a placeholder may be longer than what it stands for."""
+        most = self.settings.limits.comment
+        return text(self.without_secrets(value), name, most, blank=blank)
 
     def fit_name(self, name: str, most: int = 4096) -> str:
         """A name without secrets, by which the same things are found as before."""

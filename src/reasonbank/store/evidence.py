@@ -75,6 +75,6 @@ def observe_in(
 
 
 def of(context: Context, id: str) -> list[Evidence]:
-    reading = context.read()
+    reading = context.settled_read()
     context.row(reading, id)
     return reading.evidence(context.view, id, everywhere=context.whole)

@@ -40,7 +40,7 @@ def of(context: Context, id: str) -> list[Link]:
 
 
 def contradicting(context: Context, id: str) -> list[Memory]:
-    reading = context.read()
+    reading = context.settled_read()
     context.row(reading, id)
     ends = {end for pair in reading.contradictions([id]) for end in pair} - {id}
     rows = [row for end in sorted(ends) if (row := reading.row(context.view, end))]

@@ -114,7 +114,7 @@ def _change(context: Context, id: str, type: EventType, state: State, payload: J
 
 
 def get(context: Context, id: str) -> Memory:
-    reading = context.read()
+    reading = context.settled_read()
     return context.memory(reading, context.row(reading, id))
 
 
@@ -127,7 +127,7 @@ def history(context: Context, id: str) -> list[Revision]:
 
 
 def listed(context: Context, filter: Filter | None = None, limit: int = 50) -> list[Memory]:
-    reading = context.read()
+    reading = context.settled_read()
     chosen = checked(filter or Filter(), context.settings.limits)
     rows = reading.listed(context.view, chosen, limit)
     return [context.memory(reading, row) for row in rows]

@@ -18,7 +18,8 @@ from reasonbank.arguments import AnId
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded
 from reasonbank.fields import LIMITS, Many, Text, Whole
-from reasonbank.model import Label, LinkType, Memory, Right, Trace, Workspace
+from reasonbank.model import JSON, Label, LinkType, Memory, Right, Trace, Workspace
+from reasonbank.store.given import missing
 from reasonbank.store.maintenance import Maintained
 from reasonbank.surfaces.call import Call
 
@@ -140,6 +141,25 @@ class DeletedWorkspace:
     id: str
     memories: int
     message: str = "Workspace deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The memory, and which of its fields were left out and so taken from its content."""
+
+    memory: Memory
+    derived: tuple[str, ...]
+
+    def to_json(self) -> JSON:
+        return self.memory.to_json() | ({"derived": list(self.derived)} if self.derived else {})
+
+
+def record(call: Call, memory: Mapping[str, Any]) -> Recorded:
+    """Store a lesson; it is on disk, and the next search sees it, when this returns.
+
+    Its content will do: what else is left out is taken from it, and named as derived.
+    """
+    return Recorded(memory=call.bank.record(memory), derived=tuple(missing(memory)))
 
 
 def forget(call: Call, id: AnId, *, confirm: Confirm = False) -> Forgotten:
@@ -306,7 +326,7 @@ OPERATIONS = (
     op(Bank.recommend, READ, "POST /recommend", command="recommend", says="advice"),
     op(Bank.gaps, READ, "GET /gaps"),
     op(Bank.forget_gaps, ADMIN, "DELETE /gaps", key="forgotten"),
-    op(Bank.record, WRITE, "POST /memories", body=Memory, status=201),
+    op(record, WRITE, "POST /memories", body=Memory, status=201),
     op(Bank.memories, READ, "GET /memories"),
     op(Bank.get, READ, "GET /memories/{id}"),
     op(Bank.update, WRITE, "PATCH /memories/{id}"),

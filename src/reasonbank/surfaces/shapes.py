@@ -44,11 +44,10 @@ from reasonbank.fields import (
     Rule,
     Text,
     Whole,
-    from_json,
-    moment,
     rule,
     ruled,
 )
+from reasonbank.store.given import DERIVED
 
 if TYPE_CHECKING:
     from reasonbank.surfaces.operations import Operation
@@ -148,7 +147,7 @@ def taken(operation: Operation) -> Any:
     for name, parameter in list(operation.signature.parameters.items())[1:]:
         if name in operation.in_path or name in ("progress", "file"):
             continue
-        kind = _only(hints.get(name, Any))
+        kind = _noun(_only(hints.get(name, Any)))
         if parameter.kind is parameter.VAR_KEYWORD:
             shape |= {field: _input(model.Memory, field) for field in model.REVISABLE}
         elif kind is model.Filter:
@@ -180,7 +179,8 @@ def given(kind: type[Any]) -> Any:
     """A memory, a trace or a part of one, as somebody sends it."""
     lesson = ("id", *(name for name in model.LESSON if name != "source_span"))
     names = lesson if kind is model.Memory else tuple(f.name for f in fields(kind))
-    needed = {f.name for f in ruled(kind) if f.needed}  # type: ignore[arg-type]
+    derived = DERIVED if kind is model.Memory else ()
+    needed = {f.name for f in ruled(kind) if f.needed and f.name not in derived}  # type: ignore[arg-type]
     shape = {n: Required[_input(kind, n)] if n in needed else _input(kind, n) for n in names}
     return closed(_typed_dict(f"Given{kind.__name__}", shape, total=False))
 
@@ -204,20 +204,21 @@ def _only(hint: Any) -> Any:
     return hint
 
 
+def _noun(hint: Any) -> Any:
+    """The dataclass of what may also be given in plain words."""
+    return next((part for part in get_args(hint) if is_dataclass(part)), hint)
+
+
 def arguments(operation: Operation, sent: Mapping[str, Any]) -> dict[str, Any]:
     """What was sent, as the operation's function takes it."""
     names = list(operation.signature.parameters)[1:]
     if operation.body is not None:
-        return {names[0]: operation.body.from_json(dict(sent))}
+        return {names[0]: dict(sent)}
     found = dict(sent)
     if "filter" in names:
-        chosen = {f.name: found.pop(f.name) for f in fields(model.Filter) if f.name in found}
-        for name in ("created_after", "created_before"):
-            if name in chosen:
-                chosen[name] = model.to_micros(moment(chosen[name], name))
-        found["filter"] = from_json(model.Filter, chosen)
-    if isinstance(found.get("session"), Mapping):
-        found["session"] = model.Trace.from_json(dict(found["session"]))
+        found["filter"] = {
+            f.name: found.pop(f.name) for f in fields(model.Filter) if f.name in found
+        }
     return found
 
 
@@ -283,6 +284,8 @@ def answered(operation: Operation) -> Any:
     if operation.message is not None:
         return _typed_dict("Message", {"message": str})
     hint = returned(operation.run)
+    if operation.name == "record":
+        return shape_of(model.Memory, derived=NotRequired[list[str]])
     if operation.key is not None:
         return _typed_dict(f"{operation.name}_answer", {operation.key: hint})
     return json_type(hint, answer=True)
@@ -345,6 +348,7 @@ class FoundMemory(TypedDict):
     warning: bool
     contradicts: list[str]
     suspicious: list[str]
+    via: NotRequired[str]
     prompt: str
 
 

@@ -100,6 +100,8 @@ def new(
             continue
         here, there = (source, target, str(link.type)), (target, source, str(link.type))
         if there in known or there in result:
+            if link.type is LinkType.CAUSES:
+                continue  # Somebody says that it is the other way round.
             here, source, target = there, target, source
         if here in known:
             strength = known[here]

@@ -11,7 +11,7 @@ from reasonbank.embed.calibration import Nearness
 from reasonbank.index import clusters
 from reasonbank.model import JSON, Link, Memory, Outcome, Source, derived_id
 from reasonbank.safety.prompt_injection import suspicions_of
-from reasonbank.tidy import links
+from reasonbank.tidy import causes, links
 from reasonbank.tidy.merge import Member
 from reasonbank.tidy.sentences import differ_in_numbers, opposed
 
@@ -148,7 +148,10 @@ def plan(
         threshold=nearness.same,
         clusters=tuple(found),
         skipped=tuple(skipped),
-        links=links.found(memories, near, merged=merged, conflict=conflict),
+        links=(
+            *links.found(memories, near, merged=merged, conflict=conflict),
+            *causes.found(memories, merged=merged),
+        ),
         evaluated=len(members),
     )
 

@@ -68,6 +68,11 @@ def _meaning(sentence: str) -> tuple[frozenset[str], bool]:
     return frozenset(words), negative
 
 
+def telling(text: str) -> frozenset[str]:
+    """The words of a text that tell what it is about."""
+    return _meaning(text)[0]
+
+
 def _stem(word: str) -> str:
     if word.endswith("ies") and len(word) > 4:
         return f"{word[:-3]}y"

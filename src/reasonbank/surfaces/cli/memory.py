@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ from reasonbank.arguments import IdOf
 from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.fields import LIMITS, ruled
 from reasonbank.model import Filter, Memory, counted, filtered, labels
+from reasonbank.store.given import DERIVED, missing
 from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm, one_text, say
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ def asked(names: tuple[str, ...], kind: Any) -> Callable[[Command], Command]:
 
 
 @command()
-@click.option("--title", required=True, help="A short name.")
-@click.option("--description", required=True, help="When to use it, or when not to.")
 @click.option("--content", required=True, help="What to do; - reads standard input.")
-@click.option("--outcome", required=True, help="success, failure or mixed.")
+@click.option("--title", help="A short name [default: from the content].")
+@click.option("--description", help="When to use it, or when not to [default: the same].")
+@click.option("--outcome", help="success, failure or mixed [default: the same].")
 @click.option("--tag", "tags", multiple=True, help="Repeatable.")
 @click.option("--scope", default="project", show_default=True, help="project, team or org.")
 @asked(labels(), Memory)
@@ -61,14 +61,38 @@ def record(
         "corrective_guidance": guidance,
     }
     given = any(value is not None for value in error.values())
-    parents = fields.pop("parents")
-    memory = Memory.from_json(
-        {**fields, "content": content, "error_context": error if given else None}
-    )
+    store(shell, {**fields, "content": content, "error_context": error if given else None})
+
+
+@command()
+@one_text("words")
+@click.option("--title", help="A short name [default: from the words].")
+@click.option("--description", help="When to use it, or when not to [default: the same].")
+@click.option("--outcome", help="success, failure or mixed [default: the same].")
+@click.option("--tag", "tags", multiple=True, help="Repeatable.")
+@click.option("--scope", default="project", show_default=True, help="project, team or org.")
+def remember(shell: Shell, words: str, **fields: Any) -> None:
+    """Store a lesson in one sentence; - reads standard input."""
+    content = sys.stdin.read() if words == "-" else words
+    store(shell, {**fields, "content": content})
+
+
+def store(shell: Shell, told: dict[str, Any]) -> None:
+    """Record it, and say what of it was derived."""
+    told = {name: told[name] for name in told if name not in DERIVED or told[name] is not None}
     with shell.bank(creates=True) as bank:
-        made_from = tuple(_whole_id(bank, "parents", id) for id in parents)
-        stored = bank.record(replace(memory, parents=made_from))
-    shell.show(stored, lambda: say(f"Recorded {stored.id} (confidence {stored.confidence})"))
+        parents = [_whole_id(bank, "parents", id) for id in told.get("parents", ())]
+        stored = bank.record(told | {"parents": parents})
+    derived = missing(told)
+
+    def draw() -> None:
+        say(f"Recorded {stored.id} (confidence {stored.confidence})")
+        for name in derived:
+            say(f"  {name}: {getattr(stored, name)}")
+        if derived:
+            say(f"Taken from the content; `reasonbank update {stored.id}` changes it.")
+
+    shell.show(stored.to_json() | ({"derived": derived} if derived else {}), draw)
 
 
 def _whole_id(bank: Bank, name: str, id: str) -> str:

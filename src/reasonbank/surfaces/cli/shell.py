@@ -149,8 +149,8 @@ def common(command: Command, *, workspace: bool = True) -> Command:
 
 
 MODULES = {
-    "memory": "record search list show update forget undo feedback outcome stability gaps link "
-              "genealogy",
+    "memory": "record remember search list show update forget undo feedback outcome stability gaps "
+              "link genealogy",
     "bank": "stats audit workspace trace export import reindex maintain doctor demo",
     "learn": "distil worker ticket capture inject queue",
     "consolidate": "consolidate promote",

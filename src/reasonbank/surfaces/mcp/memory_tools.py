@@ -34,6 +34,7 @@ from reasonbank.model import (
     Workspace,
     counted,
 )
+from reasonbank.store.given import missing
 from reasonbank.store.statistics import Statistics
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.consolidate_tools import memory_consolidate
@@ -61,6 +62,7 @@ from reasonbank.surfaces.shapes import (
     Title,
     Verdict,
     json_type,
+    meaning,
     returned,
     unpacked,
 )
@@ -148,6 +150,9 @@ def memory_search(
         Name | None,
         Field(description="A name for this task; give memory_outcome the same."),
     ] = None,
+    follow_links: Annotated[
+        bool, Field(description="Add what the hits are linked to; `via` says from where.")
+    ] = False,
 ) -> Found:
     """Search for strategies that worked and mistakes to avoid, from earlier tasks.
 
@@ -166,7 +171,7 @@ def memory_search(
     )
     reply = bank.search(
         query, limit=limit, filter=chosen, min_confidence=min_confidence, max_tokens=max_tokens,
-        session=session_id,
+        session=session_id, follow_links=follow_links,
     )  # fmt: skip
     hint = {} if reply.hint is None else {"hint": reply.hint}
     return cast(Found, _answer(reply, [_found(hit) for hit in reply]) | hint)
@@ -174,7 +179,7 @@ def memory_search(
 
 def _found(hit: Hit) -> JSON:
     known = hit.to_json() | {"prompt": hit.format_for_prompt()}
-    return {name: known[name] for name in FoundMemory.__annotations__}
+    return {name: known[name] for name in FoundMemory.__annotations__ if name in known}
 
 
 def _answer(reply: Reply, memories: list[JSON]) -> JSON:
@@ -214,10 +219,12 @@ def _retrieved(hit: Hit) -> JSON:
 @tool("Record a memory", Right.WRITE)
 def memory_record(
     bank: Bank,
-    title: Title,
-    description: Description,
     content: Content,
-    outcome: Verdict,
+    title: Annotated[Title | None, Field(description=meaning("title"))] = None,
+    description: Annotated[Description | None, Field(description=meaning("description"))] = None,
+    outcome: Annotated[
+        Verdict | None, Field(description="success: to follow. failure: to avoid.")
+    ] = None,
     tags: Annotated[
         Tags | None, Field(description="Words to file it under, e.g. ['git', 'ci'].")
     ] = None,
@@ -231,24 +238,20 @@ def memory_record(
 
     Call this when you found out something reusable that a search did not know: a fix after
     failed attempts, a convention of the project, a trap. One lesson a call. Leave out secrets,
-    and what only matters to this task. If a search already found the lesson, report
+    and what only matters to this task. `content` will do: what else is left out is derived from
+    it, and the answer says what. If a search already found the lesson, report
     memory_outcome for it instead. The answer has the id of the new memory.
     """
+    parts = {"title": title, "description": description, "outcome": outcome}
+    told: JSON = {name: value for name, value in parts.items() if value is not None}
     stored = bank.record(
-        Memory.from_json(
-            {
-                "title": title,
-                "description": description,
-                "content": content,
-                "outcome": outcome,
-                "tags": tags or [],
-                "error_context": error_context,
-            }
-        )
+        told | {"content": content, "tags": tags or [], "error_context": error_context}
     )
+    derived = "; ".join(f"{name}: {getattr(stored, name)}" for name in missing(told))
+    mended = f". Derived, and mended by memory_update: {derived}" if derived else ""
     return {
         "id": stored.id,
-        "message": "Memory recorded successfully",
+        "message": f"Memory recorded successfully{mended}",
         "initial_confidence": cast(float, stored.confidence),
     }
 
