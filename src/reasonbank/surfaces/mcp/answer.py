@@ -85,6 +85,7 @@ else:
     ShownMemory = shapes.some_of(
         model.Memory, relevance=float, similarity_score=float, recency_score=float,
         composite_score=float, warning=bool, contradicts=list[str], suspicious=list[str],
+        error_context=dict[str, str],
     )  # fmt: skip
 
 
@@ -121,7 +122,10 @@ def found(hit: Hit) -> JSON:
 
 def shown(memory: Memory, suspicious: Sequence[str] = ()) -> JSON:
     """A memory with every field that has a value."""
-    return _given(**memory.to_json(), suspicious=list(suspicious))
+    told = memory.to_json() | {"suspicious": list(suspicious)}
+    if memory.error_context is not None:
+        told["error_context"] = _given(**told["error_context"])
+    return _given(**told)
 
 
 def retrieved(hit: Hit) -> JSON:

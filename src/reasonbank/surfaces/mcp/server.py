@@ -52,6 +52,7 @@ from reasonbank.surfaces.mcp import answer, learn_tools, schema
 from reasonbank.surfaces.mcp.memory_tools import CORE, TOOLS
 from reasonbank.surfaces.mcp.sampling import ASKS_IN_ANSWERS, Conversation
 from reasonbank.surfaces.mcp.tool import ToolSpec
+from reasonbank.surfaces.mcp.words import for_agents
 from reasonbank.surfaces.shapes import problem
 
 T = TypeVar("T")
@@ -200,11 +201,12 @@ async def _resource(
     try:
         return await _on_bank(context, Right.READ, None, lambda call: text(call.bank))
     except ReasonBankError as error:
-        raise MCPError(code=error.mcp_code, message=str(hushed(error)), data={"uri": uri}) from None
+        told = for_agents(str(hushed(error)))
+        raise MCPError(code=error.mcp_code, message=told, data={"uri": uri}) from None
     except MCPError:
         raise
     except Exception as error:  # noqa: BLE001
-        told = logs.unexpected(uri.partition("/")[0], error)
+        told = for_agents(logs.unexpected(uri.partition("/")[0], error))
         raise MCPError(code=ReasonBankError.mcp_code, message=told) from None
 
 
@@ -279,13 +281,13 @@ class BankTool(Tool):
             told = self._shape.dump_python(self._shape.validate_python(plain(result)), mode="json")
             return answer.result_of(told, holds_memories=self._holds_memories)
         except ReasonBankError as error:
-            raise ToolError(str(hushed(error))) from None
+            raise ToolError(for_agents(str(hushed(error)))) from None
         except (MCPError, ToolError):
             raise
         except sampling.Unanswered as wanted:
             return talk.asking(wanted)
         except Exception as error:  # noqa: BLE001
-            raise ToolError(logs.unexpected(self.name, error)) from None
+            raise ToolError(for_agents(logs.unexpected(self.name, error))) from None
         finally:
             sampling.client.reset(asked)
 
@@ -318,7 +320,7 @@ async def _in_words(ctx: ServerRequestContext[Any, Any], call_next: CallNext) ->
         if ctx.method == "prompts/get" and isinstance(error, ValueError):
             told = "there is no such prompt, or an argument is missing; prompts/list shows all"
             raise MCPError(code=InvalidInput.mcp_code, message=told) from None
-        told = logs.unexpected(ctx.method, error)
+        told = for_agents(logs.unexpected(ctx.method, error))
         raise MCPError(code=ReasonBankError.mcp_code, message=told) from None
 
 
