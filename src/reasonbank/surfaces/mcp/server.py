@@ -51,6 +51,7 @@ from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp import answer, learn_tools, schema
 from reasonbank.surfaces.mcp.memory_tools import CORE, TOOLS
 from reasonbank.surfaces.mcp.sampling import ASKS_IN_ANSWERS, Conversation
+from reasonbank.surfaces.mcp.stdin import ended_by_signals
 from reasonbank.surfaces.mcp.tool import ToolSpec
 from reasonbank.surfaces.mcp.words import for_agents
 from reasonbank.surfaces.shapes import problem
@@ -176,8 +177,9 @@ def _add_resources(server: MCPServer[Service]) -> None:
 
 
 def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
-    """Serve until standard input ends. Standard output carries the protocol only."""
-    make_server(bank, tools=tools, roots=roots).run("stdio")
+    """Serve until standard input ends, or a signal. Standard output carries the protocol only."""
+    with ended_by_signals():
+        make_server(bank, tools=tools, roots=roots).run("stdio")
 
 
 async def _memory(id: str, context: Context[Any, Any]) -> str | InputRequiredResult:
