@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import click
 
@@ -18,6 +18,7 @@ from reasonbank.fields import Nested, Ruled, ruled
 from reasonbank.settings import GONE, Settings
 from reasonbank.surfaces.cli import main
 from reasonbank.surfaces.cli.shell import Friendly
+from reasonbank.surfaces.shapes import returned
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 NOTE = "<!-- written by `python -m tools.reference` -->\n"
@@ -82,7 +83,7 @@ def mcp() -> str:
         for name, schema in own:
             default = "needed" if name in needed else _default(schema)
             lines.append(f"| `{name}` | {_type(schema)} | {default} | {schema['description']} |")
-        answers = ", ".join(f"`{field}`" for field in (tool.output_schema or {})["properties"])
+        answers = ", ".join(f"`{field}`" for field in get_type_hints(returned(spec.function)))
         lines += [*([""] if own else []), f"Answers: {answers}."]
     return "\n".join(lines) + "\n"
 

@@ -41,6 +41,7 @@ from reasonbank.model import (
     Evidence,
     Gap,
     Genealogy,
+    Hit,
     Job,
     JobState,
     Label,
@@ -280,19 +281,21 @@ class Bank:
         session: TaskAtHand | None = None,
         explain: bool = False,
         follow_links: bool = False,
+        cost: Callable[[Hit], int] | None = None,
     ) -> Reply:
         """Find the memories that fit a question or a task best; nothing when none fits.
 
         ``session`` names the task at hand, so that its outcome can be credited to what
         was found. ``min_confidence`` defaults to the level under which memories are
-        pruned.
+        pruned. ``cost`` says how many tokens a hit takes where it is shown: ``max_tokens``
+        and the answer's ``tokens_used`` count by it; else as text for a prompt.
         """
         from reasonbank.search.answer import search
 
         return search(
             self.context, query, limit=limit, filter=given.filter(filter), session=session,
             min_confidence=min_confidence, max_tokens=max_tokens, explain=explain,
-            follow_links=follow_links,
+            follow_links=follow_links, cost=cost,
         )  # fmt: skip
 
     def recommend(self, task: Query) -> answers.Recommendation:

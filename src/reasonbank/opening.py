@@ -362,21 +362,23 @@ def style_of(settings: Settings) -> str:
 def _provider(
     settings: Settings, environment: Mapping[str, str] | None
 ) -> tuple[Provider, Key | None]:
-    from importlib.util import find_spec
-
     from reasonbank.llm.http import PROVIDERS, key_in
 
     llm = settings.llm
-    if llm.provider == "anthropic" and find_spec("anthropic") is None:
-        raise InvalidSetting(
-            "llm.provider",
-            "anthropic needs a package that is not installed; run: "
-            "pip install 'reasonbank[anthropic]'",
-        )
+    client = "anthropic" if llm.provider == "anthropic" else "openai"
+    _must_be_installed(client, "llm.provider", llm.provider)
     provider = PROVIDERS[llm.provider]
     environment = os.environ if environment is None else environment
     variable = llm.key_env or provider.key_env
     return provider, key_in(environment, variable, setting=f"llm.provider = {llm.provider}")
+
+
+def _must_be_installed(client: str, setting: str, value: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(client) is None:
+        told = f"{value} needs a package that is not installed; run: "
+        raise InvalidSetting(setting, f"{told}pip install 'reasonbank[{client}]'")
 
 
 def _replies(settings: Settings, url: str | None) -> Replies:
@@ -409,6 +411,7 @@ def check_model(settings: Settings, environment: Mapping[str, str] | None = None
             check_key(key, llm.base_url or provider.base_url, provider=provider, setting=setting)
     if embed.model == "api":
         setting = "embed.model = api"
+        _must_be_installed("openai", "embed.model", "api")
         key = key_in(environment, embed.key_env, setting=setting)
         if key is not None:
             check_key(key, embed.base_url, provider=PROVIDERS["openai-compatible"], setting=setting)

@@ -173,7 +173,7 @@ class MCP:
         if told.get("isError") and "forgotten" in told["content"][0]["text"]:
             return None  # By somebody else, since it was found.
         assert not told.get("isError"), told
-        return told["structuredContent"]
+        return json.loads(told["content"][0]["text"])
 
     def record(self, title: str, content: str) -> str:
         told = self._call(

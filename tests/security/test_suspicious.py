@@ -77,9 +77,9 @@ def test_agents_are_told(poisoned):
         async with connected(poisoned) as agent:
             for tool in ("memory_search", "retrieve_memories"):
                 [hit] = (await agent(tool, query=QUESTION))["memories"]
-                assert hit["suspicious"] == [FLAG] and "\nSUSPICIOUS" in hit["prompt"]
+                assert hit["suspicious"] == [FLAG]
             shown = await agent("memory_get", memory_id=hit["id"])
-            assert "\nSUSPICIOUS" in shown["prompt"]
+            assert shown["suspicious"] == [FLAG]
             [resource] = (await agent.client.read_resource(f"memory://{hit['id']}")).contents
             assert "\nSUSPICIOUS" in resource.text
             assert (await agent("memory_recommend", task=QUESTION))["strategy"] is None

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.requirement import requirement
 from tests.surfaces.http_server import LESSON, command, serving
+from tests.surfaces.mcp_agent import told as told_by
 
 from reasonbank import Bank
 from reasonbank.surfaces.http.openapi import document
@@ -237,7 +238,7 @@ def test_a_whole_journey_through_mcp_over_http(server, tmp_path, mode):
             async def call(tool, **given):
                 result = await client.call_tool(tool, {"workspace": str(tmp_path), **given})
                 assert not result.is_error, result.content
-                return result.structured_content
+                return told_by(result)
 
             id = (await call("memory_record", **LESSON))["id"]
             found = (await call("memory_search", query="upload breaks"))["memories"]

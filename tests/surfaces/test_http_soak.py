@@ -11,6 +11,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.requirement import requirement
 from tests.surfaces.http_server import a_token, serving
+from tests.surfaces.mcp_agent import told
 
 SECONDS = float(os.environ.get("REASONBANK_TEST_SOAK_SECONDS", "4"))
 CLIENTS = 20
@@ -78,7 +79,7 @@ class Tenant:
                 result = await client.call_tool(tool, given)
                 assert not result.is_error, result.content
                 self.calls += 1
-                return result.structured_content
+                return told(result)
 
             while time.monotonic() < until:
                 self.ids.add((await call("memory_record", **self.lesson()))["id"])

@@ -27,7 +27,7 @@ modes = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 ENOUGH = {
     "query": "uploads", "task": "uploads", "memory_id": NOBODY, "succeeded": True,
-    "helpful": True, "steps": [], "ticket": NOBODY, "answer": "Slowly.",
+    "helpful": True, "trajectory": [], "ticket": NOBODY, "answer": "Slowly.",
     "question": "How do uploads go?", **LESSON,
 }  # fmt: skip
 

@@ -37,7 +37,7 @@ HASHED = Settings(embed=Embed(model="hashed"), author="tester")
 LESSON = {"title": "Retry uploads", "description": "When an upload breaks off half-way",
           "content": "Wait longer each time.", "outcome": "success"}  # fmt: skip
 TASK = {"task": "upload the file", "outcome": "success"}
-TOLD = TASK | {"steps": []}
+TOLD = TASK | {"trajectory": []}
 ASKED = "an upload breaks off"
 ANSWER = "1. Build the image, because staging only pulls tagged images.\n" * 4
 QUESTION = "How do we deploy to staging?"
@@ -457,9 +457,9 @@ def compare_with_tool(case: Case, told: Any, expected: Any) -> None:
 
 
 def assert_within(told: Any, expected: Any) -> None:
-    """A tool may leave fields out, and adds the text for a prompt; no value differs."""
+    """A tool may leave fields out, and says what its own answer costs; no value differs."""
     if isinstance(told, dict):
-        for key in told.keys() - {"prompt"}:
+        for key in told.keys() - {"tokens_used"}:
             assert_within(told[key], expected[key])
     elif isinstance(told, list):
         assert len(told) == len(expected)

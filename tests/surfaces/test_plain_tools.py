@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import anyio
-from tests.surfaces.mcp_agent import connected
+from tests.surfaces.mcp_agent import connected, told as told_by
 
 from reasonbank import Bank
 from reasonbank.fields import plain
@@ -33,8 +33,8 @@ def test_a_line_of_the_table_is_a_tool_that_answers_as_the_library_does(plain_ba
         return told, back, wrong
 
     told, back, wrong = anyio.run(talk)
-    assert told.structured_content == {"items": plain(plain_bank.history(memory.id))[:2]}
-    assert back.structured_content == plain(plain_bank.get(memory.id))
+    assert told_by(told) == {"items": plain(plain_bank.history(memory.id))[:2]}
+    assert told_by(back) == plain(plain_bank.get(memory.id))
     assert wrong.is_error and "id: 'x' is not a UUID" in wrong.content[0].text
 
 
@@ -50,5 +50,5 @@ def test_it_takes_a_filter_field_by_field_and_a_memory_as_it_is(plain_bank):
         return kept, found, wrong
 
     kept, found, wrong = anyio.run(talk)
-    assert found.structured_content == {"items": [kept.structured_content]}
+    assert told_by(found) == {"items": [told_by(kept)]}
     assert wrong.is_error and "limit: 5000 is not a whole number from 1 to 1,000" in str(wrong)

@@ -32,7 +32,9 @@ pytestmark = pytest.mark.anyio
 AGENT = replace(HASHED, learn=Learn(reasoner="agent"))
 TASK = {
     "task": "make the upload work",
-    "steps": [{"action": "command", "content": "upload", "feedback": "exit code 1\nbroken pipe"}],
+    "trajectory": [
+        {"action": "command", "content": "upload", "feedback": "exit code 1\nbroken pipe"}
+    ],
 }
 LESSON = {"title": "Resume uploads", "description": "When an upload breaks off", "tags": [],
           "content": "Ask the server how far it got.", "first_step": 1, "last_step": 1,

@@ -123,8 +123,12 @@ class API:
 
     def _ask(self, texts: list[str]) -> Any:
         """The server's answer; ``None`` where less of the text may be accepted."""
-        import openai
-
+        try:
+            import openai
+        except ImportError:
+            raise EmbeddingError(
+                "embed.model api needs openai; run: pip install 'reasonbank[openai]'"
+            ) from None
         key = self._key()
         try:
             with errors_of(openai, who=self._who, key=key, section="embed", seconds=self._timeout):

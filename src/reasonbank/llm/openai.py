@@ -1,4 +1,4 @@
-"""Models behind the `openai` SDK, in two styles.
+"""Models behind the `openai` SDK, in two styles: `pip install 'reasonbank[openai]'`.
 
 `responses`: OpenRouter and OpenAI; the whole context is sent each time, nothing is stored
 there. `chat`: the same two, and Ollama, vLLM, llama.cpp and whatever else speaks it.

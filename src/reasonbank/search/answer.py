@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.fields import checked
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion, Writing
-from reasonbank.model import JSON, Reply
+from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
 from reasonbank.search.gather import Question, Senses, gather
 from reasonbank.settings import ProofSettings
@@ -41,6 +42,7 @@ def search(
     session: str | None = None,
     explain: bool = False,
     follow_links: bool = False,
+    cost: Callable[[Hit], int] | None = None,
 ) -> Reply:
     settings = context.settings
     question = Question(
@@ -51,6 +53,7 @@ def search(
         max_tokens=max_tokens,
         explain=explain,
         follow_links=follow_links,
+        cost=cost,
     )
     reply = _measured(context, question)
     if not reply.hits:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import StorageError
 from reasonbank.ledger.port import Candidates, Filter, Reading
+from reasonbank.model import Hit
 from reasonbank.search import rank
 from reasonbank.search.estimate import Trust, crowded_out, places, trust_in
 from reasonbank.search.text import terms
@@ -35,6 +37,7 @@ class Question:
     max_tokens: int | None = None
     explain: bool = False
     follow_links: bool = False
+    cost: Callable[[Hit], int] | None = None
 
 
 @dataclass(slots=True)

@@ -109,6 +109,8 @@ def hits_of(
     kept, tokens, cut = [], 0, []
     for hit in (_flagged(context, hit) for hit in hits):
         cost = None if hit.suspicious else costs.get(hit.memory.id)
+        if question.cost is not None:
+            cost = question.cost(hit)
         cost = cost or tokens_in(hit.format_for_prompt())
         if question.max_tokens is not None and tokens + cost > question.max_tokens:
             cut.append((hit.memory.id, f"its {cost} tokens do not fit in max_tokens"))

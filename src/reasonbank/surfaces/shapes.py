@@ -30,6 +30,7 @@ from typing import (
 )
 
 from pydantic import BeforeValidator, ConfigDict, Field, with_config
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails
 
 # pydantic refuses `typing.TypedDict` before Python 3.12.
@@ -90,9 +91,7 @@ def meaning(name: str) -> str:
     return next(f.meaning for f in ruled(model.Memory) if f.name == name)
 
 
-MemoryId = Annotated[
-    str, IdOf("memory"), Field(description="The id of a memory, as a search gave it (a UUID).")
-]
+MemoryId = Annotated[str, IdOf("memory"), Field(description="As a search gave it.")]
 Tags = Annotated[list[str], rule(model.Memory, "tags"), BeforeValidator(unpacked)]
 Title = Annotated[str, rule(model.Memory, "title"), Field(description=meaning("title"))]
 Description = Annotated[
@@ -101,14 +100,12 @@ Description = Annotated[
 Content = Annotated[str, rule(model.Memory, "content"), Field(description=meaning("content"))]
 Verdict = Annotated[
     Literal["success", "failure"],
-    Field(description="success: a pattern to follow. failure: a pattern to avoid."),
+    Field(description="success: to follow. failure: to avoid."),
 ]
 Label = model.Label
 ErrorText = model.ErrorText
 ErrorType = Annotated[str, rule(model.ErrorContext, "error_type")]
-Confirm = Annotated[
-    bool, Field(description="Must be true. Ask your user first: this cannot be undone.")
-]
+Confirm = Annotated[bool, Field(description="Must be true; ask your user first.")]
 
 
 class ErrorContext(TypedDict):
@@ -145,7 +142,7 @@ def taken(operation: Operation) -> Any:
     shape: dict[str, Any] = {}
     hints = parameter_types(inspect.unwrap(operation.run))
     for name, parameter in list(operation.signature.parameters.items())[1:]:
-        if name in operation.in_path or name in ("progress", "file"):
+        if name in operation.in_path or name in ("progress", "file", "cost"):
             continue
         kind = _noun(_only(hints.get(name, Any)))
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -222,6 +219,17 @@ def arguments(operation: Operation, sent: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def field_type(kind: type[Any], name: str, description: str) -> Any:
+    """The type of a field as somebody sends it, or leaves it out."""
+    hint = _input(kind, name)
+    inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    if NoneType in get_args(inner):
+        hint = _only(inner)
+    elif get_origin(inner) is list:
+        hint = Annotated[hint, BeforeValidator(unpacked)]
+    return Annotated[hint | None, Field(description=description)]
+
+
 # What is answered
 
 
@@ -279,6 +287,13 @@ def shape_of(kind: type[Any], **more: Any) -> Any:
     return found
 
 
+def some_of(kind: type[Any], **more: Any) -> Any:
+    """The JSON of a dataclass in which any field may be left out, and what is told beside it."""
+    whole: Any = shape_of(kind)  # type: ignore[arg-type]
+    shape = whole.__annotations__ | more
+    return _typed_dict(f"Shown{kind.__name__}", shape, total=False)
+
+
 def answered(operation: Operation) -> Any:
     """The type of an operation's answer."""
     if operation.message is not None:
@@ -322,34 +337,16 @@ class DoneStep(TypedDict, total=False):
     __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[misc]
 
     action: Required[
-        Annotated[
-            str,
-            Text(LIMITS.content),
-            Field(description="think, command, edit, user, agent …"),
-        ]
+        Annotated[str, Text(LIMITS.content), Field(description="think, command, edit, user …")]
     ]
     content: Annotated[str, Field(description="The thought, the command, the file.")]
     feedback: Annotated[
-        str, Field(description="What came of it; begin a command's with 'exit code N'.")
+        str, Field(description="What came of it; a command's begins 'exit code N'.")
     ]
     score: Share
-
-
-class FoundMemory(TypedDict):
-    id: str
-    title: str
-    description: str
-    content: str
-    outcome: str
-    confidence: float
-    usage_count: int
-    relevance: float
-    scope: str
-    warning: bool
-    contradicts: list[str]
-    suspicious: list[str]
-    via: NotRequired[str]
-    prompt: str
+    # As a stored session has them; a step that is told just now needs neither.
+    iteration: SkipJsonSchema[Annotated[int, rule(model.Step, "iteration")]]
+    at: SkipJsonSchema[MOMENT]
 
 
 class ReplyFacts(TypedDict):
@@ -360,15 +357,6 @@ class ReplyFacts(TypedDict):
     degraded: bool
     notes: list[str]
     skipped: list[str]
-
-
-class Found(ReplyFacts):
-    memories: list[FoundMemory]
-    hint: NotRequired[str]
-
-
-class Retrieved(ReplyFacts):
-    memories: list[RetrievedMemory]
 
 
 class Recorded(TypedDict):
@@ -521,12 +509,7 @@ class Consolidated(TypedDict):
 # The memory in full, and what is told beside it. Made here, so that a new field is in all of them.
 if TYPE_CHECKING:
     RankedMemory: TypeAlias = dict[str, Any]
-    RetrievedMemory: TypeAlias = dict[str, Any]
-    ShownMemory: TypeAlias = dict[str, Any]
-    Advice: TypeAlias = dict[str, Any]
 else:
-    ShownMemory = shape_of(model.Memory, prompt=str)
-    Advice = shape_of(answers.Recommendation, prompt=str)
     RankedMemory = shape_of(
         model.Memory,
         relevance=float,
@@ -537,15 +520,4 @@ else:
         expected=NotRequired[float],
         via=NotRequired[str],
         parts=NotRequired[dict[str, float]],
-    )
-    RetrievedMemory = shape_of(
-        model.Memory,
-        relevance=float,
-        similarity_score=float,
-        recency_score=float,
-        composite_score=float,
-        warning=bool,
-        contradicts=list[str],
-        suspicious=list[str],
-        prompt=str,
     )

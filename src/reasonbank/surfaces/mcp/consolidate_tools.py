@@ -34,7 +34,7 @@ def memory_consolidate(
         str | None,
         Field(
             max_length=4096,
-            description="The project to consolidate: a path, id or name; yours if left out.",
+            description="A path, id or name; yours if left out.",
         ),
     ] = None,
     similarity_threshold: Annotated[
@@ -42,8 +42,7 @@ def memory_consolidate(
         Field(
             ge=0,
             le=1,
-            description="How alike memories must be. Leave it out: what was measured for the "
-            "embedding model counts (0.8 for the built-in one).",
+            description="How alike they must be; best left out: measured for the model.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -51,20 +50,17 @@ def memory_consolidate(
     ] = False,
     max_clusters: Annotated[
         int,
-        Field(
-            ge=0, le=1_000_000, description="Maximum number of clusters to merge; 0 means no limit."
-        ),
+        Field(ge=0, le=1_000_000, description="How many to merge; 0: all."),
     ] = 0,
     force: Annotated[
         bool, Field(description="Run even if it ran within the last 24 hours.")
     ] = False,
 ) -> Result:
-    """Merge memories that say the same into one, and put their sources into the archive.
+    """Merge memories that say the same into one, and archive their sources.
 
-    Call this when searches keep returning near-duplicates, or when your user asks to tidy up;
-    otherwise it is done once a day by itself. Look at the plan first with dry_run=true.
-    Memories that contradict each other are never merged but linked. `batch` names all that was
-    done: your user takes it back with `reasonbank undo BATCH`.
+    Done once a day by itself; call this when searches return near-duplicates, or when your user
+    asks. See the plan first with dry_run=true. What contradicts is linked, never merged. Your
+    user takes it back with `reasonbank undo BATCH`.
     """
     bank = call.bank
     if project_id is not None:

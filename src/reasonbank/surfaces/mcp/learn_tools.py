@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from mcp.server import MCPServer
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from reasonbank.bank import Bank
 from reasonbank.fence import fenced, prompt
@@ -21,7 +21,7 @@ from reasonbank.surfaces.mcp.memory_tools import tool
 from reasonbank.surfaces.shapes import DoneStep, unpacked
 
 Task = Annotated[str, Text(LIMITS.content), Field(description="What was to be done.")]
-Steps = Annotated[
+Trajectory = Annotated[
     list[DoneStep],
     BeforeValidator(unpacked),
     Field(max_length=LIMITS.steps, description="What was done, in order."),
@@ -29,39 +29,39 @@ Steps = Annotated[
 Ending = Annotated[
     Literal["success", "failure", "mixed"], Field(description="Only if you know for sure.")
 ]
-Ids = Annotated[
-    list[str], BeforeValidator(unpacked), Field(description="Ids of the memories that were used.")
-]
+Ids = Annotated[list[str], BeforeValidator(unpacked), Field(description="Ids of memories.")]
 
 
 _thread = anyio.to_thread.run_sync
 
 
+FORMERLY = {"steps": "trajectory"}
+
+
 def _session(
-    task: str, steps: list[DoneStep], outcome: str | None, used: list[str] | None
+    task: str, trajectory: list[DoneStep], outcome: str | None, used: list[str] | None
 ) -> Trace:
-    numbered = [{"iteration": n, **step} for n, step in enumerate(steps, 1)]
+    numbered = [{"iteration": n, **step} for n, step in enumerate(trajectory, 1)]
     return Trace.from_json(
         {"task": task, "trajectory": numbered, "outcome": outcome, "memories_used": used or []}
     )
 
 
-@tool("Learn from a finished task", Right.WRITE)
+@tool("Learn from a finished task", Right.WRITE, formerly=FORMERLY)
 async def distil(
     call: Call,
     task: Task,
-    steps: Steps,
+    trajectory: Trajectory,
     outcome: Ending | None = None,
     memories_used: Ids | None = None,
 ) -> Job:
     """Hand in a finished task, to be learned from in the background.
 
-    Call this at the end of a task from which others could learn: something failed and was
-    put right, or took several attempts. Nobody waits: lessons appear in later searches. Leave
-    out secrets. To think about the lessons yourself, call distil_prepare instead.
+    Call this at the end of a task that others could learn from: something failed and was put
+    right. Lessons appear in later searches. No secrets. To think yourself: distil_prepare.
     """
     bank = call.bank
-    session = _session(task, steps, outcome, memories_used)
+    session = _session(task, trajectory, outcome, memories_used)
     if call.clients_model is None:
         return await _thread(lambda: bank.distil(session))
     kept = call.kept
@@ -75,38 +75,41 @@ async def distil(
     return job
 
 
-@tool("Get a session to think about", Right.WRITE)
+@tool("Prepare lessons", Right.WRITE, formerly=FORMERLY)
 def distil_prepare(
     bank: Bank,
     task: Task | None = None,
-    steps: Steps | None = None,
+    trajectory: Annotated[
+        Trajectory | None,
+        WithJsonSchema({"type": "array", "items": {"type": "object"}}),
+        Field(description="As for distil."),
+    ] = None,
     outcome: Ending | None = None,
     memories_used: Ids | None = None,
 ) -> Prepared:
     """Get the prompt for a finished task, and a ticket: you do the thinking.
 
-    Call this with the task that you just finished, or with nothing for the oldest that waits.
-    Follow `prompt`, answer in the form of `answer_schema`, and hand the answer in with
-    distil_submit. `ticket` is null when nothing waits.
+    Call this with the task that you finished, or with nothing for the oldest that waits. Follow
+    `prompt` and hand the answer in with distil_submit. `ticket` is null when nothing waits.
     """
-    session = None if task is None else _session(task, steps or [], outcome, memories_used)
+    session = None if task is None else _session(task, trajectory or [], outcome, memories_used)
     return bank.distil_prepare(session)
 
 
-@tool("Hand in what a session taught", Right.WRITE, idempotent=True)
+@tool("Submit lessons", Right.WRITE, idempotent=True)
 def distil_submit(
     bank: Bank,
     ticket: Annotated[str, Field(max_length=200, description="From distil_prepare.")],
     answer: Annotated[
         dict[str, Any],
         BeforeValidator(unpacked),
-        Field(description="In the form of answer_schema; no memories is a good answer too."),
+        Field(description="In the form of answer_schema."),
     ],
 ) -> Submitted:
     """Hand in your answer for a ticket; it is checked and stored once.
 
-    `learned` are the ids of new memories, `confirmed` those that said the same already. An
-    error says what to correct; then hand it in again.
+    `learned` are ids of new memories, `confirmed` those that said the same already. After an
+    error, correct it and hand it in again.
     """
     return bank.distil_submit(ticket, answer)
 
@@ -119,8 +122,8 @@ def capture_knowledge(
 ) -> Captured:
     """Keep an exchange that a later task may need: code, an explanation, steps.
 
-    Call this after you answered a question about this project that somebody will ask again.
-    What is too short or says nothing is left out, and `reason` says so.
+    Call this after an answer about this project that somebody will need again. What says too
+    little is left out; `reason` says why.
     """
     return bank.capture(question, answer)
 

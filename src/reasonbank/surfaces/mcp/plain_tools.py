@@ -42,10 +42,7 @@ def plain_tool(operation: Operation) -> ToolSpec:
     function.__doc__ = operation.description
     title = str(operation.tool).replace("_", " ").capitalize()
     reads = operation.right is Right.READ
-    hints = ToolAnnotations(
-        title=title, read_only_hint=reads, destructive_hint=False, idempotent_hint=reads,
-        open_world_hint=False,
-    )  # fmt: skip
+    hints = ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False)
     return ToolSpec(function=function, title=title, right=operation.right, hints=hints)
 
 

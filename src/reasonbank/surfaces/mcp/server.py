@@ -35,7 +35,7 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import InputRequiredResult, ListRootsRequest, ListRootsResult
-from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, create_model
+from pydantic import ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError, create_model
 
 from reasonbank.access import LOCAL, Caller
 from reasonbank.bank import Bank
@@ -48,10 +48,12 @@ from reasonbank.opening import clients_model_for, model_for
 from reasonbank.safety.scrub import clean, hushed
 from reasonbank.surfaces import logs
 from reasonbank.surfaces.call import Call
-from reasonbank.surfaces.mcp import learn_tools
+from reasonbank.surfaces.mcp import answer, learn_tools, schema
 from reasonbank.surfaces.mcp.memory_tools import CORE, TOOLS
 from reasonbank.surfaces.mcp.sampling import ASKS_IN_ANSWERS, Conversation
+from reasonbank.surfaces.mcp.stdin import ended_by_signals
 from reasonbank.surfaces.mcp.tool import ToolSpec
+from reasonbank.surfaces.mcp.words import for_agents
 from reasonbank.surfaces.shapes import problem
 
 T = TypeVar("T")
@@ -175,8 +177,9 @@ def _add_resources(server: MCPServer[Service]) -> None:
 
 
 def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
-    """Serve until standard input ends. Standard output carries the protocol only."""
-    make_server(bank, tools=tools, roots=roots).run("stdio")
+    """Serve until standard input ends, or a signal. Standard output carries the protocol only."""
+    with ended_by_signals():
+        make_server(bank, tools=tools, roots=roots).run("stdio")
 
 
 async def _memory(id: str, context: Context[Any, Any]) -> str | InputRequiredResult:
@@ -200,11 +203,12 @@ async def _resource(
     try:
         return await _on_bank(context, Right.READ, None, lambda call: text(call.bank))
     except ReasonBankError as error:
-        raise MCPError(code=error.mcp_code, message=str(hushed(error)), data={"uri": uri}) from None
+        told = for_agents(str(hushed(error)))
+        raise MCPError(code=error.mcp_code, message=told, data={"uri": uri}) from None
     except MCPError:
         raise
     except Exception as error:  # noqa: BLE001
-        told = logs.unexpected(uri.partition("/")[0], error)
+        told = for_agents(logs.unexpected(uri.partition("/")[0], error))
         raise MCPError(code=ReasonBankError.mcp_code, message=told) from None
 
 
@@ -213,19 +217,17 @@ class _Anywhere(ArgModelBase):
 
     model_config = ConfigDict(extra="forbid")
 
-    workspace: Annotated[
-        str | None,
-        Field(
-            description="The absolute path of the project meant; leave it out for the one that "
-            "you work in.",
-        ),
-    ] = None
+    workspace: Annotated[str | None, Field(description="Another project: its absolute path.")] = (
+        None
+    )
 
 
 class BankTool(Tool):
     """A tool that runs on a bank, in a worker thread, and whose errors say what to do."""
 
     _spec: ToolSpec = PrivateAttr()
+    _shape: TypeAdapter[Any] = PrivateAttr()
+    _holds_memories: bool = PrivateAttr()
 
     @classmethod
     def of(cls, spec: ToolSpec) -> Tool:
@@ -245,9 +247,13 @@ class BankTool(Tool):
         own = tool.fn_metadata.arg_model
         arguments = create_model(own.__name__, __base__=(_Anywhere, own))
         tool.fn_metadata.arg_model = arguments
-        tool.parameters = _lean(arguments.model_json_schema(by_alias=True))
+        tool.parameters = schema.taken(arguments.model_json_schema(by_alias=True))
         answers = tool.fn_metadata
-        answers.output_schema = _lean(answers.output_schema, nullable=True)
+        tool._shape = TypeAdapter(answers.output_model)
+        tool._holds_memories = answer.holds_memories(answers.output_model)
+        told = schema.answered(answers.output_schema or {})
+        short = len(answer.as_text(told)) <= answer.SCHEMA_CHARACTERS
+        answers.output_schema = told if short and not tool._holds_memories else None
         return tool
 
     async def run(
@@ -258,7 +264,8 @@ class BankTool(Tool):
     ) -> Any:
         try:
             # Not the SDK's own check: that takes a text which happens to be JSON apart.
-            given = self.fn_metadata.arg_model.model_validate(arguments).model_dump_one_level()
+            sent = self._spec.renamed(arguments)
+            given = self.fn_metadata.arg_model.model_validate(sent).model_dump_one_level()
         except ValidationError as error:
             raise ToolError(self._problems(error)) from error
         workspace = given.pop("workspace")
@@ -271,16 +278,18 @@ class BankTool(Tool):
             )  # fmt: skip
             if isinstance(result, Coroutine):
                 result = await result
-            result = plain(result)
-            return self.fn_metadata.convert_result(result) if convert_result else result
+            if isinstance(result, InputRequiredResult) or not convert_result:
+                return result
+            told = self._shape.dump_python(self._shape.validate_python(plain(result)), mode="json")
+            return answer.result_of(told, holds_memories=self._holds_memories)
         except ReasonBankError as error:
-            raise ToolError(str(hushed(error))) from None
+            raise ToolError(for_agents(str(hushed(error)))) from None
         except (MCPError, ToolError):
             raise
         except sampling.Unanswered as wanted:
             return talk.asking(wanted)
         except Exception as error:  # noqa: BLE001
-            raise ToolError(logs.unexpected(self.name, error)) from None
+            raise ToolError(for_agents(logs.unexpected(self.name, error))) from None
         finally:
             sampling.client.reset(asked)
 
@@ -313,7 +322,7 @@ async def _in_words(ctx: ServerRequestContext[Any, Any], call_next: CallNext) ->
         if ctx.method == "prompts/get" and isinstance(error, ValueError):
             told = "there is no such prompt, or an argument is missing; prompts/list shows all"
             raise MCPError(code=InvalidInput.mcp_code, message=told) from None
-        told = logs.unexpected(ctx.method, error)
+        told = for_agents(logs.unexpected(ctx.method, error))
         raise MCPError(code=ReasonBankError.mcp_code, message=told) from None
 
 
@@ -419,27 +428,3 @@ def _directories(roots: ListRootsResult | None) -> list[str]:
             if os.path.isabs(path):
                 found.append(path)
     return found
-
-
-def _lean(schema: Any, *, nullable: bool = False) -> Any:
-    """``schema`` without what only costs a model's attention.
-
-    pydantic titles every field with its own name. And that an optional parameter may also be
-    null is true, but need not be told: it may be left out.
-    """
-    if isinstance(schema, list):
-        return [_lean(part, nullable=nullable) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    lean = {
-        name: {key: _lean(part, nullable=nullable) for key, part in value.items()}
-        if name in ("properties", "$defs")
-        else _lean(value, nullable=nullable)
-        for name, value in schema.items()
-        if name != "title"
-    }
-    match lean:
-        case {"anyOf": [kind, {"type": "null"}], "default": None} if not nullable:
-            del lean["anyOf"], lean["default"]
-            return kind | lean
-    return lean

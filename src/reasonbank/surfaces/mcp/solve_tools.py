@@ -58,32 +58,29 @@ async def solve_coding_task(
         str, Text(LIMITS.query), Field(description="The whole task, in your own words.")
     ],
     use_memory: Annotated[
-        bool, Field(description="Show the solver what is known from earlier tasks.")
+        bool, Field(description="Show it what memory knows.")
     ] = True,
     enable_matts: Annotated[
-        bool, Field(description="Make several attempts; false makes one and refines it.")
+        bool, Field(description="Several attempts; else one, refined.")
     ] = True,
     matts_k: Annotated[int, Whole(1, 5), Field(description="How many attempts, at most.")] = 5,
     matts_mode: Annotated[
         Literal["parallel", "sequential", "adaptive"],
-        Field(description="parallel: at once. sequential: one, looked at again and again. "
-              "adaptive: as many as the task seems to need."),
+        Field(description="At once, one refined again and again, or as many as it needs."),
     ] = "parallel",
     store_result: Annotated[
-        bool, Field(description="Keep the trace, learn from it, credit the memories used.")
+        bool, Field(description="Keep the trace and learn from it.")
     ] = True,
     verify: Annotated[
         str | None,
-        Field(description="The name of a verifier that the operator of this server allows."),
+        Field(description="A verifier that the operator allows."),
     ] = None,
 ) -> Solved:  # fmt: skip
-    """Have a task solved by the language model of this server, with what memory knows of it.
+    """Have a task solved by this server's language model, with what memory knows of it.
 
-    It thinks, evaluates and refines, makes several attempts at once, picks the best, and
-    learns from how it went. Call it for a task that can be stated completely and solved by
-    thinking: it sees no files of yours, so put what matters into `task`. It takes a while and
-    spends the operator's tokens. Read `outcome` and `score` before you use `solution`, and
-    check it yourself: without a verifier they are only a model's opinion.
+    Call it for what can be solved by thinking: it sees no files, so put what matters into
+    `task`. It makes several attempts, takes a while and spends the operator's tokens. Check
+    `solution` yourself: without a verifier, `outcome` and `score` are a model's opinion.
     """
     if call.model is None:
         raise InvalidSetting(
@@ -135,10 +132,8 @@ SOLVE = ToolSpec(
     title="Solve a task",
     right=Right.WRITE,
     hints=ToolAnnotations(
-        title="Solve a task",
         read_only_hint=False,
         destructive_hint=False,
-        idempotent_hint=False,
         # It asks a language model, and that may be anywhere.
         open_world_hint=True,
     ),
