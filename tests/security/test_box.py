@@ -203,7 +203,9 @@ FILES = {
     "the socket of containers": "import os\nprint('ESCAPED', os.stat('/var/run/docker.sock'))",
     "what other services left in /run": "import os\n"
     "print('ESCAPED' if os.listdir('/run') != ['reasonbank'] else '')",
-    "what others left in /tmp": "import os\nprint('ESCAPED' if os.listdir('/tmp') else '')",
+    # But for the way to the interpreter, where that was installed there.
+    "what others left in /tmp": "import os, sys\nway = (sys.prefix + '/').split('/')[2]\n"
+    "print('ESCAPED' if set(os.listdir('/tmp')) - {way} else '')",
     "shared memory of others": "import os\nprint('ESCAPED' if os.listdir('/dev/shm') else '')",
     "programs that make root": "import os, subprocess\n"
     "for name in ('su', 'sudo', 'mount', 'passwd', 'newgrp', 'chsh'):\n"
