@@ -450,11 +450,7 @@ class Bank:
         self, id: str | None = None, *, team: Label | None = None, org: Label | None = None
     ) -> Workspace:
         """Put a workspace, by default this one, into a team and an org: they share memories."""
-        name = self.context.fit_name
-        return workspaces.join(
-            self.context, id, team=team and name(team, LIMITS.label),
-            org=org and name(org, LIMITS.label),
-        )  # fmt: skip
+        return workspaces.join(self.context, id, team=team, org=org)
 
     def delete_workspace(self, id: str, *, confirm: bool = False) -> int:
         """Remove a workspace with all that belongs to it; how many memories went."""

@@ -167,6 +167,10 @@ def merge(context: Context, id: str, into: str) -> Workspace:
 def join(context: Context, id: str | None, *, team: str | None, org: str | None) -> Workspace:
     """Put a workspace into a team and an org; None leaves what it has."""
     settings = context.settings
+
+    def fit(name: str | None) -> str | None:
+        return name and context.fit_name(name, settings.limits.label)
+
     for name, new, preset, usual in (
         ("team", team, settings.team, TEAM), ("org", org, settings.org, ORG)
     ):  # fmt: skip
@@ -180,7 +184,7 @@ def join(context: Context, id: str | None, *, team: str | None, org: str | None)
         if id is None:
             context.join(txn)
         place = known(txn, id or context.view.workspace)
-        place = replace(place, team=team or place.team, org=org or place.org)
+        place = replace(place, team=fit(team) or place.team, org=fit(org) or place.org)
         payload = {"path": place.path, "team": place.team, "org": place.org}
         context.append(txn, EventType.JOINED, place.id, payload, workspace=place.id)
         return place
