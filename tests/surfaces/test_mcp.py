@@ -643,7 +643,8 @@ def test_the_snippet_for_an_agent_starts_the_server(tmp_path, agent):
         [path, *entry["args"]], env=environment, cwd=tmp_path, input=b"", capture_output=True,
         check=False, timeout=60,
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert re.fullmatch(rb"Made a new bank at [^\n]+bank.db\n", done.stderr), done.stderr
 
 
 def test_a_bank_that_cannot_be_opened_is_said_before_serving(tmp_path):
