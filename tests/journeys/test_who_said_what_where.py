@@ -37,7 +37,7 @@ def test_a_search_in_one_server_and_the_outcome_in_another_credit_the_same_memor
             found = server.ask("POST", "/search", json={"query": "retry uploads", "session": task})
             assert found.json()["memories"], found.text
             told = server.ask("POST", f"/sessions/{task}/outcome", json={"succeeded": True})
-            assert told.json() == {"credited": 1}, told.text
+            assert told.json() == {"credited": 1, "held_out": False}, told.text
     code, shown = command(tmp_path, "show", memory["id"])
     credited = {e["session"] for e in shown["evidence"] if e["kind"] == "outcome"}
     assert credited == {f"task {number}" for number in range(30)}

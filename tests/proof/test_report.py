@@ -65,7 +65,7 @@ def test_another_seed_holds_out_other_tasks_about_as_many_as_asked_for() -> None
     assert drawn[0] != drawn[1]
 
 
-@requirement("PRV-1", left="over MCP; tasks that search twice; an interval around its estimate")
+@requirement("PRV-1")
 def test_the_report_gives_the_difference_that_memory_makes(open_bank: Opener, clock: Clock) -> None:
     bank = open_bank(settings=HALF)
     memory = bank.record(a_memory())
@@ -143,6 +143,36 @@ def test_a_task_that_reports_on_its_memories_only_counts_as_well(open_bank: Open
     bank.search(QUESTION, session="one")
     bank.outcome(memory.id, succeeded=True, session="one")
     assert report(bank.context).tasks == 1
+
+
+@requirement("PRV-1")
+def test_a_held_out_task_that_asks_twice_would_have_been_given_both_answers(
+    open_bank: Opener,
+) -> None:
+    """As a task that is not held out is: else what is found late looks better than it is."""
+    bank = open_bank(settings=HALF)
+    upload = bank.record(a_memory())
+    soup = bank.record(a_memory(title="Simmer", description="leek soup", content="leek soup"))
+    session = next(f"task {n}" for n in range(100) if held_out(f"task {n}", HALF.proof))
+    for question in ("sourdough", "leek soup", QUESTION, "leek soup"):
+        assert bank.search(question, session=session, limit=1).held_out
+    bank.credit(session, succeeded=True)
+    before = report(bank.context)
+    [task] = bank.context.read().tasks(bank.view)
+    assert task.held_out and set(task.memories) == {upload.id, soup.id}
+    bank.rebuild()
+    assert report(bank.context) == before
+
+
+@requirement("PRV-1")
+def test_a_held_out_task_that_reports_on_a_memory_stays_held_out(open_bank: Opener) -> None:
+    bank = open_bank(settings=HALF)
+    memory = bank.record(a_memory())
+    session = next(f"task {n}" for n in range(100) if held_out(f"task {n}", HALF.proof))
+    bank.search(QUESTION, session=session)
+    bank.outcome(memory.id, succeeded=True, session=session)
+    found = report(bank.context)
+    assert (found.tasks, found.held_out, found.overall.without) == (1, 1, 1)
 
 
 def test_without_held_out_tasks_nothing_is_claimed(open_bank: Opener, clock: Clock) -> None:

@@ -70,7 +70,7 @@ REQUIRED = {
     "memory_search": ["query"],
     "memory_record": ["title", "description", "content", "outcome"],
     "memory_feedback": ["memory_id", "helpful"],
-    "memory_outcome": ["memory_id", "succeeded"],
+    "memory_outcome": ["succeeded"],
     "solve_coding_task": ["task"],
     "retrieve_memories": ["query"],
     "get_memory_genealogy": ["memory_id"],

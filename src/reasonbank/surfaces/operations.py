@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 from reasonbank.access import NewToken, Permission, StoredToken
-from reasonbank.arguments import AnId
+from reasonbank.arguments import AnId, Session
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded
 from reasonbank.fields import LIMITS, Many, Text, Whole
 from reasonbank.model import Label, LinkType, Memory, Right, Trace, Workspace
+from reasonbank.store import evidence
 from reasonbank.store.maintenance import Maintained
 from reasonbank.surfaces.call import Call
 
@@ -140,6 +141,25 @@ class DeletedWorkspace:
     id: str
     memories: int
     message: str = "Workspace deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credited:
+    """``held_out``: the task was given no memory on purpose, to measure what memory is worth."""
+
+    credited: int
+    held_out: bool
+
+
+def credit(call: Call, session: Session, *, succeeded: bool) -> Credited:
+    """Report how a task went: the memories that its searches returned are credited or blamed.
+
+    Those that came first are credited most, and what is said of a single memory stands. The
+    outcome counts even if the task was given no memory: the report compares the two. Reporting
+    the same outcome twice changes nothing.
+    """
+    count = call.bank.credit(session, succeeded=succeeded)
+    return Credited(credited=count, held_out=evidence.held_out(call.bank.context, session))
 
 
 def forget(call: Call, id: AnId, *, confirm: Confirm = False) -> Forgotten:
@@ -310,7 +330,7 @@ OPERATIONS = (
     op(Bank.contradicting, READ, "GET /memories/{id}/contradicting"),
     op(Bank.link, WRITE, "POST /links", status=201),
     op(unlink, WRITE, "DELETE /links"),
-    op(Bank.credit, WRITE, "POST /sessions/{session}/outcome", key="credited"),
+    op(credit, WRITE, "POST /sessions/{session}/outcome"),
     # Traces and sessions
     op(Bank.store_trace, WRITE, "POST /traces", body=Trace, status=201),
     op(Bank.traces, READ, "GET /traces", command="trace list", says="traces"),

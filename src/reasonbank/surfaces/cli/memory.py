@@ -273,11 +273,16 @@ def outcome(shell: Shell, id: str | None, verdict: bool | None, session: str | N
     if id is None:
         if session is None:
             raise InvalidInput("id", "give a memory's id, or --session for all that it used")
+        from reasonbank.store import evidence
+
         with shell.bank() as bank:
             count = bank.credit(session, succeeded=succeeded)
+            held_out = evidence.held_out(bank.context, session)
         did = "Credited" if succeeded else "Blamed"
         told = f"{did} {counted(count)}"
-        shell.show({"credited": count}, lambda: say(told))
+        if held_out:
+            told = "Noted; this task went without memory on purpose"
+        shell.show({"credited": count, "held_out": held_out}, lambda: say(told))
         return
     memory = id
     moved(

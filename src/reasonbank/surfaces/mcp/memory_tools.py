@@ -34,7 +34,7 @@ from reasonbank.model import (
     Workspace,
     counted,
 )
-from reasonbank.store import workspaces
+from reasonbank.store import evidence, workspaces
 from reasonbank.store.statistics import Statistics
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.consolidate_tools import memory_consolidate
@@ -179,7 +179,8 @@ def _found(hit: Hit) -> JSON:
 
 def _answer(reply: Reply, memories: list[JSON]) -> JSON:
     known = reply.to_json()
-    return {"memories": memories} | {name: known[name] for name in ReplyFacts.__annotations__}
+    named = [name for name in ReplyFacts.__annotations__ if name in known]
+    return {"memories": memories} | {name: known[name] for name in named}
 
 
 @tool("Retrieve memories in full", Right.READ)
@@ -280,13 +281,14 @@ def memory_feedback(
 @tool("Report a task's outcome", Right.WRITE)
 def memory_outcome(
     bank: Bank,
-    memory_id: MemoryId,
-    succeeded: Annotated[
-        bool, Field(description="Whether the task succeeded after using this memory.")
-    ],
+    succeeded: Annotated[bool, Field(description="Whether the task succeeded.")],
+    memory_id: Annotated[
+        MemoryId | None,
+        Field(description="The memory that you used; without it, the whole task is meant."),
+    ] = None,
     session_id: Annotated[
         Name | None,
-        Field(description="A name for this task; reporting twice under one name counts once."),
+        Field(description="The name that the task's searches gave; twice counts once."),
     ] = None,
 ) -> Reported:
     """Report whether a task succeeded after using a memory.
@@ -294,12 +296,29 @@ def memory_outcome(
     Call this once for each memory that you used, when the task is done and you know how it
     went: tests pass, the user is content, or it failed. Report failures too: that is how the
     bank learns which memories are useful. Do not report memories that you did not use.
+    If you used none and named the task in memory_search, report with `session_id` alone:
+    whatever its searches returned shares in the outcome, and `held_out` says that it was given
+    no memory on purpose.
     """
-    memory = bank.outcome(memory_id, succeeded=succeeded, session=session_id)
+    if memory_id is not None:
+        memory = bank.outcome(memory_id, succeeded=succeeded, session=session_id)
+        return {
+            "recorded": True,
+            "new_confidence": cast(float, memory.confidence),
+            "message": "Outcome recorded",
+        }
+    if session_id is None:
+        raise InvalidInput(
+            "memory_id", "is missing; name a memory that you used, or the task by its session_id"
+        )
+    count = bank.credit(session_id, succeeded=succeeded)
+    held_out = evidence.held_out(bank.context, session_id)
+    shared = "without memory on purpose" if held_out else f"{counted(count)} shared in it"
     return {
         "recorded": True,
-        "new_confidence": cast(float, memory.confidence),
-        "message": "Outcome recorded",
+        "credited": count,
+        "held_out": held_out,
+        "message": f"Outcome recorded: {shared}",
     }
 
 
