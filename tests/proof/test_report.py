@@ -7,8 +7,10 @@ import json
 import random
 from dataclasses import replace
 
+import anyio
 import pytest
 from click.testing import CliRunner
+from tests.agent.player import Player
 from tests.conftest import Clock, Opener
 from tests.requirement import requirement
 
@@ -262,3 +264,18 @@ def test_the_command_prints_sentences_json_or_a_page(open_bank: Opener, clock: C
     assert json.loads(said("--json"))["memory"]["difference"] > 0
     page = said("--html")
     assert "<h1>Learning report" in page and "&lt;b&gt;Retry" in page
+
+
+@requirement("PRV-1")
+@pytest.mark.parametrize("held", [True, False])
+def test_a_task_that_the_agent_solves_is_part_of_the_experiment(
+    open_bank: Opener, held: bool
+) -> None:
+    share = ProofSettings(hold_out=1.0 if held else 0.0)
+    bank = open_bank(settings=Settings(embed=Embed(model="hashed"), proof=share))
+    bank.record(a_memory())
+    model = Player(scores={"a": 0.9})
+    anyio.run(lambda: bank.solve(QUESTION, model=model, mode="off"))
+    found = report(bank.context)
+    assert (found.tasks, found.held_out) == (1, int(held))
+    assert (found.overall.without, found.overall.with_memory) == (int(held), int(not held))

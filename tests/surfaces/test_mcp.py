@@ -76,7 +76,7 @@ REQUIRED = {
     "get_memory_genealogy": ["memory_id"],
 }
 MORE = {"memory_search": ["max_tokens", "session_id"], "memory_record": ["error_context"],
-        "solve_coding_task": ["verify"], "memory_consolidate": ["force"]}  # fmt: skip
+        "solve_coding_task": ["verify", "difficulty"], "memory_consolidate": ["force"]}  # fmt: skip
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "memory_gaps",
         "workspace", "distil", "distil_prepare", "distil_submit", "capture_knowledge"}  # fmt: skip

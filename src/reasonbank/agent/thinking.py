@@ -13,7 +13,7 @@ from reasonbank.agent.verify import Verification, Verifier
 from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
 from reasonbank.fence import Fenced, Prompt, asked, fenced, fixed, prompt, said
 from reasonbank.llm.excerpt import excerpt
-from reasonbank.llm.port import Effort, Message, Model, assistant, system, user
+from reasonbank.llm.port import Effort, Message, Model, Schema, assistant, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of
 
@@ -38,9 +38,13 @@ EVALUATION = closed(
         "score": {"type": "number", "minimum": 0, "maximum": 1},
     }
 )
-COMPARISON = closed(
-    {"reason": {"type": "string", "maxLength": 2000}, "better": one_of(("first", "second"))}
-)
+PLACES = ("first", "second", "third", "fourth", "fifth")
+
+
+def comparison(among: int) -> Schema:
+    return closed(
+        {"reason": {"type": "string", "maxLength": 2000}, "better": one_of(PLACES[:among])}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,17 +206,22 @@ class Thinking:
             return None, "The evaluation could not be read."
         return float(reply.value["score"]), storable(reply.value["feedback"])
 
-    async def better(self, one: Attempt, other: Attempt) -> Attempt:
-        """Of two that rank the same. Without a usable answer, the later one."""
-        question = prompt(
-            fenced("task", self.task),
-            fenced("first", excerpt(one.text, SHOWN)),
-            fenced("second", excerpt(other.text, SHOWN)),
-        )
+    async def best_of(self, equals: Sequence[Attempt]) -> Attempt:
+        """Of some that rank the same, all asked about at once: one after another would take as
+        long as so many attempts. Without a usable answer, the latest."""
+        # However many there are, the question is as long as one about two.
+        room = 2 * SHOWN // len(equals)
+        shown = [
+            fenced(place, excerpt(attempt.text, room))
+            for place, attempt in zip(PLACES, equals, strict=False)
+        ]
         try:
             reply = await self.model.complete(
-                [system(words("agent", "compare")), user(question)],
-                schema=COMPARISON,
+                [
+                    system(words("agent", "compare")),
+                    user(prompt(fenced("task", self.task), *shown)),
+                ],
+                schema=comparison(len(shown)),
                 temperature=JUDGING,
                 max_tokens=EVALUATION_TOKENS,
                 effort=self.effort,
@@ -220,9 +229,10 @@ class Thinking:
         except BudgetExhausted:
             raise
         except ModelError as error:
-            self.note(f"attempts {one.number} and {other.number} were not compared: {error}")
-            return other
-        return one if reply.value["better"] == "first" else other
+            numbers = " and ".join(str(attempt.number) for attempt in equals)
+            self.note(f"attempts {numbers} were not compared: {error}")
+            return equals[-1]
+        return equals[PLACES.index(reply.value["better"])]
 
 
 def storable(text: str) -> str:

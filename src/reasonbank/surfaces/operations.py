@@ -251,7 +251,12 @@ def solve(
     use_memory: Annotated[bool, "Show the solver what is known from earlier tasks."] = True,
     store: Annotated[bool, "Keep the trace, learn from it, credit the memories used."] = True,
     budget: Annotated[int, Whole(0, 1_000_000_000), "In tokens; 0 means no limit."] | None = None,
-) -> Solution:
+    effort: Annotated[Literal["low", "medium", "high"], "How hard the model thinks."] | None = None,
+    difficulty: Annotated[
+        Literal["simple", "moderate", "complex"], "How hard the task is, for mode adaptive."
+    ] | None = None,
+    parent: Annotated[AnId, "The trace that this task is a part of."] | None = None,
+) -> Solution:  # fmt: skip
     """Have a task solved by the language model of this server, with what memory knows of it.
 
     It spends the operator's tokens. Verifiers cannot be named here.
@@ -262,7 +267,7 @@ def solve(
     return anyio.run(
         lambda: bank.solve(
             task, mode=mode, k=k, iterations=iterations, use_memory=use_memory, store=store,
-            budget=budget,
+            budget=budget, effort=effort, difficulty=difficulty, parent=parent,
         )
     )  # fmt: skip
 

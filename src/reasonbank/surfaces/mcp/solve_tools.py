@@ -76,6 +76,10 @@ async def solve_coding_task(
         str | None,
         Field(description="The name of a verifier that the operator of this server allows."),
     ] = None,
+    difficulty: Annotated[
+        Literal["simple", "moderate", "complex"] | None,
+        Field(description="How hard the task is, for matts_mode adaptive."),
+    ] = None,
 ) -> Solved:  # fmt: skip
     """Have a task solved by the language model of this server, with what memory knows of it.
 
@@ -98,6 +102,7 @@ async def solve_coding_task(
             mode=matts_mode if enable_matts else "off",
             k=matts_k,
             verify=verify,
+            difficulty=difficulty,
             use_memory=use_memory,
             store=store_result,
             on_progress=_telling(call),
