@@ -31,6 +31,7 @@ from reasonbank.ledger.port import Writing
 from reasonbank.llm.budget import Budgeted
 from reasonbank.llm.layers import Limited
 from reasonbank.llm.port import Effort, Model
+from reasonbank.llm.roles import names_of
 from reasonbank.llm.tokens import counter
 from reasonbank.model import Hit, Memory, Outcome, Trace, from_micros, new_id
 from reasonbank.search.answer import search
@@ -360,6 +361,7 @@ class _Work:
     def _trace(self, chosen: Attempt, outcome: Outcome | None, ended: str) -> Trace:
         spoken = self._thinking.spoken()
         tokens = self._metered.tokens
+        names = names_of(self._metered)
         trace = Trace(
             id=self._trace_id,
             task=self._thinking.task,
@@ -369,7 +371,8 @@ class _Work:
             memories_used=self._used(chosen),
             parent=self._parent,
             metadata={
-                "model": self._metered.name,
+                "model": names["thinking"],
+                "models": names,
                 "reasoning_effort": self._thinking.effort
                 or self._context.settings.llm.effort
                 or None,

@@ -13,9 +13,19 @@ from reasonbank.agent.verify import Verification, Verifier
 from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
 from reasonbank.fence import Fenced, Prompt, asked, fenced, fixed, prompt, said
 from reasonbank.llm.excerpt import excerpt
-from reasonbank.llm.port import Effort, Message, Model, Schema, assistant, system, user
+from reasonbank.llm.port import (
+    Completion,
+    Effort,
+    Message,
+    Model,
+    Schema,
+    assistant,
+    system,
+    user,
+)
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of
+from reasonbank.llm.roles import acting
 
 # Attempts should differ from each other; judgements of one thing should not.
 THINKING, JUDGING = 1.0, 0.0
@@ -128,9 +138,10 @@ class Thinking:
         return await self._attempt(attempt, talk)
 
     async def _attempt(self, attempt: Attempt, talk: list[Message]) -> Attempt:
-        reply = await self.model.complete(
-            talk, temperature=THINKING, max_tokens=self.max_tokens, effort=self.effort
-        )
+        with acting("thinking"):
+            reply = await self.model.complete(
+                talk, temperature=THINKING, max_tokens=self.max_tokens, effort=self.effort
+            )
         answer, used = declared(storable(reply.text))
         text, notes = parted(answer)
         if not text:
@@ -193,13 +204,7 @@ class Thinking:
         if verdict is not None:
             parts += [_PASSED if verdict.passed else _FAILED, fenced("report", verdict.report)]
         try:
-            reply = await self.model.complete(
-                [system(words("agent", "evaluate")), user(prompt(*parts))],
-                schema=EVALUATION,
-                temperature=JUDGING,
-                max_tokens=EVALUATION_TOKENS,
-                effort=self.effort,
-            )
+            reply = await self._weighed("evaluate", EVALUATION, prompt(*parts))
         except InvalidReply as error:
             # Half a number is no number: such an attempt ranks behind all that have one.
             self.note(f"an evaluation had no usable score: {str(error)[:200]}")
@@ -216,16 +221,8 @@ class Thinking:
             for place, attempt in zip(PLACES, equals, strict=False)
         ]
         try:
-            reply = await self.model.complete(
-                [
-                    system(words("agent", "compare")),
-                    user(prompt(fenced("task", self.task), *shown)),
-                ],
-                schema=comparison(len(shown)),
-                temperature=JUDGING,
-                max_tokens=EVALUATION_TOKENS,
-                effort=self.effort,
-            )
+            question = prompt(fenced("task", self.task), *shown)
+            reply = await self._weighed("compare", comparison(len(shown)), question)
         except BudgetExhausted:
             raise
         except ModelError as error:
@@ -233,6 +230,16 @@ class Thinking:
             self.note(f"attempts {numbers} were not compared: {error}")
             return equals[-1]
         return equals[PLACES.index(reply.value["better"])]
+
+    async def _weighed(self, form: str, schema: Schema, question: Prompt) -> Completion:
+        with acting("evaluating"):
+            return await self.model.complete(
+                [system(words("agent", form)), user(question)],
+                schema=schema,
+                temperature=JUDGING,
+                max_tokens=EVALUATION_TOKENS,
+                effort=self.effort,
+            )
 
 
 def storable(text: str) -> str:
