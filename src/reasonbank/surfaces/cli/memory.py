@@ -292,13 +292,44 @@ def outcome(shell: Shell, id: str | None, verdict: bool | None, session: str | N
 
 
 @command()
-@click.argument("id")
+@click.argument("id", required=False)
 @verdict("kept", "reverted")
 @click.option("--session")
-def stability(shell: Shell, id: str, verdict: bool | None, session: str | None) -> None:
-    """Say whether the code that a memory led to was kept."""
-    kept = needed(verdict, "--kept or --reverted")
-    moved(shell, "Stability", id, lambda bank: bank.stability(id, kept=kept, session=session))
+@click.option("--check", is_flag=True, help="Show what git says of commits of 7 days ago.")
+@click.option("--observe", is_flag=True, help="The same, and count it, as a worker does daily.")
+def stability(
+    shell: Shell, id: str | None, verdict: bool | None, session: str | None, check: bool,
+    observe: bool,
+) -> None:  # fmt: skip
+    """Say whether the code that a memory led to was kept, or let git say it."""
+    if check or observe:
+        _by_git(shell, observe=observe)
+        return
+    if id is None:
+        raise InvalidInput("id", "give a memory's id, or --check for what git says")
+    memory, kept = id, needed(verdict, "--kept or --reverted")
+    moved(
+        shell, "Stability", memory,
+        lambda bank: bank.stability(memory, kept=kept, session=session),
+    )  # fmt: skip
+
+
+def _by_git(shell: Shell, *, observe: bool) -> None:
+    from reasonbank.learn import stability
+
+    with shell.bank() as bank:
+        found = stability.observe(bank.context) if observe else stability.look(bank.context)
+
+    def draw() -> None:
+        if found.note:
+            say(found.note)
+        for each in found.commits:
+            told = {None: "cannot be told", True: "kept", False: "reverted"}[each.kept]
+            say(f"{each.commit[:12]} {told}: {each.reason} ({counted(len(each.memories))})")
+        if observe:
+            say(f"Observed {found.observed}")
+
+    shell.show(found, draw)
 
 
 @command()
