@@ -82,7 +82,7 @@ def test_the_same_report_from_two_processes_counts_once(tmp_path):
 # Who observed it
 
 
-@requirement("CON-2", left="stability is found out from git")
+@requirement("CON-2")
 def test_a_corrected_outcome_names_whoever_corrected_it(plain_bank):
     memory = plain_bank.record(a_memory())
     anna, bert = (plain_bank.seen_by(author=name) for name in ("anna", "bert"))

@@ -76,7 +76,8 @@ REQUIRED = {
     "get_memory_genealogy": ["memory_id"],
 }
 MORE = {"memory_search": ["max_tokens", "session_id"], "memory_record": ["error_context"],
-        "solve_coding_task": ["verify", "difficulty"], "memory_consolidate": ["force"]}  # fmt: skip
+        "solve_coding_task": ["verify", "difficulty"], "get_statistics": ["reset"],
+        "memory_consolidate": ["force"]}  # fmt: skip
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "memory_gaps",
         "workspace", "distil", "distil_prepare", "distil_submit", "capture_knowledge"}  # fmt: skip
@@ -84,7 +85,8 @@ OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memor
 CHANGING = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
             "memory_forget", "workspace", "memory_search", "retrieve_memories",
             "memory_recommend", "distil", "distil_prepare", "distil_submit",
-            "capture_knowledge", "solve_coding_task", "memory_consolidate"}  # fmt: skip
+            "capture_knowledge", "solve_coding_task", "memory_consolidate",
+            "get_statistics"}  # fmt: skip
 
 
 @pytest.fixture

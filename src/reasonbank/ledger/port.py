@@ -439,6 +439,9 @@ class Reading(Protocol):
 
     def has_tokens(self) -> bool: ...
     def statistics(self, view: View | None) -> JSON: ...
+    def recorded_since(self, view: View | None, at: int) -> int:
+        """How many memories were made since then; None is everywhere."""
+
     def meters(self) -> list[tuple[str, int, int]]:
         """What all processes counted, as ``Meters`` takes it, and when that began."""
 

@@ -114,6 +114,8 @@ def _change(context: Context, id: str, type: EventType, state: State, payload: J
 
 
 def get(context: Context, id: str) -> Memory:
+    if context.store.used:  # What a search returned just now is shown, too.
+        context.store.try_to_flush()
     reading = context.read()
     return context.memory(reading, context.row(reading, id))
 

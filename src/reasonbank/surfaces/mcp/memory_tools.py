@@ -435,13 +435,21 @@ def get_memory_genealogy(bank: Bank, memory_id: MemoryId) -> Genealogy:
     return bank.genealogy(memory_id)
 
 
-@tool("Show statistics", Right.READ, reads=True)
-def get_statistics(bank: Bank) -> Statistics:
+@tool("Show statistics", Right.READ, idempotent=True)
+def get_statistics(
+    call: Call,
+    reset: Annotated[
+        bool, Field(description="First count searches, latencies and models from 0 again.")
+    ] = False,
+) -> Statistics:
     """Show what is in the bank as seen from this workspace, and how it is used.
 
-    Call this when somebody asks about the bank itself; it is of no use for a task.
+    Call this when somebody asks about the bank itself; it is of no use for a task. Reset only
+    when your user wants it: it is for the whole bank.
     """
-    return bank.statistics()
+    if reset:
+        call.whole.reset_statistics()
+    return call.bank.statistics()
 
 
 @tool("Check health", Right.READ, reads=True)
