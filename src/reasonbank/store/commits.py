@@ -14,7 +14,6 @@ MOST = 50
 
 _ID = re.compile(r"[0-9a-f]{7,64}")
 _COMMAND = re.compile(r"\bgit\b[^|;&\n]{0,200}\bcommit\b")
-_AMENDED = re.compile(r"\bgit\b[^|;&\n]{0,200}\bcommit\b[^|;&\n]{0,2000}--amend\b")
 _FAILED = re.compile(r"exit(?:ed with)?(?: code| status)?:? -?[1-9]", re.IGNORECASE)
 # [main 1a2b3c4] title; [main (root-commit) 1a2b3c4] title; [detached HEAD 1a2b3c4] title
 _MADE = re.compile(r"^\[[^\[\]\n]{1,200} ([0-9a-f]{7,64})\] \S", re.MULTILINE)
@@ -44,7 +43,7 @@ def _made(steps: Iterable[Step]) -> list[str]:
         if not _COMMAND.search(command) or _FAILED.match(printed) or step.score == 0:
             continue
         made = _MADE.findall(printed)
-        if made and found and _AMENDED.search(command):
+        if made and found and "--amend" in command:
             found.pop()  # It is another commit now.
         found += made
     return found
