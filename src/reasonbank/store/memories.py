@@ -114,10 +114,15 @@ def _change(context: Context, id: str, type: EventType, state: State, payload: J
 
 
 def get(context: Context, id: str) -> Memory:
-    if context.store.used:  # What a search returned just now is shown, too.
-        context.store.try_to_flush()
     reading = context.read()
-    return context.memory(reading, context.row(reading, id))
+    memory = context.memory(reading, context.row(reading, id))
+    # What a search returned just now is a use already, and is stored with the next commit.
+    new = sum(id in use["ids"] for _, use in list(context.store.used))
+    if not new:
+        return memory
+    return replace(
+        memory, usage_count=memory.usage_count + new, last_used=from_micros(context.now())
+    )
 
 
 def history(context: Context, id: str) -> list[Revision]:
