@@ -508,6 +508,7 @@ class Bank:
         store: bool = True,
         budget: int | None = None,
         effort: Annotated[Effort, OneOf("low", "medium", "high")] | None = None,
+        difficulty: str | None = None,
         parent: str | None = None,
         on_progress: Annotated[OnProgress, Called()] | None = None,
     ) -> answers.Solution:
@@ -516,7 +517,8 @@ class Bank:
         ``model`` is by default the one that the settings name. ``verify`` is the name of a
         verifier that the operator allows, or one of your own; with ``ask_model=False`` it alone
         evaluates. ``budget`` is in tokens, for all that this task asks of the model; 0 is no
-        limit. ``BudgetExhausted`` carries the best ``Solution`` so far, if there is one.
+        limit. ``difficulty`` (simple, moderate, complex) is for the adaptive mode.
+        ``BudgetExhausted`` carries the best ``Solution`` so far, if there is one.
         """
         from reasonbank.agent.solve import solve
 
@@ -525,8 +527,8 @@ class Bank:
             return await solve(
                 self.context, task, model=capped(self.context, thinker), mode=mode, k=k,
                 iterations=iterations, verify=verify, ask_model=ask_model,
-                use_memory=use_memory, store=store, budget=budget, effort=effort, parent=parent,
-                on_progress=on_progress,
+                use_memory=use_memory, store=store, budget=budget, effort=effort,
+                difficulty=difficulty, parent=parent, on_progress=on_progress,
             )  # fmt: skip
         finally:
             if model is None:

@@ -31,8 +31,8 @@ Fact = int | float | Enum | Mapping[str, Any]
 """What may stand in a prompt without a fence: nothing that anybody could have written."""
 
 LABELS = (
-    "task", "record", "attempt", "attempts", "solution", "first", "second", "report", "feedback",
-    "memory", "problem",
+    "task", "record", "attempt", "attempts", "solution", "first", "second", "third", "fourth",
+    "fifth", "report", "feedback", "memory", "problem",
 )  # fmt: skip
 PIECES = ("step", "feedback")
 LETTERS = "abcdefghijklmnop"

@@ -9,7 +9,8 @@ from typing import Literal
 
 from reasonbank import private
 from reasonbank.errors import ReasonBankError
-from reasonbank.opening import model_status, own_files
+from reasonbank.opening import model_status, own_files, own_roles
+from reasonbank.settings import Settings
 from reasonbank.store.context import Context
 from reasonbank.store.statistics import statistics
 
@@ -43,7 +44,7 @@ def health(context: Context, *, deep: bool = True) -> list[Check]:
         *_forgotten(context),
         *_disk(context),
         _embedder(context, deep=deep),
-        _model(context, deep=deep),
+        *_models(context, deep=deep),
         _queue(context),
     ]
 
@@ -169,36 +170,47 @@ def _log(context: Context) -> Check:
     return Check(name="log", status="ok", found="as it was written")
 
 
-def _model(context: Context, *, deep: bool) -> Check:
-    """Only ``deep`` asks the model's server, which may be far away."""
-    llm = context.settings.llm
+def _models(context: Context, *, deep: bool) -> Iterator[Check]:
+    """The main model, and those that single roles have of their own.
+
+    Only ``deep`` asks their servers, which may be far away.
+    """
+    settings = context.settings
     if context.store.thinker is not None:
-        return Check(name="model", status="ok", found=f"{context.store.thinker.name}, handed in")
-    if llm.provider == "none":
-        return Check(name="model", status="ok", found="none configured, and none is needed")
+        yield Check(name="model", status="ok", found=f"{context.store.thinker.name}, handed in")
+    elif settings.llm.provider == "none":
+        yield Check(name="model", status="ok", found="none configured, and none is needed")
+    else:
+        yield _model("model", settings, deep=deep)
+    for role, own in own_roles(settings).items():
+        yield _model(f"model for {role}", own, deep=deep)
+
+
+def _model(part: str, settings: Settings, *, deep: bool) -> Check:
+    llm = settings.llm
     name = f"{llm.model} of {llm.provider}"
     if not deep:
-        return Check(name="model", status="ok", found=name)
+        return Check(name=part, status="ok", found=name)
     try:
-        answer = model_status(context.settings)
+        answer = model_status(settings)
     except ReasonBankError as error:
-        return failed("model", error, "set the variable that is named here, then start again")
+        return failed(part, error, "set the variable that is named here, then start again")
     if isinstance(answer, str):
         return Check(
-            name="model",
+            name=part,
             status="warn",
             found=f"{name} does not answer ({answer}); sessions wait in the queue",
-            repair="start the model's server, or correct llm.base_url",
+            repair="start the model's server, or correct its base_url",
         )
     if answer == 401:
         return Check(
-            name="model", status="fail", found=f"{name} does not accept the key",
+            name=part, status="fail", found=f"{name} does not accept the key",
             repair="set a valid key, then start again",
         )  # fmt: skip
     if answer >= 500:
         found = f"{name} answers with status {answer}; sessions wait in the queue"
-        return Check(name="model", status="warn", found=found, repair="look after that server")
-    return Check(name="model", status="ok", found=f"{name} answers")
+        return Check(name=part, status="warn", found=found, repair="look after that server")
+    return Check(name=part, status="ok", found=f"{name} answers")
 
 
 def _queue(context: Context) -> Check:

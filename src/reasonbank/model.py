@@ -82,6 +82,8 @@ class Principal(StrEnum):
     MODEL = "model"
     IMPORT = "import"
     PEER = "peer"
+    BANK = "bank"
+    """The bank itself, which looked at something that nobody told it."""
 
 
 class EvidenceKind(StrEnum):

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -15,7 +16,7 @@ from reasonbank.embed.port import Embedder
 from reasonbank.errors import InvalidSetting, NotFound
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Ledger
-from reasonbank.settings import Settings, check, default_url, load
+from reasonbank.settings import ROLES, ModelRole, Settings, check, default_url, load
 from reasonbank.store import forks
 from reasonbank.store.context import Context, Store
 from reasonbank.store.spans import export_to
@@ -222,10 +223,12 @@ def model_of(
     url: str | None = None,
     meters: ModelMeters | None = None,
     environment: Mapping[str, str] | None = None,
+    replies: Replies | None = None,
 ) -> Model | None:
     """The language model that the settings name, in all its layers; ``None`` without one.
 
-    ``url`` is the bank's, beside which replies are kept when llm.cache is disk.
+    ``url`` is the bank's, beside which replies are kept when llm.cache is disk; ``replies``
+    are those of an earlier model that is asked the same.
     The order of the layers is explained in ``reasonbank.llm``.
     """
     llm = settings.llm
@@ -234,8 +237,30 @@ def model_of(
     from reasonbank.llm.port import ModelMeters
 
     meters = meters or ModelMeters()
-    replies = None if llm.cache == "off" else _replies(settings, url)
-    return layered(_adapter(settings, meters, environment), settings, meters, replies)
+    if replies is None and llm.cache != "off":
+        replies = _replies(settings, url)
+    model = by_role(_adapter(settings, meters, environment), settings, meters, environment)
+    return layered(model, settings, meters, replies)
+
+
+def by_role(
+    main: Model,
+    settings: Settings,
+    meters: ModelMeters,
+    environment: Mapping[str, str] | None = None,
+) -> Model:
+    """``main``, and beside it the models that the settings name for single roles."""
+    if not (own := own_roles(settings)):
+        return main
+    from reasonbank.llm.roles import ByRole
+
+    return ByRole(main, {role: _adapter(each, meters, environment) for role, each in own.items()})
+
+
+def own_roles(settings: Settings) -> dict[ModelRole, Settings]:
+    """The roles that have a model of their own, each with settings in which it is the model."""
+    found = {role: settings.llm_of(role) for role in ROLES}
+    return {role: replace(settings, llm=llm) for role, llm in found.items() if llm != settings.llm}
 
 
 def layered(
@@ -272,12 +297,15 @@ def layered(
 def model_for(store: Store) -> Model | None:
     """The model that works for a bank, whose statistics tell what it did."""
     meters = _meters_of(store)
+    settings = store.settings
     if store.thinker is None:
-        model = model_of(store.settings, url=store.ledger.url, meters=meters)
+        replies = _replies_of(store)
+        model = model_of(settings, url=store.ledger.url, meters=meters, replies=replies)
     else:
         from reasonbank.llm.layers import Borrowed
 
-        model = layered(Borrowed(store.thinker, meters=meters), store.settings, meters, None)
+        main = Borrowed(store.thinker, meters=meters)
+        model = layered(by_role(main, settings, meters), settings, meters, None)
     if model is not None:
         store.model = meters
     return model
@@ -333,8 +361,9 @@ def _adapter(
         from reasonbank.llm.anthropic import AnthropicModel
 
         return AnthropicModel(
-            model=llm.model, base_url=base_url, key=key, timeout=llm.timeout_seconds, meters=meters
-        )
+            model=llm.model, base_url=base_url, key=key, timeout=llm.timeout_seconds,
+            retries=llm.retries, pause=llm.pause_seconds, meters=meters,
+        )  # fmt: skip
     from reasonbank.llm.openai import OpenAIModel
 
     return OpenAIModel(
@@ -344,6 +373,8 @@ def _adapter(
         style=cast(Literal["responses", "chat"], style_of(settings)),
         output_limit=provider.output_limit,
         timeout=llm.timeout_seconds,
+        retries=llm.retries,
+        pause=llm.pause_seconds,
         meters=meters,
     )
 
@@ -381,6 +412,16 @@ def _must_be_installed(client: str, setting: str, value: str) -> None:
         raise InvalidSetting(setting, f"{told}pip install 'reasonbank[{client}]'")
 
 
+def _replies_of(store: Store) -> Replies | None:
+    """What is kept in memory is kept for as long as the bank is open: each task has a model."""
+    llm = store.settings.llm
+    if llm.cache != "memory" or llm.provider == "none":
+        return None
+    if store.replies is None:
+        store.replies = _replies(store.settings, store.ledger.url)
+    return cast("Replies", store.replies)
+
+
 def _replies(settings: Settings, url: str | None) -> Replies:
     from reasonbank.llm.cache import DiskReplies, MemoryReplies
 
@@ -403,9 +444,12 @@ def check_model(settings: Settings, environment: Mapping[str, str] | None = None
     from reasonbank.llm.http import PROVIDERS, check_key, key_in
 
     environment = os.environ if environment is None else environment
-    llm, embed = settings.llm, settings.embed
-    if llm.provider != "none":
-        provider, key = _provider(settings, environment)
+    embed = settings.embed
+    for each in (settings, *own_roles(settings).values()):
+        llm = each.llm
+        if llm.provider == "none":
+            continue
+        provider, key = _provider(each, environment)
         if key is not None:
             setting = f"llm.provider = {llm.provider}"
             check_key(key, llm.base_url or provider.base_url, provider=provider, setting=setting)

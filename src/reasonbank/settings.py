@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from reasonbank.errors import InvalidInput, InvalidSetting
@@ -148,6 +148,11 @@ class LLM:
     tokenizer: Annotated[str,
         "The model's own tokenizer.json: tokens are then counted rather than estimated."] = ""
     timeout_seconds: Annotated[float, Number(0.1), "For one attempt."] = 60.0
+    retries: Annotated[int, Whole(0, 20),
+        "How often a call is tried again that the network or a busy server failed."] = 3
+    pause_seconds: Annotated[float, Number(0.001, 60),
+        "The pause before the first retry, unless the server names one; each further one is twice "
+        "as long, up to sixteen times."] = 0.5
     deadline_seconds: Annotated[float, Number(0.1),
         "For the whole call, with its retries and its wait for a turn."] = 180.0
     concurrency: Annotated[int, Whole(1, 1000), "How many calls may run at a time."] = 8
@@ -165,6 +170,26 @@ class LLM:
             raise InvalidSetting(
                 "llm.style", f"{self.style!r} is not for anthropic; leave it at auto"
             )
+
+
+ModelRole = Literal["thinking", "evaluating", "judging", "distilling", "merging"]
+ROLES: tuple[ModelRole, ...] = get_args(ModelRole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleModel:
+    """The model for one role, where it is not the one of `llm`, whose limits hold for all."""
+
+    model: Annotated[str, "The name of the model; empty is the one of llm."] = ""
+    provider: Annotated[str,
+        OneOf("", "openrouter", "openai", "anthropic", "ollama", "openai-compatible"),
+        "Whose model it is; empty is that of llm."] = ""
+    style: Annotated[str, OneOf("", "auto", "responses", "chat"),
+        "The form of the API; empty is that of llm."] = ""
+    base_url: Annotated[str, Url(), "Where the server is; empty is that of llm, or of the "
+        "provider if that is another one."] = ""
+    key_env: Annotated[str, Variable(),
+        "The environment variable that holds the key; no other server gets the key of llm."] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +354,11 @@ class Settings:
         "Whether secrets are taken out of everything before it is stored."] = True
     embed: Embed = field(default_factory=Embed)
     llm: LLM = field(default_factory=LLM)
+    thinking: RoleModel = field(default_factory=RoleModel)
+    evaluating: RoleModel = field(default_factory=RoleModel)
+    judging: RoleModel = field(default_factory=RoleModel)
+    distilling: RoleModel = field(default_factory=RoleModel)
+    merging: RoleModel = field(default_factory=RoleModel)
     search: Search = field(default_factory=Search)
     belief: BeliefSettings = field(default_factory=BeliefSettings)
     learn: Learn = field(default_factory=Learn)
@@ -346,6 +376,29 @@ class Settings:
     schedule: Schedule = field(default_factory=Schedule)
     proof: ProofSettings = field(default_factory=ProofSettings)
     limits: Limits = field(default_factory=Limits)
+
+    def llm_of(self, role: ModelRole) -> LLM:
+        """The language model for a role; what its section does not set is as in ``llm``."""
+        own: RoleModel = getattr(self, role)
+        llm = self.llm
+        if own.provider not in ("", llm.provider):
+            llm = replace(llm, provider=own.provider, base_url="", key_env="", style="auto")
+        elif own.base_url not in ("", llm.base_url):
+            llm = replace(llm, key_env="")  # It is meant for the other server.
+        set = {f.name: value for f in ruled(RoleModel) if (value := getattr(own, f.name))}
+        return replace(llm, **set)
+
+    def check_together(self) -> None:
+        for role in ROLES:
+            if getattr(self, role) == RoleModel():
+                continue
+            if not getattr(self, role).model:
+                raise InvalidSetting(f"{role}.model", "is empty; name the model for this role")
+            llm = self.llm_of(role)
+            if llm.provider == "none":
+                raise InvalidSetting(f"{role}.provider", "is empty, and llm.provider is none")
+            if llm.provider == "openai-compatible" and not llm.base_url:
+                raise InvalidSetting(f"{role}.base_url", "is empty; say where the server is")
 # fmt: on
 
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from reasonbank import Settings
-from reasonbank.agent.matts import Mode, plan
+from reasonbank.agent.matts import Difficulty, Mode, plan
 from reasonbank.agent.solve import solve
 from reasonbank.errors import ModelUnavailable
 from reasonbank.llm.scripted import Slow
@@ -28,7 +28,7 @@ def solved(bank, model, task=TASK, **options):
 # Parallel
 
 
-@requirement("AGT-5", left="attempts that score the same are settled one after the other")
+@requirement("AGT-5")
 def test_five_attempts_are_made_at_once_and_the_best_is_taken(plain_bank):
     """Each waits for all the others to have begun: one after the other would never end."""
     begun = []
@@ -151,13 +151,39 @@ def test_notes_alone_are_taken_as_the_solution(plain_bank):
 # Which one is taken
 
 
-def test_equal_scores_are_decided_two_by_two(plain_bank):
-    model = Player("abc", better=lambda _: "second")
-    solution = solved(plain_bank, model, mode="parallel", k=3, iterations=1)
-    assert solution.solution == "c"
-    pairs = [call.messages[-1].content for call in model.asked("compare")]
-    assert len(pairs) == 2 and re.search("<first-.*>\na\n</first-", pairs[0])
-    assert re.search("<first-.*>\nb\n</first-", pairs[1])
+@requirement("AGT-5")
+def test_equal_scores_are_settled_by_one_question_about_all_of_them(plain_bank):
+    model = Player("abcde", better=lambda _: "fourth")
+    solution = solved(plain_bank, model, mode="parallel", k=5, iterations=1)
+    assert solution.solution == "d"
+    [compared] = model.asked("compare")
+    shown = re.findall(r"<(\w+)-\w+>\n(\w)\n</", compared.messages[-1].content)
+    assert shown == [*zip(("first", "second", "third", "fourth", "fifth"), "abcde", strict=True)]
+
+
+class Rounds(Player):
+    """Knows how many of its calls had to wait for an earlier one, however many ran at once."""
+
+    ended = 0
+
+    async def _said(self, call):
+        round = self.ended + 1
+        for _ in range(50):  # Those that begin together end together.
+            await anyio.lowlevel.checkpoint()
+        self.ended = max(self.ended, round)
+        return await super()._said(call)
+
+
+@requirement("AGT-5")
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_five_attempts_that_score_the_same_wait_hardly_longer_than_one(open_bank, iterations):
+    """One question more, whatever k is: which of them is the best."""
+    waited = {}
+    for k in (1, 3, 5):
+        model = Rounds("abcdefghi")
+        solved(open_bank(f"bank {k}"), model, mode="parallel", k=k, iterations=iterations)
+        waited[k] = model.ended
+    assert waited[3] == waited[5] == waited[1] + 1
 
 
 def test_different_scores_need_no_comparison(plain_bank):
@@ -181,7 +207,7 @@ def hit(memory, relevance, confidence):
     return Hit(memory=replace(memory, confidence=confidence), relevance=relevance, score=relevance)
 
 
-@requirement("AGT-8", left="the task's difficulty")
+@requirement("AGT-8")
 @pytest.mark.parametrize(
     ("hits", "k", "because"),
     [
@@ -195,6 +221,32 @@ def hit(memory, relevance, confidence):
 def test_the_number_of_attempts_follows_what_the_bank_knows(hits, k, because):
     chosen = plan(Mode.ADAPTIVE, 5, hits)
     assert chosen.k == k and because in chosen.reason
+
+
+@requirement("AGT-8")
+@pytest.mark.parametrize(
+    ("hits", "simple", "complex"),
+    [
+        ([], 3, 5),
+        ([hit(a_memory(), 0.9, 0.9)], 1, 3),
+        ([hit(a_memory(), 0.6, 0.7)], 1, 5),
+        ([hit(a_warning(), 0.9, 0.9)], 3, 5),
+    ],
+)
+def test_a_simple_task_takes_fewer_attempts_and_a_complex_one_more(hits, simple, complex):
+    assert plan(Mode.ADAPTIVE, 5, hits, Difficulty.SIMPLE).k == simple
+    chosen = plan(Mode.ADAPTIVE, 5, hits, Difficulty.COMPLEX)
+    assert chosen.k == complex and "the task is complex, as was said" in chosen.reason
+
+
+@requirement("AGT-8")
+def test_how_hard_a_task_is_follows_from_what_is_known_of_such_tasks():
+    hard, easy = a_memory(difficulty="Hard "), a_memory(difficulty="easy")
+    assert plan(Mode.ADAPTIVE, 5, [hit(hard, 0.9, 0.9)]).k == 3
+    mostly_hard = [hit(hard, 0.8, 0.8), hit(easy, 0.6, 0.6), hit(a_memory(), 0.9, 0.9)]
+    assert "complex, as tasks like it were" in plan(Mode.ADAPTIVE, 5, mostly_hard).reason
+    assert plan(Mode.ADAPTIVE, 5, mostly_hard, Difficulty.SIMPLE).k == 1
+    assert "the task is" not in plan(Mode.ADAPTIVE, 5, [hit(a_memory(), 0.6, 0.7)]).reason
 
 
 def test_an_adaptive_run_never_makes_more_attempts_than_asked_for():

@@ -200,7 +200,7 @@ def test_a_memory_in_the_prompt_cannot_pose_as_an_instruction(bank):
 # Learning
 
 
-@requirement("MEM-7", left="an effort that the settings chose; model and tokens of transcripts")
+@requirement("MEM-7")
 def test_a_trace_is_stored_whole(plain_bank):
     first = solved(plain_bank, Player(scores={"a": 0.9}))
     model = Player(scores={"a": 0.3, "b": 0.9}, lessons=[LESSON])

@@ -75,7 +75,7 @@ def test_record_search_rate_report_look_back_undo_and_take_it_home(run):
     rated = json.loads(run("feedback", ids[0], "--helpful", "--json"))
     assert 0.8 < before < rated["confidence"]  # It had been found, too.
     credited = json.loads(run("outcome", "--succeeded", "--session", "s1", "--json"))
-    assert credited == {"credited": 1}
+    assert credited == {"credited": 1, "held_out": False}
     before = json.loads(run("show", ids[1], "--json"))["confidence"]
     failed = json.loads(run("outcome", ids[1], "--failed", "--json"))
     assert failed["confidence"] < before

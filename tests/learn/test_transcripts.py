@@ -253,3 +253,26 @@ def test_what_is_cut_keeps_its_ends(text, longest):
     assert len(cut) <= longest
     assert cut[: longest // 6] == text[: longest // 6]
     assert cut[-longest // 2 :] == text[-longest // 2 :]
+
+
+@requirement("MEM-7")
+def test_a_transcript_tells_which_model_worked_and_what_it_used():
+    def claude(id, output):
+        used = {"input_tokens": 3, "cache_read_input_tokens": 100, "output_tokens": output}
+        message = {"id": id, "model": "claude-x", "usage": used, "content": "done"}
+        return json.dumps({"type": "assistant", "sessionId": "s", "message": message})
+
+    # Each line of a message says what the whole of it used.
+    found = claude_code.read([claude("m1", 5), claude("m1", 7), claude("m2", 10)])
+    assert dict(found.facts) == {"model": "claude-x", "total_tokens": 110 + 113}
+    context = {"model": "gpt-x", "effort": "high"}
+    counted = [{"type": "token_count", "info": {"total_token_usage": {"total_tokens": n}}}
+               for n in (10, 25)]  # fmt: skip
+    lines = [{"type": "turn_context", "payload": context},
+             *({"type": "event_msg", "payload": payload} for payload in counted),
+             {"type": "event_msg", "payload": {"type": "token_count", "info": None}}]  # fmt: skip
+    found = codex.read([json.dumps(line) for line in lines])
+    expected = {"model": "gpt-x", "reasoning_effort": "high", "total_tokens": 25}
+    assert dict(found.facts) == expected
+    assert to_trace(found, None).metadata.items() >= expected.items()
+    assert not claude_code.read(['{"type": "assistant", "message": {"usage": {"x": -1}}}']).facts

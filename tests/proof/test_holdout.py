@@ -53,6 +53,17 @@ def test_of_one_side_alone_nothing_is_said(
     assert (found.difference, found.low, found.high, found.harm) == (None,) * 4
 
 
+@requirement("PRV-1")
+def test_the_interval_contains_its_estimate() -> None:
+    """Three of three beside none of three: what was seen is the utmost that can be."""
+    for n in range(1, 6):
+        for m in range(1, 6):
+            for won in range(n + 1):
+                for alone in range(m + 1):
+                    found = compare(outcomes(won, n - won), outcomes(alone, m - alone))
+                    assert found.low <= found.difference <= found.high  # type: ignore[operator]
+
+
 def test_few_tasks_give_a_wide_interval() -> None:
     few = compare([True] * 3, [False] * 3)
     many = compare([True] * 300, [False] * 300)

@@ -7,8 +7,10 @@ import json
 import random
 from dataclasses import replace
 
+import anyio
 import pytest
 from click.testing import CliRunner
+from tests.agent.player import Player
 from tests.conftest import Clock, Opener
 from tests.requirement import requirement
 
@@ -65,7 +67,7 @@ def test_another_seed_holds_out_other_tasks_about_as_many_as_asked_for() -> None
     assert drawn[0] != drawn[1]
 
 
-@requirement("PRV-1", left="over MCP; tasks that search twice; an interval around its estimate")
+@requirement("PRV-1")
 def test_the_report_gives_the_difference_that_memory_makes(open_bank: Opener, clock: Clock) -> None:
     bank = open_bank(settings=HALF)
     memory = bank.record(a_memory())
@@ -143,6 +145,36 @@ def test_a_task_that_reports_on_its_memories_only_counts_as_well(open_bank: Open
     bank.search(QUESTION, session="one")
     bank.outcome(memory.id, succeeded=True, session="one")
     assert report(bank.context).tasks == 1
+
+
+@requirement("PRV-1")
+def test_a_held_out_task_that_asks_twice_would_have_been_given_both_answers(
+    open_bank: Opener,
+) -> None:
+    """As a task that is not held out is: else what is found late looks better than it is."""
+    bank = open_bank(settings=HALF)
+    upload = bank.record(a_memory())
+    soup = bank.record(a_memory(title="Simmer", description="leek soup", content="leek soup"))
+    session = next(f"task {n}" for n in range(100) if held_out(f"task {n}", HALF.proof))
+    for question in ("sourdough", "leek soup", QUESTION, "leek soup"):
+        assert bank.search(question, session=session, limit=1).held_out
+    bank.credit(session, succeeded=True)
+    before = report(bank.context)
+    [task] = bank.context.read().tasks(bank.view)
+    assert task.held_out and set(task.memories) == {upload.id, soup.id}
+    bank.rebuild()
+    assert report(bank.context) == before
+
+
+@requirement("PRV-1")
+def test_a_held_out_task_that_reports_on_a_memory_stays_held_out(open_bank: Opener) -> None:
+    bank = open_bank(settings=HALF)
+    memory = bank.record(a_memory())
+    session = next(f"task {n}" for n in range(100) if held_out(f"task {n}", HALF.proof))
+    bank.search(QUESTION, session=session)
+    bank.outcome(memory.id, succeeded=True, session=session)
+    found = report(bank.context)
+    assert (found.tasks, found.held_out, found.overall.without) == (1, 1, 1)
 
 
 def test_without_held_out_tasks_nothing_is_claimed(open_bank: Opener, clock: Clock) -> None:
@@ -232,3 +264,18 @@ def test_the_command_prints_sentences_json_or_a_page(open_bank: Opener, clock: C
     assert json.loads(said("--json"))["memory"]["difference"] > 0
     page = said("--html")
     assert "<h1>Learning report" in page and "&lt;b&gt;Retry" in page
+
+
+@requirement("PRV-1")
+@pytest.mark.parametrize("held", [True, False])
+def test_a_task_that_the_agent_solves_is_part_of_the_experiment(
+    open_bank: Opener, held: bool
+) -> None:
+    share = ProofSettings(hold_out=1.0 if held else 0.0)
+    bank = open_bank(settings=Settings(embed=Embed(model="hashed"), proof=share))
+    bank.record(a_memory())
+    model = Player(scores={"a": 0.9})
+    anyio.run(lambda: bank.solve(QUESTION, model=model, mode="off"))
+    found = report(bank.context)
+    assert (found.tasks, found.held_out) == (1, int(held))
+    assert (found.overall.without, found.overall.with_memory) == (int(held), int(not held))

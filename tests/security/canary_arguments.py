@@ -207,6 +207,7 @@ VALUES: dict[str, Callable[[Maker], Any]] = {
     "older_than_days": _same(1, 365), "older_than": _same(1, 365), "newer_than": _same(1, 365),
     "expires_days": _same(1, 90), "days": _same(1, 90), "final_score": _same(0.5),
     "k": _same(1), "matts_k": _same(1), "iterations": _same(1), "budget": _same(100),
+    "effort": _same("low", "high"),
     "created_after": _same("2026-01-01T00:00:00+00:00"),
     "created_before": _same("2036-01-01T00:00:00+00:00"),
     "created_at": _same("2026-01-01T00:00:00+00:00"),
@@ -217,6 +218,7 @@ VALUES: dict[str, Callable[[Maker], Any]] = {
         "verdict",
         "store_result", "enable_matts", "yes", "forget_all", "overwrite", "mermaid", "rebuild",
         "page", "remove", "reset", "no_memory", "no_store", "now",
+        "check", "observe",
     ), _TRUTH),
     "verify": Maker.fresh, "action": _same("list", "switch", "name", "delete"),
 }  # fmt: skip
@@ -255,4 +257,5 @@ SPECIAL: dict[tuple[str, str], Callable[[Maker], Any]] = {
     ("memory_search", "scope"): _same("all", "project", "team", "org"),
     ("memory_search", "outcome"): _same("all", "success"),
     ("distil", "form"): _same("auto"), ("solve", "verify"): Maker.fresh,
+    **{(verb, "difficulty"): _same("simple", "complex") for verb in ("solve", "solve_coding_task")},
 }  # fmt: skip

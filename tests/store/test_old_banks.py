@@ -87,6 +87,18 @@ def as_then(what, said):
     if what == "tokens":
         new = ("may", "max_tokens", "spent_tokens")
         return [{k: v for k, v in token.items() if k not in new} for token in said]
+    if what == "inject":
+        return {k: v for k, v in said.items() if k != "held_out"}
+    if what == "statistics":
+        return {k: v for k, v in said.items() if k != "growth"}
+    if what == "report":
+        then = WRITTEN["said"]["report"]
+        told = [(said["memory"], then["memory"])]
+        told += zip(said["by_memory"], then["by_memory"], strict=True)
+        for now, before in told:
+            # The interval contains its estimate since then.
+            assert now["low"] is None or now["low"] <= now["difference"] <= now["high"]
+            now |= {end: as_json(before[end]) for end in ("low", "high")}
     if what == "evidence":
         known = WRITTEN["said"]["evidence"]
         return {id: [each for each in told if each in known[id]] for id, told in said.items()}

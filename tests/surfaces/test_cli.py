@@ -150,7 +150,10 @@ def test_feedback_and_outcome_answer_with_the_new_confidence(shell):
 def test_the_outcome_of_a_session_credits_all_that_it_found(shell):
     id = shell.record()
     shell.json("search", "uploads", "--session", "task-7")
-    assert shell.json("outcome", "--succeeded", "--session", "task-7") == {"credited": 1}
+    assert shell.json("outcome", "--succeeded", "--session", "task-7") == {
+        "credited": 1,
+        "held_out": False,
+    }
     assert shell.json("show", id)["confidence"] > 0.8
 
 

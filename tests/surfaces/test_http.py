@@ -107,7 +107,10 @@ def test_a_whole_journey_through_the_api(api):
     assert raised["confidence"] > 0.8
     assert api("POST", f"{path}/outcome", {"succeeded": True})["confidence"] > 0.8
     assert api("POST", f"{path}/stability", {"kept": True})["confidence"] > 0.8
-    assert api("POST", "/sessions/s1/outcome", {"succeeded": True}) == {"credited": 1}
+    assert api("POST", "/sessions/s1/outcome", {"succeeded": True}) == {
+        "credited": 1,
+        "held_out": False,
+    }
     child = api("POST", "/memories", {**LESSON, "title": "Resume", "parents": [memory["id"]]})
     tree = api("GET", f"{path}/genealogy")
     assert tree["descendants"] == [child["id"]]

@@ -73,7 +73,7 @@ REQUIRED = {
     "memory_search": ["query"],
     "memory_record": ["content"],
     "memory_feedback": ["memory_id", "helpful"],
-    "memory_outcome": ["memory_id", "succeeded"],
+    "memory_outcome": ["succeeded"],
     "solve_coding_task": ["task"],
     "retrieve_memories": ["query"],
     "get_memory_genealogy": ["memory_id"],
@@ -83,7 +83,8 @@ FILTERS = {"domain", "task_type", "agent", "error_type", "tags", "warnings_only"
 LABELS = {"scope", "domain", "task_type", "difficulty", "agent", "parents"}
 MORE = {"memory_search": ["max_tokens", "session_id", "follow_links", *FILTERS],
         "memory_record": ["error_context", *LABELS],
-        "solve_coding_task": ["verify"], "memory_consolidate": ["force"]}  # fmt: skip
+        "solve_coding_task": ["verify", "difficulty"], "get_statistics": ["reset"],
+        "memory_consolidate": ["force"]}  # fmt: skip
 OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memory_recommend",
         "memory_gaps",
         "workspace", "distil", "distil_prepare", "distil_submit", "capture_knowledge"}  # fmt: skip
@@ -91,7 +92,8 @@ OURS = {"memory_get", "memory_update", "memory_forget", "memory_history", "memor
 CHANGING = {"memory_record", "memory_feedback", "memory_outcome", "memory_update",
             "memory_forget", "workspace", "memory_search", "retrieve_memories",
             "memory_recommend", "distil", "distil_prepare", "distil_submit",
-            "capture_knowledge", "solve_coding_task", "memory_consolidate"}  # fmt: skip
+            "capture_knowledge", "solve_coding_task", "memory_consolidate",
+            "get_statistics"}  # fmt: skip
 
 
 @pytest.fixture

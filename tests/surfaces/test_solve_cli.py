@@ -22,6 +22,7 @@ from reasonbank import Bank
 from reasonbank.llm.scripted import Slow
 from reasonbank.model import Outcome
 from reasonbank.surfaces import cli
+from reasonbank.testing.builders import a_memory
 
 COMMAND = str(Path(sys.executable).with_name("reasonbank"))
 TASK = "Write a function that adds up a list"
@@ -167,3 +168,36 @@ def test_interrupted_it_ends_and_the_bank_is_whole(place):
     [trace] = stored(place)
     assert trace.outcome is None and trace.metadata["ended"] == "cancelled"
     assert [step.action for step in trace.trajectory] == ["think", "evaluate"]
+
+
+@requirement("MEM-7")
+def test_a_trace_tells_all_of_how_a_task_was_solved(place):
+    def shown(id):
+        done = CliRunner().invoke(cli.main, ["--json", "trace", "show", id], env=place)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    place |= {"REASONBANK_LLM_EFFORT": "low"}
+    with Bank.open(place["REASONBANK_URL"], workspace=os.getcwd()) as bank:
+        known = bank.record(a_memory(title=TASK, description=TASK, content=TASK, difficulty="easy"))
+    with served(Player("abcdefg", scores={"b": 0.9}, lessons=[LESSON])) as model:
+        first = json.loads(run(place | model, TASK, "--k", "3", "--json").stdout)
+        said = ("--effort", "high", "--difficulty", "complex", "--mode", "adaptive")
+        parent = ("--parent", first["trace_id"])
+        second = json.loads(run(place | model, TASK, *said, *parent, "--json").stdout)
+    told = shown(first["trace_id"])
+    assert told["task"] == TASK and told["outcome"] == "success" and told["final_score"] == 0.9
+    assert {"iteration", "action", "at"} <= told["trajectory"][0].keys()
+    assert told["trajectory"][1]["feedback"] and told["trajectory"][1]["score"] == 0.5
+    assert told["memories_used"] == [known.id] and len(told["memories_learned"]) == 1
+    facts = told["metadata"]
+    assert facts["model"].startswith("player at http:")
+    assert (facts["reasoning_effort"], facts["difficulty"]) == ("low", "simple")
+    assert (facts["matts_mode"], facts["matts_k"], facts["total_iterations"]) == ("parallel", 3, 1)
+    assert facts["total_tokens"] == sum(first["tokens"].values()) > 0
+    assert facts["workspace_id"]
+    told = shown(second["trace_id"])
+    facts = told["metadata"]
+    assert told["parent"] == first["trace_id"]
+    assert (facts["reasoning_effort"], facts["difficulty"]) == ("high", "complex")
+    assert facts["matts_mode"] == "adaptive"

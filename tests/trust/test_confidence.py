@@ -58,7 +58,7 @@ def test_the_first_blame_lowers_whatever_happened_before(plain_bank, clock):
     assert hit.memory.confidence == plain_bank.get(memory.id).confidence
 
 
-@requirement("CON-2", left="stability from git")
+@requirement("CON-2")
 def test_each_kind_of_evidence_is_kept_as_what_it_is(plain_bank):
     memory = plain_bank.record(a_memory())
     plain_bank.search("retry uploads", session="s")

@@ -18,6 +18,23 @@ MOST_ATTEMPTS = 5
 SURE, HELPFUL = 0.6, 0.35
 
 
+class Difficulty(StrEnum):
+    """How hard a task is. Memories say it in words of their own."""
+
+    SIMPLE = "simple"
+    MODERATE = "moderate"
+    COMPLEX = "complex"
+
+
+_WORDS = {
+    Difficulty.SIMPLE: "simple easy trivial basic low beginner",
+    Difficulty.MODERATE: "moderate medium intermediate normal average",
+    Difficulty.COMPLEX: "complex hard difficult advanced expert high challenging",
+}
+_MEANT = {word: difficulty for difficulty, words in _WORDS.items() for word in words.split()}
+_MORE = {Difficulty.SIMPLE: -1, Difficulty.MODERATE: 0, Difficulty.COMPLEX: 1}
+
+
 class Mode(StrEnum):
     PARALLEL = "parallel"
     SEQUENTIAL = "sequential"
@@ -34,20 +51,36 @@ class AttemptPlan:
     reason: str
 
 
-def plan(mode: Mode, k: int, hits: Sequence[Hit]) -> AttemptPlan:
+def plan(
+    mode: Mode, k: int, hits: Sequence[Hit], difficulty: Difficulty | None = None
+) -> AttemptPlan:
+    """``difficulty`` is what the caller says; else it is that of the memories in sight."""
     if mode is Mode.ADAPTIVE:
-        chosen, reason = _adapted(k, hits)
+        chosen, reason = _adapted(k, hits, difficulty)
         return AttemptPlan(k=chosen, sequential=False, reason=reason)
     if mode is Mode.OFF:
         return AttemptPlan(k=1, sequential=False, reason="scaling is off")
     return AttemptPlan(k=k, sequential=mode is Mode.SEQUENTIAL, reason=f"{k} were asked for")
 
 
-def _adapted(most: int, hits: Sequence[Hit]) -> tuple[int, str]:
-    """Few attempts where the bank knows what worked, many where it knows of trouble, or nothing."""
+def _adapted(most: int, hits: Sequence[Hit], told: Difficulty | None) -> tuple[int, str]:
+    """Few attempts where the bank knows what worked, many where it knows of trouble, or nothing;
+    one step fewer for a simple task, one more for a complex one."""
+    need, because = _needed(hits)
+    difficulty = told or difficulty_of(hits)
+    if difficulty is not None:
+        source = "as was said" if told else "as tasks like it were"
+        because += f"; the task is {difficulty}, {source}"
+        need = max(0, min(2, need + _MORE[difficulty]))
+    k = min((1, 3, MOST_ATTEMPTS)[need], most)
+    return k, f"{k}: {because}"
+
+
+def _needed(hits: Sequence[Hit]) -> tuple[int, str]:
+    """0 for one attempt, 1 for a few, 2 for many; and why."""
 
     def strongest(chosen: Sequence[Hit]) -> tuple[float, str]:
-        known = [(h.relevance * (h.memory.confidence or 0.0), h) for h in chosen]
+        known = [(_weight(h), h) for h in chosen]
         weight, hit = max(known, key=lambda pair: pair[0], default=(0.0, None))
         if hit is None:
             return 0.0, ""
@@ -56,15 +89,29 @@ def _adapted(most: int, hits: Sequence[Hit]) -> tuple[int, str]:
     worked, said = strongest([h for h in hits if h.memory.outcome is Outcome.SUCCESS])
     failed, warned = strongest([h for h in hits if h.memory.outcome is not Outcome.SUCCESS])
     if worked == failed == 0:
-        return most, f"{most}: the bank knows nothing of such a task"
+        return 2, "the bank knows nothing of such a task"
     if failed >= worked:
-        return most, f"{most}: what the bank knows is mostly of failure ({warned})"
+        return 2, f"what the bank knows is mostly of failure ({warned})"
     if worked >= SURE:
-        return 1, f"1: the task is close to one that succeeded ({said})"
+        return 0, f"the task is close to one that succeeded ({said})"
     if worked >= HELPFUL:
-        k = min(3, most)
-        return k, f"{k}: the bank knows something that may help ({said})"
-    return most, f"{most}: the bank is not confident about such a task ({said})"
+        return 1, f"the bank knows something that may help ({said})"
+    return 2, f"the bank is not confident about such a task ({said})"
+
+
+def _weight(hit: Hit) -> float:
+    return hit.relevance * (hit.memory.confidence or 0.0)
+
+
+def difficulty_of(hits: Sequence[Hit]) -> Difficulty | None:
+    """What most of the memories in sight say of tasks like this, by how much each counts."""
+    votes: dict[Difficulty, float] = {}
+    for hit in hits:
+        meant = _MEANT.get((hit.memory.difficulty or "").strip().lower())
+        if meant is not None:
+            votes[meant] = votes.get(meant, 0.0) + _weight(hit)
+    # Of equals the harder: an attempt too many costs less than a task that fails.
+    return max(votes, key=lambda one: (votes[one], _MORE[one]), default=None)
 
 
 async def parallel(thinking: Thinking, k: int) -> None:
@@ -122,8 +169,7 @@ def done(attempt: Attempt, enough: float) -> bool:
 
 
 async def selected(thinking: Thinking, attempts: Sequence[Attempt]) -> Attempt:
-    """By the verifier, then by score, then two by two."""
-    first, *rest = leaders(attempts)
-    for other in rest:
-        first = await thinking.better(first, other)
-    return first
+    """By the verifier, then by score, then by comparing those that are equal."""
+    equals = leaders(attempts)
+    # A line of thought has more attempts than a question has names for; the latest know most.
+    return equals[0] if len(equals) == 1 else await thinking.best_of(equals[-MOST_ATTEMPTS:])

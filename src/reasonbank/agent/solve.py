@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from reasonbank.agent import matts
 from reasonbank.agent.attempts import Attempt, best
-from reasonbank.agent.matts import AttemptPlan, Mode
+from reasonbank.agent.matts import AttemptPlan, Difficulty, Mode
 from reasonbank.agent.solution import Metered, Solution
 from reasonbank.agent.thinking import OnProgress, Thinking, storable
 from reasonbank.agent.verify import Verifier, verifier
@@ -31,6 +31,7 @@ from reasonbank.ledger.port import Writing
 from reasonbank.llm.budget import Budgeted
 from reasonbank.llm.layers import Limited
 from reasonbank.llm.port import Effort, Model
+from reasonbank.llm.roles import names_of
 from reasonbank.llm.tokens import counter
 from reasonbank.model import Hit, Memory, Outcome, Trace, from_micros, new_id
 from reasonbank.search.answer import search
@@ -61,6 +62,7 @@ async def solve(
     store: bool = True,
     budget: int | None = None,
     effort: Effort | None = None,
+    difficulty: Difficulty | str | None = None,
     parent: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Solution:
@@ -69,6 +71,8 @@ async def solve(
     What is left out comes from the settings (``agent``). ``verify`` is the name of a verifier
     that the operator allows, or one of your own; with ``ask_model=False`` it alone evaluates.
     ``budget`` is in tokens, for everything that this task asks of the model; 0 means no limit.
+    ``difficulty`` (simple, moderate or complex) tells the adaptive mode how many attempts the
+    task needs; left out, it is that of the memories that fit.
 
     ``BudgetExhausted`` carries the best ``Solution`` so far, if there is one. Cancelled, it
     keeps the attempts as a trace without an outcome, and nothing else.
@@ -94,6 +98,9 @@ async def solve(
             "budget", least=0, most=1_000_000_000,
         ),
         effort=effort,
+        difficulty=(
+            None if difficulty is None else choice(Difficulty, difficulty, "difficulty")
+        ),
         parent=None if parent is None else parse_id(parent, "parent"),
         on_progress=on_progress,
     )  # fmt: skip
@@ -114,7 +121,8 @@ class _Work:
     def __init__(
         self, *, context: Context, task: str, model: Model, mode: Mode, k: int, iterations: int,
         verifier: Verifier | None, ask_model: bool, use_memory: bool, store: bool, budget: int,
-        effort: Effort | None, parent: str | None, on_progress: OnProgress | None,
+        effort: Effort | None, difficulty: Difficulty | None, parent: str | None,
+        on_progress: OnProgress | None,
     ) -> None:  # fmt: skip
         self._context = context
         self._mode = mode
@@ -123,6 +131,7 @@ class _Work:
         self._use_memory = use_memory
         self._store = store
         self._budget = budget
+        self._difficulty = difficulty
         self._parent = parent
         self._enough = ENOUGH
         self._trace_id = new_id()
@@ -177,7 +186,7 @@ class _Work:
             reply = await anyio.to_thread.run_sync(self._search)
             self._hits = reply
             thinking.memories = [hit.memory.format_for_prompt() for hit in reply]
-        self._plan = matts.plan(self._mode, self._k, self._hits)
+        self._plan = matts.plan(self._mode, self._k, self._hits, self._difficulty)
         refinements = 0 if self._plan.sequential else self._iterations - 1
         thinking.total = self._plan.k + refinements + 1
         shown = f"{len(self._hits)} memories in sight; " if self._use_memory else ""
@@ -352,6 +361,7 @@ class _Work:
     def _trace(self, chosen: Attempt, outcome: Outcome | None, ended: str) -> Trace:
         spoken = self._thinking.spoken()
         tokens = self._metered.tokens
+        names = names_of(self._metered)
         trace = Trace(
             id=self._trace_id,
             task=self._thinking.task,
@@ -361,8 +371,12 @@ class _Work:
             memories_used=self._used(chosen),
             parent=self._parent,
             metadata={
-                "model": self._metered.name,
-                "reasoning_effort": self._thinking.effort,
+                "model": names["thinking"],
+                "models": names,
+                "reasoning_effort": self._thinking.effort
+                or self._context.settings.llm.effort
+                or None,
+                "difficulty": self._difficulty or matts.difficulty_of(self._hits),
                 "matts_enabled": self._mode is not Mode.OFF,
                 "matts_mode": str(self._mode),
                 "matts_k": self._plan.k,

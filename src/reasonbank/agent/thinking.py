@@ -13,9 +13,19 @@ from reasonbank.agent.verify import Verification, Verifier
 from reasonbank.errors import BudgetExhausted, InvalidReply, ModelError
 from reasonbank.fence import Fenced, Prompt, asked, fenced, fixed, prompt, said
 from reasonbank.llm.excerpt import excerpt
-from reasonbank.llm.port import Effort, Message, Model, assistant, system, user
+from reasonbank.llm.port import (
+    Completion,
+    Effort,
+    Message,
+    Model,
+    Schema,
+    assistant,
+    system,
+    user,
+)
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of
+from reasonbank.llm.roles import acting
 
 # Attempts should differ from each other; judgements of one thing should not.
 THINKING, JUDGING = 1.0, 0.0
@@ -38,9 +48,13 @@ EVALUATION = closed(
         "score": {"type": "number", "minimum": 0, "maximum": 1},
     }
 )
-COMPARISON = closed(
-    {"reason": {"type": "string", "maxLength": 2000}, "better": one_of(("first", "second"))}
-)
+PLACES = ("first", "second", "third", "fourth", "fifth")
+
+
+def comparison(among: int) -> Schema:
+    return closed(
+        {"reason": {"type": "string", "maxLength": 2000}, "better": one_of(PLACES[:among])}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +138,10 @@ class Thinking:
         return await self._attempt(attempt, talk)
 
     async def _attempt(self, attempt: Attempt, talk: list[Message]) -> Attempt:
-        reply = await self.model.complete(
-            talk, temperature=THINKING, max_tokens=self.max_tokens, effort=self.effort
-        )
+        with acting("thinking"):
+            reply = await self.model.complete(
+                talk, temperature=THINKING, max_tokens=self.max_tokens, effort=self.effort
+            )
         answer, used = declared(storable(reply.text))
         text, notes = parted(answer)
         if not text:
@@ -189,40 +204,42 @@ class Thinking:
         if verdict is not None:
             parts += [_PASSED if verdict.passed else _FAILED, fenced("report", verdict.report)]
         try:
-            reply = await self.model.complete(
-                [system(words("agent", "evaluate")), user(prompt(*parts))],
-                schema=EVALUATION,
-                temperature=JUDGING,
-                max_tokens=EVALUATION_TOKENS,
-                effort=self.effort,
-            )
+            reply = await self._weighed("evaluate", EVALUATION, prompt(*parts))
         except InvalidReply as error:
             # Half a number is no number: such an attempt ranks behind all that have one.
             self.note(f"an evaluation had no usable score: {str(error)[:200]}")
             return None, "The evaluation could not be read."
         return float(reply.value["score"]), storable(reply.value["feedback"])
 
-    async def better(self, one: Attempt, other: Attempt) -> Attempt:
-        """Of two that rank the same. Without a usable answer, the later one."""
-        question = prompt(
-            fenced("task", self.task),
-            fenced("first", excerpt(one.text, SHOWN)),
-            fenced("second", excerpt(other.text, SHOWN)),
-        )
+    async def best_of(self, equals: Sequence[Attempt]) -> Attempt:
+        """Of some that rank the same, all asked about at once: one after another would take as
+        long as so many attempts. Without a usable answer, the latest."""
+        # However many there are, the question is as long as one about two.
+        room = 2 * SHOWN // len(equals)
+        shown = [
+            fenced(place, excerpt(attempt.text, room))
+            for place, attempt in zip(PLACES, equals, strict=False)
+        ]
         try:
-            reply = await self.model.complete(
-                [system(words("agent", "compare")), user(question)],
-                schema=COMPARISON,
+            question = prompt(fenced("task", self.task), *shown)
+            reply = await self._weighed("compare", comparison(len(shown)), question)
+        except BudgetExhausted:
+            raise
+        except ModelError as error:
+            numbers = " and ".join(str(attempt.number) for attempt in equals)
+            self.note(f"attempts {numbers} were not compared: {error}")
+            return equals[-1]
+        return equals[PLACES.index(reply.value["better"])]
+
+    async def _weighed(self, form: str, schema: Schema, question: Prompt) -> Completion:
+        with acting("evaluating"):
+            return await self.model.complete(
+                [system(words("agent", form)), user(question)],
+                schema=schema,
                 temperature=JUDGING,
                 max_tokens=EVALUATION_TOKENS,
                 effort=self.effort,
             )
-        except BudgetExhausted:
-            raise
-        except ModelError as error:
-            self.note(f"attempts {one.number} and {other.number} were not compared: {error}")
-            return other
-        return one if reply.value["better"] == "first" else other
 
 
 def storable(text: str) -> str:

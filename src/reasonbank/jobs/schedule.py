@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from reasonbank.errors import StorageError
 from reasonbank.jobs.worker import Effects, Task, Work
+from reasonbank.learn import stability
 from reasonbank.ledger.port import Reading, Writing
 from reasonbank.llm.port import Model
 from reasonbank.model import Job, JobState, to_micros
@@ -116,6 +117,11 @@ class Scheduler:
 
     async def _maintain(self, work: Work) -> Effects:
         async def all_of_it() -> None:
+            looked = await anyio.to_thread.run_sync(
+                lambda: stability.observe(work.context), abandon_on_cancel=True
+            )
+            if looked.observed:
+                log.info("workspace %s: git told of %d", work.job.workspace, looked.observed)
             await anyio.to_thread.run_sync(
                 lambda: maintenance.maintain(work.context), abandon_on_cancel=True
             )

@@ -8,9 +8,10 @@ from typing import Any
 from reasonbank.fence import Prompt, fenced, fixed, prompt
 from reasonbank.fields import LIMITS
 from reasonbank.learn.transcript_text import BUDGET, account, steps, task
-from reasonbank.llm.port import Message, Model, system, user
+from reasonbank.llm.port import Completion, Message, Model, Schema, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of, string
+from reasonbank.llm.roles import acting
 from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, Trace
 
 MOST_BY_SESSION = 3
@@ -106,13 +107,14 @@ def question(trace: Trace, outcome: Outcome, most: int = MOST_BY_SESSION) -> lis
 
 async def distil(model: Model, trace: Trace, outcome: Outcome) -> Any:
     """The model's answer, valid by the schema; ``memories`` makes memories of it."""
-    reply = await model.complete(
-        question(trace, outcome),
-        schema=schema_of(outcome),
-        temperature=TEMPERATURE,
-        max_tokens=MAX_TOKENS,
-    )
-    return reply.value
+    return (await _asked(model, question(trace, outcome), schema_of(outcome))).value
+
+
+async def _asked(model: Model, messages: list[Message], schema: Schema) -> Completion:
+    with acting("distilling"):
+        return await model.complete(
+            messages, schema=schema, temperature=TEMPERATURE, max_tokens=MAX_TOKENS
+        )
 
 
 async def contrast(model: Model, attempts: Sequence[Trace]) -> list[Memory]:
@@ -126,12 +128,8 @@ async def contrast(model: Model, attempts: Sequence[Trace]) -> list[Memory]:
         for number, trace in enumerate(attempts, 1)
     ]  # fmt: skip
     form = words("learn", "contrast", most=MOST_BY_CONTRAST)
-    reply = await model.complete(
-        [system(form), user(prompt(task(attempts[0]), *told))],
-        schema=CONTRAST,
-        temperature=TEMPERATURE,
-        max_tokens=MAX_TOKENS,
-    )
+    asked = [system(form), user(prompt(task(attempts[0]), *told))]
+    reply = await _asked(model, asked, CONTRAST)
     return [
         _memory(lesson, Outcome(lesson["outcome"]), attempts[0])
         for lesson in reply.value["memories"]

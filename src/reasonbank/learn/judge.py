@@ -10,6 +10,7 @@ from reasonbank.learn.transcript_text import account
 from reasonbank.llm.port import Model, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of
+from reasonbank.llm.roles import acting
 from reasonbank.model import Outcome, Trace
 
 # Servers that enforce a schema bound whole numbers, and some of them no others.
@@ -33,11 +34,12 @@ class Verdict:
 
 
 async def judge(model: Model, trace: Trace) -> Verdict:
-    reply = await model.complete(
-        [system(words("learn", "judge")), user(prompt(*account(trace)))],
-        schema=SCHEMA,
-        temperature=0.0,
-    )
+    with acting("judging"):
+        reply = await model.complete(
+            [system(words("learn", "judge")), user(prompt(*account(trace)))],
+            schema=SCHEMA,
+            temperature=0.0,
+        )
     return verdict(reply.value)
 
 

@@ -179,6 +179,9 @@ def store(
                 _keep(context, txn, memory, lesson.vector)
     if verdict is not None and verdict.outcome is not Outcome.MIXED:
         succeeded = verdict.outcome is Outcome.SUCCESS
+        if txn.withheld(context.view, trace.id) is not None:
+            # It has no memory that could tell how it ended.
+            context.append(txn, EventType.ENDED, trace.id, {"succeeded": succeeded})
         shared = len(trace.memories_used) > 1
         for id in trace.memories_used:
             if txn.row(context.view, id) is not None:

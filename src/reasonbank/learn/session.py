@@ -6,8 +6,8 @@ Readers of transcripts make sessions, and so does a trace; rules and outcomes re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reasonbank.llm.excerpt import excerpt
@@ -53,13 +53,15 @@ Entry = Turn | Command | Edit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """``entries`` are numbered from 1. ``aborted``: the user stopped it at the end."""
+    """``entries`` are numbered from 1. ``aborted``: the user stopped it at the end. ``facts``
+    are what a trace's metadata tells of the model: its name, effort and tokens, where known."""
 
     id: str
     agent: str
     entries: tuple[Entry, ...] = ()
     directory: str | None = None
     aborted: bool = False
+    facts: Mapping[str, str | int] = field(default_factory=dict)
 
     @property
     def task(self) -> str:
@@ -84,6 +86,7 @@ def to_trace(session: Session, outcome: Outcome | None, **known: Any) -> Trace:
         outcome=outcome,
         trajectory=tuple(_shortened(_step(entry), longest) for entry in session.entries),
         metadata={"session": session.id, "agent": session.agent, "aborted": session.aborted}
+        | dict(session.facts)
         | ({"directory": session.directory} if session.directory else {}),
         **known,
     )

@@ -380,9 +380,11 @@ class Reading(Protocol):
     def ended(self, view: View, session: str) -> bool | None:
         """How this task ended, if anybody said."""
 
-    def held_out(self, view: View, session: str) -> bool: ...
     def knows_session(self, view: View, session: str) -> bool:
         """Whether anything of this workspace names it: a search, a report, a memory, a trace."""
+
+    def withheld(self, view: View, session: str) -> frozenset[str] | None:
+        """What a held-out task would have been given; None of a task that is not."""
 
     def forecasts(self, view: View) -> list[tuple[float, bool]]: ...
     def session_uses(self, view: View, session: str) -> list[str]: ...
@@ -417,6 +419,9 @@ class Reading(Protocol):
 
     def traces(self, view: View, limit: int) -> list[Trace]: ...
     def traces_before(self, view: View, at: int) -> list[str]: ...
+    def committed(self, view: View, since: int) -> list[Trace]:
+        """The traces from then on that name commits in their metadata, oldest first."""
+
     def nums_of(self, workspace: str) -> list[tuple[int, str]]: ...
     def workspace_at(self, digest: str) -> str | None: ...
     def workspaces_at(self, digests: Sequence[str]) -> dict[str, tuple[str, bool]]:
@@ -460,6 +465,9 @@ class Reading(Protocol):
 
     def has_tokens(self) -> bool: ...
     def statistics(self, view: View | None) -> JSON: ...
+    def recorded_since(self, view: View | None, at: int) -> int:
+        """How many memories were made since then; None is everywhere."""
+
     def meters(self) -> list[tuple[str, int, int]]:
         """What all processes counted, as ``Meters`` takes it, and when that began."""
 

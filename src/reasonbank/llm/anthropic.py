@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import InvalidReply
-from reasonbank.llm.http import NO_KEY, RETRIES, SHAPELESS, SDKModel, count
+from reasonbank.llm.http import NO_KEY, SHAPELESS, SDKModel, count, patient
 from reasonbank.llm.port import Completion, ModelCall, Usage
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ class AnthropicModel(SDKModel["AsyncAnthropic"]):
     def _connect(self) -> AsyncAnthropic:
         from anthropic import AsyncAnthropic
 
-        return AsyncAnthropic(
+        return patient(AsyncAnthropic, self._pause)(
             api_key=self._key.value if self._key else NO_KEY,
             base_url=self._base_url,
-            max_retries=RETRIES,
+            max_retries=self._retries,
             timeout=self._timeout,
             http_client=self._http_client(),
         )

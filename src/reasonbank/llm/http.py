@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRIES = 3
+PAUSE = 0.5
+"""Seconds before the first retry, as the SDKs have it."""
 CONNECT_SECONDS = 10.0
 QUOTED = 300
 NO_KEY = "no-key"
@@ -208,7 +210,7 @@ def async_client(timeout: float, retried: Callable[[], None]) -> httpx2.AsyncCli
 
 @contextmanager
 def errors_of(
-    sdk: Any, *, who: str, key: Key | None, section: str, seconds: float
+    sdk: Any, *, who: str, key: Key | None, section: str, seconds: float, retries: int = RETRIES
 ) -> Iterator[None]:
     """What ``sdk`` raises, after its retries, as a ``ModelError``.
 
@@ -218,17 +220,20 @@ def errors_of(
         yield
     except sdk.APITimeoutError:
         raise ModelUnavailable(
-            f"{who} did not answer within {seconds:g} seconds, nor after {RETRIES} retries"
+            f"{who} did not answer within {seconds:g} seconds, nor after {retries} retries"
         ) from None
     except sdk.APIConnectionError as error:
         raise ModelUnavailable(
-            f"{who} cannot be reached after {RETRIES} retries: {_root(error)}"
+            f"{who} cannot be reached after {retries} retries: {_root(error)}"
         ) from None
     except sdk.APIStatusError as error:
-        raise _of_status(error.response, who=who, key=key, section=section) from None
+        told = _of_status(error.response, who=who, key=key, section=section, retries=retries)
+        raise told from None
 
 
-def _of_status(response: httpx2.Response, *, who: str, key: Key | None, section: str) -> ModelError:
+def _of_status(
+    response: httpx2.Response, *, who: str, key: Key | None, section: str, retries: int
+) -> ModelError:
     status = response.status_code
     said = _said(response, key)
     because = f": {said}" if said else ""
@@ -248,7 +253,7 @@ def _of_status(response: httpx2.Response, *, who: str, key: Key | None, section:
             answered=status,
         )
     if status == 429 or status >= 500 or status in (408, 409):
-        return ModelUnavailable(f"{who} says {status} after {RETRIES} retries{because}")
+        return ModelUnavailable(f"{who} says {status} after {retries} retries{because}")
     hint = {
         402: f"; there is no credit left for the key in {variable}",
         404: f"; is the model's name right, and does {section}.base_url fit its style?",
@@ -361,6 +366,21 @@ class Client(Protocol):
 C = TypeVar("C", bound=Client)
 
 
+def patient(client: type[C], pause: float) -> type[C]:
+    """The SDK's client with another unit of its back-off, for which it has no argument."""
+
+    def wait(self: Any, remaining: int, options: Any, headers: Any = None) -> float:
+        usual: float = client._calculate_retry_timeout(  # type: ignore[attr-defined]
+            self, remaining, options, headers
+        )
+        asked = self._parse_retry_after_header(headers)
+        return usual if asked else usual * pause / PAUSE
+
+    if pause == PAUSE:
+        return client
+    return type(client.__name__, (client,), {"_calculate_retry_timeout": wait})
+
+
 class SDKModel(Adapter, Generic[C]):
     """A model behind an SDK that holds one client for each event loop."""
 
@@ -371,9 +391,13 @@ class SDKModel(Adapter, Generic[C]):
         base_url: str,
         key: Key | None = None,
         timeout: float = 60.0,
+        retries: int = RETRIES,
+        pause: float = PAUSE,
         meters: ModelMeters | None = None,
     ) -> None:
         super().__init__(name=f"{model} at {base_url}", meters=meters or ModelMeters())
+        self._retries = retries
+        self._pause = pause
         self._model = model
         self._base_url = base_url
         self._key = key
@@ -390,7 +414,10 @@ class SDKModel(Adapter, Generic[C]):
         self.meters.retries += 1
 
     def _errors(self, sdk: Any) -> AbstractContextManager[None]:
-        return errors_of(sdk, who=self.name, key=self._key, section="llm", seconds=self._timeout)
+        return errors_of(
+            sdk, who=self.name, key=self._key, section="llm", seconds=self._timeout,
+            retries=self._retries,
+        )  # fmt: skip
 
     async def close(self) -> None:
         if (client := self._clients.pop()) is not None:

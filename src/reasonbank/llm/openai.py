@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from reasonbank.errors import InvalidReply, ModelRefused
-from reasonbank.llm.http import NO_KEY, RETRIES, SHAPELESS, Key, SDKModel, count
+from reasonbank.llm.http import NO_KEY, PAUSE, RETRIES, SHAPELESS, Key, SDKModel, count, patient
 from reasonbank.llm.port import Completion, ModelCall, ModelMeters, Usage
 from reasonbank.llm.reply import is_strict
 
@@ -28,20 +28,25 @@ class OpenAIModel(SDKModel["AsyncOpenAI"]):
         style: Literal["responses", "chat"] = "chat",
         output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
         timeout: float = 60.0,
+        retries: int = RETRIES,
+        pause: float = PAUSE,
         meters: ModelMeters | None = None,
     ) -> None:
         """``output_limit`` is what the chat style calls its limit: OpenAI has renamed it."""
-        super().__init__(model=model, base_url=base_url, key=key, timeout=timeout, meters=meters)
+        super().__init__(
+            model=model, base_url=base_url, key=key, timeout=timeout, retries=retries,
+            pause=pause, meters=meters,
+        )  # fmt: skip
         self._style = style
         self._output_limit = output_limit
 
     def _connect(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI
 
-        client = AsyncOpenAI(
+        client = patient(AsyncOpenAI, self._pause)(
             api_key=self._key.value if self._key else NO_KEY,
             base_url=self._base_url,
-            max_retries=RETRIES,
+            max_retries=self._retries,
             timeout=self._timeout,
             http_client=self._http_client(),
         )

@@ -188,7 +188,8 @@ def _withhold(context: Context, session: str, reply: Reply) -> Reply:
     ids = [hit.memory.id for hit in reply.hits]
 
     def work(txn: Writing) -> None:
-        if not txn.held_out(context.view, session):
+        known = txn.withheld(context.view, session)
+        if known is None or not known.issuperset(ids):
             context.join(txn)
             context.append(txn, EventType.WITHHELD, session, {"ids": ids})
 

@@ -18,12 +18,16 @@ first whether it applies to the task at hand; leave aside what does not.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """``withheld`` are memories that fit, with the reason why no prompt gets them unasked."""
+    """``withheld`` are memories that fit, with the reason why no prompt gets them unasked.
+
+    ``held_out``: this task gets none on purpose, so that the report can compare.
+    """
 
     prompt: str
     memories: tuple[str, ...]
     tokens: int
     withheld: tuple[tuple[str, str], ...] = ()
+    held_out: bool = False
 
 
 def inject(
@@ -58,7 +62,9 @@ def inject(
         else:
             kept.append(hit.memory)
     if not kept:
-        return Injection(prompt="", memories=(), tokens=0, withheld=tuple(withheld))
+        return Injection(
+            prompt="", memories=(), tokens=0, withheld=tuple(withheld), held_out=reply.held_out
+        )
     told = prompt(HEADING, *(memory.format_for_prompt() for memory in kept))
     return Injection(
         prompt=told,

@@ -76,6 +76,8 @@ class Store:
         """What the language models of this process did for this bank."""
         self.thinker: Model | None = None
         """The model that whoever opened the bank handed in; it stays theirs to close."""
+        self.replies: object | None = None
+        """What the models of this bank keep of their replies in memory."""
         self._stored = Meters()
         self._flushing = threading.Lock()
         self.started = clock()

@@ -42,6 +42,11 @@ def credit(context: Context, session: str, succeeded: bool, *, must_be_known: bo
     return context.write(work)
 
 
+def held_out(context: Context, session: str) -> bool:
+    """Whether this task was given no memory on purpose."""
+    return context.read().withheld(context.view, session) is not None
+
+
 def _observe(
     context: Context, id: str, kind: EvidenceKind, positive: bool, session: str | None,
     comment: str | None = None,

@@ -15,6 +15,8 @@ from reasonbank.store.context import Context
 from reasonbank.store.meters import Meters
 from reasonbank.trust import belief
 
+DAY = 86_400_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searches:
@@ -47,8 +49,20 @@ class QueryCache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How many memories are new, of those that are still here."""
+
+    day: int
+    week: int
+    month: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """Counts are zero until the first call; tokens and cost are known once a server tells them."""
+    """Counts are zero until the first call; tokens and cost are known once a server tells them.
+
+    ``cache_hit_rate`` is of the calls that a cache may answer: those at temperature 0.
+    """
 
     calls: int
     retries: int
@@ -58,6 +72,7 @@ class ModelUse:
     cache_misses: int
     cache_bypasses: int
     cache_evictions: int
+    cache_hit_rate: float | None
     shared: int
     unreported: int
     input_tokens: int | None
@@ -105,6 +120,7 @@ class Statistics:
     belief_model: str
     evidence_weights: dict[str, float]
     memories: int
+    growth: Growth
     by_state: dict[str, int]
     by_scope: dict[str, int]
     by_source: dict[str, int]
@@ -158,6 +174,7 @@ def statistics(context: Context, *, everywhere: bool) -> Statistics:
             str(kind): round(weight, 6) for kind, weight in zip(EvidenceKind, weights, strict=True)
         },
         **contents,
+        growth=_growth(context, everywhere=everywhere),
         total_traces=contents["traces"],
         success_rate=_share(judged.get("success", 0), sum(judged.values())),
         since=from_micros(since) if since else None,
@@ -220,13 +237,25 @@ def _model(meters: Meters) -> ModelUse | None:
     if not any(counts.values()):
         return None
     cost = found["cost"]
-    return ModelUse(**found | counts | {"cost": None if cost is None else cost / 1e6})
+    hits = counts["cache_hits"]
+    told = {
+        "cost": None if cost is None else cost / 1e6,
+        "cache_hit_rate": _share(hits, hits + counts["cache_misses"]),
+    }
+    return ModelUse(**found | counts | told)
 
 
 _COUNTS = (
     "calls", "retries", "failures", "repairs", "cache_hits", "cache_misses", "cache_bypasses",
     "cache_evictions", "shared", "unreported",
 )  # fmt: skip
+
+
+def _growth(context: Context, *, everywhere: bool) -> Growth:
+    reading, now = context.read(), context.now()
+    view = None if everywhere else context.view
+    day, week, month = (reading.recorded_since(view, now - days * DAY) for days in (1, 7, 30))
+    return Growth(day=day, week=week, month=month)
 
 
 def _queue(depth: QueueDepth, now: int) -> Queue:

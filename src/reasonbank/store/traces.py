@@ -9,6 +9,7 @@ from reasonbank.fields import checked
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Trace, from_micros, to_micros
+from reasonbank.store.commits import with_commits
 from reasonbank.store.context import Context
 
 DAY = 86_400_000_000
@@ -22,7 +23,7 @@ def store(context: Context, trace: Trace) -> Trace:
 def fit(context: Context, trace: Trace) -> Trace:
     """``trace`` checked and without secrets, or an error that names the wrong field."""
     settings = context.settings
-    trace = checked(trace, settings.limits)
+    trace = with_commits(checked(trace, settings.limits))
     if not settings.scrub:
         return trace
     from reasonbank.safety.scrub import clean_trace

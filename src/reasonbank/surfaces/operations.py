@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 from reasonbank.access import NewToken, Permission, StoredToken
-from reasonbank.arguments import AnId
+from reasonbank.arguments import AnId, Session
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded
 from reasonbank.fields import LIMITS, Many, Text, Whole
 from reasonbank.model import JSON, Label, LinkType, Memory, Right, Trace, Workspace
+from reasonbank.store import evidence
 from reasonbank.store.given import missing
 from reasonbank.store.maintenance import Maintained
 from reasonbank.surfaces.call import Call
@@ -162,6 +163,31 @@ def record(call: Call, memory: Mapping[str, Any]) -> Recorded:
     return Recorded(memory=call.bank.record(memory), derived=tuple(missing(memory)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credited:
+    """``held_out``: the task was given no memory on purpose, to measure what memory is worth."""
+
+    credited: int
+    held_out: bool
+
+
+def credit(
+    call: Call,
+    session: Session,
+    *,
+    succeeded: bool,
+    must_be_known: Annotated[bool, "Refuse a task of which nothing is known here."] = False,
+) -> Credited:
+    """Report how a task went: the memories that its searches returned are credited or blamed.
+
+    Those that came first are credited most, and what is said of a single memory stands. The
+    outcome counts even if the task was given no memory: the report compares the two. Reporting
+    the same outcome twice changes nothing.
+    """
+    count = call.bank.credit(session, succeeded=succeeded, must_be_known=must_be_known)
+    return Credited(credited=count, held_out=evidence.held_out(call.bank.context, session))
+
+
 def forget(call: Call, id: AnId, *, confirm: Confirm = False) -> Forgotten:
     """Remove a memory's content for good. A tombstone stays, so that nothing brings it back."""
     memory = call.bank.get(id)
@@ -267,7 +293,12 @@ def solve(
     use_memory: Annotated[bool, "Show the solver what is known from earlier tasks."] = True,
     store: Annotated[bool, "Keep the trace, learn from it, credit the memories used."] = True,
     budget: Annotated[int, Whole(0, 1_000_000_000), "In tokens; 0 means no limit."] | None = None,
-) -> Solution:
+    effort: Annotated[Literal["low", "medium", "high"], "How hard the model thinks."] | None = None,
+    difficulty: Annotated[
+        Literal["simple", "moderate", "complex"], "How hard the task is, for mode adaptive."
+    ] | None = None,
+    parent: Annotated[AnId, "The trace that this task is a part of."] | None = None,
+) -> Solution:  # fmt: skip
     """Have a task solved by the language model of this server, with what memory knows of it.
 
     It spends the operator's tokens. Verifiers cannot be named here.
@@ -278,7 +309,7 @@ def solve(
     return anyio.run(
         lambda: bank.solve(
             task, mode=mode, k=k, iterations=iterations, use_memory=use_memory, store=store,
-            budget=budget,
+            budget=budget, effort=effort, difficulty=difficulty, parent=parent,
         )
     )  # fmt: skip
 
@@ -346,7 +377,7 @@ OPERATIONS = (
     op(Bank.contradicting, READ, "GET /memories/{id}/contradicting"),
     op(Bank.link, WRITE, "POST /links", status=201),
     op(unlink, WRITE, "DELETE /links"),
-    op(Bank.credit, WRITE, "POST /sessions/{session}/outcome", key="credited"),
+    op(credit, WRITE, "POST /sessions/{session}/outcome"),
     # Traces and sessions
     op(Bank.store_trace, WRITE, "POST /traces", body=Trace, status=201),
     op(Bank.traces, READ, "GET /traces", command="trace list", says="traces"),

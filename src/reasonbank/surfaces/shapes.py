@@ -357,6 +357,7 @@ class ReplyFacts(TypedDict):
     degraded: bool
     notes: list[str]
     skipped: list[str]
+    held_out: NotRequired[bool]
 
 
 class Recorded(TypedDict):
@@ -372,8 +373,12 @@ class Rated(TypedDict):
 
 
 class Reported(TypedDict):
+    """Of one memory, or of a whole task."""
+
     recorded: bool
-    new_confidence: float
+    new_confidence: NotRequired[float]
+    credited: NotRequired[int]
+    held_out: NotRequired[bool]
     message: str
 
 

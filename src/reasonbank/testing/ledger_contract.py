@@ -384,7 +384,8 @@ class LedgerContract(QueueContract):
         assert set(tasks["task 1"].memories) == {first, second}
         assert tasks["task 3"].held_out and tasks["task 3"].memories == (second,)
         assert reading.ended(HERE, "task 1") and reading.ended(HERE, "task 2") is None
-        assert reading.held_out(HERE, "task 3") and not reading.held_out(HERE, "task 1")
+        assert reading.withheld(HERE, "task 3") == frozenset({second})
+        assert reading.withheld(HERE, "task 1") is None
         assert reading.session_uses(HERE, "task 2") == [first, third]
         assert reading.forecasts(HERE) == [(0.5, True), (0.5, True)]
         assert reading.uses("here") == 4

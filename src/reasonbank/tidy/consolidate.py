@@ -29,6 +29,7 @@ from reasonbank.fence import fenced, prompt, said
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.llm.layers import AGAIN
 from reasonbank.llm.port import Model, assistant, user
+from reasonbank.llm.roles import acting
 from reasonbank.model import JSON, Job, Link, LinkType, Memory, State, counted
 from reasonbank.store import batches, leases, maintenance
 from reasonbank.store.context import Context
@@ -186,7 +187,8 @@ class _Consolidation:
         asked = merge.question(cluster.members)
         schema = merge.schema(cluster.members)
         for last in (False, True):
-            reply = await self.model.complete(asked, schema=schema, temperature=0.0)
+            with acting("merging"):
+                reply = await self.model.complete(asked, schema=schema, temperature=0.0)
             answer: JSON = reply.value
             if answer["contradiction"].strip():
                 await anyio.to_thread.run_sync(self._disagree, cluster)

@@ -65,3 +65,15 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(string(block.get("text")) for block in items(content) if block.get("text"))
+
+
+def facts(model: str, tokens: int, effort: str = "") -> dict[str, str | int]:
+    """What is known of the model, under the names that traces have for it."""
+    known: dict[str, str | int] = {
+        "model": model[:200], "reasoning_effort": effort[:40], "total_tokens": tokens
+    }  # fmt: skip
+    return {name: value for name, value in known.items() if value}
+
+
+def whole(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

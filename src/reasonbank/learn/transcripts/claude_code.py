@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, is_own, numbered, told
-from reasonbank.learn.transcripts import items, mapping, objects, string, text_of
+from reasonbank.learn.transcripts import facts, items, mapping, objects, string, text_of, whole
 from reasonbank.model import JSON
 from reasonbank.safety.patterns import compile
 
 _EDITING = {"Edit", "MultiEdit", "Write", "NotebookEdit"}
 _EXIT_CODE = compile(r"\A(?:Error: )?(?:Command failed with )?[Ee]xit code:? (\d{1,3})\b\s*")
+_USED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _INTERRUPTED = "[Request interrupted by user"
 _DECLINED = ("The user doesn't want to", "User rejected", "[Request interrupted")
 _NOT_SAID = ("<command-", "<local-command-", "<bash-", "Caveat: The messages below", _INTERRUPTED)
@@ -32,6 +33,7 @@ def read(lines: Iterable[str], *, id: str = "") -> Session:
         entries=numbered(reader.entries.values()),
         directory=reader.directory,
         aborted=reader.aborted,
+        facts=facts(reader.model, sum(reader.tokens.values())),
     )
 
 
@@ -43,6 +45,9 @@ class _Reader:
         self.entries: dict[str, Entry] = {}
         """By the id of the tool's call, or of the line: a resumed session repeats lines."""
         self.calls: dict[str, JSON] = {}
+        self.model = ""
+        self.tokens: dict[str, int] = {}
+        """By message: each of its lines says what all of it used."""
 
     def take(self, line: JSON) -> None:
         if line.get("isSidechain") or line.get("isMeta") or line.get("isCompactSummary"):
@@ -60,6 +65,10 @@ class _Reader:
             self._user(key, line, message)
 
     def _answer(self, key: str, message: JSON) -> None:
+        if (name := string(message.get("model"))) and not name.startswith("<"):
+            self.model = name
+        used = mapping(message.get("usage"))
+        self.tokens[string(message.get("id")) or key] = sum(whole(used.get(n)) for n in _USED)
         for block in items(message.get("content")):
             if block.get("type") == "tool_use":
                 self.calls[string(block.get("id"))] = block

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, is_own, numbered, told
-from reasonbank.learn.transcripts import mapping, objects, string, text_of
+from reasonbank.learn.transcripts import facts, mapping, objects, string, text_of, whole
 from reasonbank.model import JSON
 from reasonbank.safety.patterns import compile
 
@@ -40,6 +40,7 @@ def read(lines: Iterable[str], *, id: str = "") -> Session:
         entries=numbered(reader.entries),
         directory=reader.directory,
         aborted=reader.aborted,
+        facts=facts(reader.model, reader.tokens, reader.effort),
     )
 
 
@@ -48,6 +49,8 @@ class _Reader:
         self.id = ""
         self.directory: str | None = None
         self.aborted = False
+        self.model = self.effort = ""
+        self.tokens = 0
         self.entries: list[Entry] = []
         self.calls: dict[str, int] = {}
         """Where the command of a call stands; -1 for a call that is ours."""
@@ -57,6 +60,14 @@ class _Reader:
             case "session_meta", _:
                 self.id = self.id or string(payload.get("id"))
                 self.directory = self.directory or string(payload.get("cwd")) or None
+            case "turn_context", _:
+                self.model = string(payload.get("model")) or self.model
+                mode = mapping(mapping(payload.get("collaboration_mode")).get("settings"))
+                said = string(payload.get("effort")) or string(mode.get("reasoning_effort"))
+                self.effort = said or self.effort
+            case "event_msg", "token_count":
+                total = mapping(mapping(payload.get("info")).get("total_token_usage"))
+                self.tokens = whole(total.get("total_tokens")) or self.tokens
             case "response_item", "message":
                 self._message(payload)
             case "response_item", ("function_call" | "custom_tool_call" | "local_shell_call"):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable
 from typing import Any, NamedTuple
 
 from reasonbank.ledger.database import Database
-from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, encode, evidence_key
+from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, evidence_key
 from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.queries.base import EVENT_AT_HOME, event_of, texts
@@ -114,12 +114,18 @@ class EvidenceProjection(Reader):
             self._refold(num)
 
     def _withheld(self, event: Event) -> None:
+        """A task that asks several times would have been given all that any of them found."""
         old = self.db.one(
-            "select withheld_counter, withheld_event from tasks"
-            " where workspace = ? and session = ?",
+            "select withheld, withheld_counter, withheld_event from tasks"
+            " where workspace = ? and session = ? and withheld is not null",
             (event.workspace, event.subject),
         )
-        if old is not None and old[0] is not None and old < event.order:
+        ids = {*event.payload["ids"], *(json.loads(old[0]) if old else ())}
+        if old is not None and old[1:] < event.order:
+            self.db.execute(
+                "update tasks set withheld = ? where workspace = ? and session = ?",
+                (json.dumps(sorted(ids)), event.workspace, event.subject),
+            )
             return
         self.db.execute(
             "insert into tasks"
@@ -128,7 +134,7 @@ class EvidenceProjection(Reader):
             " at = case when tasks.event is null then excluded.at else tasks.at end,"
             " withheld = excluded.withheld, withheld_counter = excluded.withheld_counter,"
             " withheld_event = excluded.withheld_event",
-            (event.workspace, event.subject, event.at, encode(event.payload["ids"]), *event.order),
+            (event.workspace, event.subject, event.at, json.dumps(sorted(ids)), *event.order),
         )
 
     def _credit(self, workspace: str, session: str, id: str, num: int) -> None:

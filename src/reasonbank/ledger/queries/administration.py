@@ -126,6 +126,10 @@ class AdministrationQueries(Queries):
             "events": self._count("events"),
         }
 
+    def recorded_since(self, view: View | None, at: int) -> int:
+        within = "1 = 1" if view is None else f"realm in {self._within(view)}"
+        return self._count(f"memories where {within} and created_at >= ?", values=(at,))
+
     def meters(self) -> list[tuple[str, int, int]]:
         found = self.db.all("select name, cell, amount from meters")
         return [(name, cell, amount) for name, cell, amount in found]

@@ -107,19 +107,20 @@ class EvidenceQueries(Queries):
     def tasks(self, view: View) -> list[Task]:
         """Every task of the workspace that is known to have ended, oldest first.
 
-        One that only reported on the memories it used ended as most of these reports say.
+        One that only reported on single memories ended as most of these reports say; that it
+        did so does not change whether it was held out.
         """
         found = self.db.all(
             "select session, withheld, succeeded, at from tasks"
             " where workspace = ? and succeeded is not null"
-            " union all select session, null,"
-            " case when avg(positive) >= 0.5 then 1 else 0 end, max(at)"
-            " from evidence join memories using (num)"
-            " where kind = 'outcome' and session is not null"
-            " and evidence.workspace = ? and session not in (select session from tasks"
-            " where workspace = ? and succeeded is not null) group by session"
+            " union all select e.session, max(t.withheld),"
+            " case when avg(e.positive) >= 0.5 then 1 else 0 end, max(e.at)"
+            " from evidence e join memories using (num)"
+            " left join tasks t on t.workspace = e.workspace and t.session = e.session"
+            " where e.kind = 'outcome' and e.session is not null"
+            " and e.workspace = ? and t.succeeded is null group by e.session"
             " order by at, session",
-            (view.workspace,) * 3,
+            (view.workspace,) * 2,
         )
         used: dict[str, list[str]] = {}
         for session, id in self.db.all(
@@ -147,12 +148,12 @@ class EvidenceQueries(Queries):
         )
         return None if row is None or row[0] is None else bool(row[0])
 
-    def held_out(self, view: View, session: str) -> bool:
+    def withheld(self, view: View, session: str) -> frozenset[str] | None:
         row = self.db.one(
-            "select 1 from tasks where workspace = ? and session = ? and withheld is not null",
+            "select withheld from tasks where workspace = ? and session = ?",
             (view.workspace, session),
         )
-        return row is not None
+        return None if row is None or row[0] is None else frozenset(json.loads(row[0]))
 
     def knows_session(self, view: View, session: str) -> bool:
         # A quote within a text is written with a backslash: only a value can look like this.

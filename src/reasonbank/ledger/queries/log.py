@@ -83,6 +83,16 @@ class LogQueries(Queries):
         )
         return [row[0] for row in found]
 
+    def committed(self, view: View, since: int) -> list[Trace]:
+        found = self.db.all(
+            "select payload from traces join events on seq = event"
+            " where traces.workspace = ? and traces.at >= ?"
+            f" and {self.db.dialect.contains('payload', '?')} order by traces.at",
+            (view.workspace, since, '"commits"'),
+        )
+        traces = [self._trace(row[0]) for row in found]
+        return [trace for trace in traces if trace.metadata.get("commits")]
+
     def audit(self, wanted: Wanted) -> list[Change]:
         parts: list[str] = ["1 = 1"]
         values: list[Any] = []

@@ -178,6 +178,8 @@ def inject(
             say(injection.prompt)
         for id, reason in injection.withheld:
             click.echo(f"Withheld {id}: {reason}", err=True)
+        if injection.held_out:
+            click.echo("This task goes without memory on purpose (proof.hold_out)", err=True)
 
     shell.show(injection, draw)
 

@@ -263,8 +263,11 @@ def undo(shell: Shell, id: str, to: int | None) -> None:
     shell.show(memory.to_json(), lambda: say(f"“{memory.title}” is as before ({memory.state})"))
 
 
-def verdict(positive: str, negative: str) -> Callable[[Command], Command]:
-    return click.option(f"--{positive}/--{negative}", "verdict", required=True, help="Choose one.")
+def verdict(positive: str, negative: str, *, required: bool = True) -> Callable[[Command], Command]:
+    return click.option(
+        f"--{positive}/--{negative}", "verdict", required=required, default=None,
+        help="Choose one.",
+    )  # fmt: skip
 
 
 def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> None:
@@ -303,11 +306,16 @@ def outcome(shell: Shell, id: str | None, verdict: bool, session: str | None) ->
     if id is None:
         if session is None:
             raise InvalidInput("id", "give a memory's id, or --session for all that it used")
+        from reasonbank.store import evidence
+
         with shell.bank() as bank:
             count = bank.credit(session, succeeded=verdict, must_be_known=True)
+            held_out = evidence.held_out(bank.context, session)
         did = "Credited" if verdict else "Blamed"
         told = f"{did} {counted(count)}" if count else "Noted; this task was given no memory"
-        shell.show({"credited": count}, lambda: say(told))
+        if held_out:
+            told = "Noted; this task went without memory on purpose"
+        shell.show({"credited": count, "held_out": held_out}, lambda: say(told))
         return
     memory = id
     moved(
@@ -317,12 +325,46 @@ def outcome(shell: Shell, id: str | None, verdict: bool, session: str | None) ->
 
 
 @command()
-@click.argument("id")
-@verdict("kept", "reverted")
+@click.argument("id", required=False)
+@verdict("kept", "reverted", required=False)
 @click.option("--session")
-def stability(shell: Shell, id: str, verdict: bool, session: str | None) -> None:
-    """Say whether the code that a memory led to was kept."""
-    moved(shell, "Stability", id, lambda bank: bank.stability(id, kept=verdict, session=session))
+@click.option("--check", is_flag=True, help="Show what git says of commits of 7 days ago.")
+@click.option("--observe", is_flag=True, help="The same, and count it, as a worker does daily.")
+def stability(
+    shell: Shell, id: str | None, verdict: bool | None, session: str | None, check: bool,
+    observe: bool,
+) -> None:  # fmt: skip
+    """Say whether the code that a memory led to was kept, or let git say it."""
+    if check or observe:
+        _by_git(shell, observe=observe)
+        return
+    if id is None or verdict is None:
+        raise InvalidInput(
+            "id", "give a memory's id with --kept or --reverted, or --check for what git says"
+        )
+    memory, kept = id, verdict
+    moved(
+        shell, "Stability", memory,
+        lambda bank: bank.stability(memory, kept=kept, session=session),
+    )  # fmt: skip
+
+
+def _by_git(shell: Shell, *, observe: bool) -> None:
+    from reasonbank.learn import stability
+
+    with shell.bank() as bank:
+        found = stability.observe(bank.context) if observe else stability.look(bank.context)
+
+    def draw() -> None:
+        if found.note:
+            say(found.note)
+        for each in found.commits:
+            told = {None: "cannot be told", True: "kept", False: "reverted"}[each.kept]
+            say(f"{each.commit[:12]} {told}: {each.reason} ({counted(len(each.memories))})")
+        if observe:
+            say(f"Observed {found.observed}")
+
+    shell.show(found, draw)
 
 
 @command()

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reasonbank.agent.attempts import Attempt
     from reasonbank.agent.solution import Solution
     from reasonbank.agent.thinking import OnProgress, Progress
+    from reasonbank.llm.port import Effort
 
 
 @command()
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 )
 @click.option("--verify", metavar="NAME", help="A verifier that the settings allow.")
 @click.option("--budget", type=int, help="Tokens for all of it [default: agent.budget_tokens].")
+@click.option("--effort", help="How hard the model thinks: low, medium or high.")
+@click.option("--difficulty", help="Of the task, for --mode adaptive: simple, moderate, complex.")
+@click.option("--parent", metavar="TRACE", help="The trace that this task is a part of.")
 @click.option("--no-memory", is_flag=True, help="Show the model nothing that the bank knows.")
 @click.option("--no-store", is_flag=True, help="Keep no trace and learn nothing.")
 def solve(
@@ -39,6 +43,9 @@ def solve(
     iterations: int | None,
     verify: str | None,
     budget: int | None,
+    effort: str | None,
+    difficulty: str | None,
+    parent: str | None,
     no_memory: bool,
     no_store: bool,
 ) -> None:
@@ -53,7 +60,8 @@ def solve(
 
         work = partial(
             bank.solve, task, mode=mode, k=k, iterations=iterations, verify=verify,
-            budget=budget, use_memory=not no_memory, store=not no_store,
+            budget=budget, effort=cast("Effort", effort), difficulty=difficulty, parent=parent,
+            use_memory=not no_memory, store=not no_store,
         )  # fmt: skip
         try:
             solution = asyncio.run(_watched(shell, work))

@@ -59,6 +59,7 @@ class Facts(TypedDict):
     skipped: NotRequired[list[str]]
     notes: NotRequired[list[str]]
     hint: NotRequired[str]
+    held_out: NotRequired[bool]
     tokens_used: int
 
 
@@ -165,6 +166,7 @@ def answer(reply: Reply, memories: Sequence[JSON], max_tokens: int | None = None
         skipped=list(reply.skipped),
         notes=list(reply.notes),
         hint=reply.hint,
+        held_out=reply.held_out or None,
         tokens_used=0,
     )
     told = {"memories": list(memories)} | facts

@@ -28,6 +28,7 @@ from reasonbank.model import (
     Workspace,
     counted,
 )
+from reasonbank.store import evidence
 from reasonbank.store.given import missing
 from reasonbank.store.statistics import Statistics
 from reasonbank.surfaces.call import Call
@@ -262,23 +263,39 @@ def memory_feedback(
 @tool("Report a task's outcome", Right.WRITE)
 def memory_outcome(
     bank: Bank,
-    memory_id: MemoryId,
     succeeded: Annotated[bool, Field(description="Whether the task succeeded.")],
+    memory_id: Annotated[
+        MemoryId | None, Field(description="What you used; without it, the whole task.")
+    ] = None,
     session_id: Annotated[
-        Name | None,
-        Field(description="A name for this task; twice counts once."),
+        Name | None, Field(description="The task's name in memory_search; twice counts once.")
     ] = None,
 ) -> Reported:
     """Report whether a task succeeded after using a memory; once for each that you used.
 
     Call this when you know how it went: tests pass, the user is content, or it failed. Report
-    failures too: trust follows from it.
+    failures too: trust follows from it. `session_id` alone: all that its searches returned
+    shares in it; `held_out`: it was given no memory on purpose.
     """
-    memory = bank.outcome(memory_id, succeeded=succeeded, session=session_id)
+    if memory_id is not None:
+        memory = bank.outcome(memory_id, succeeded=succeeded, session=session_id)
+        return {
+            "recorded": True,
+            "new_confidence": cast(float, memory.confidence),
+            "message": "Outcome recorded",
+        }
+    if session_id is None:
+        raise InvalidInput(
+            "memory_id", "is missing; name a memory that you used, or the task by its session_id"
+        )
+    count = bank.credit(session_id, succeeded=succeeded, must_be_known=True)
+    held_out = evidence.held_out(bank.context, session_id)
+    shared = "without memory on purpose" if held_out else f"{counted(count)} shared in it"
     return {
         "recorded": True,
-        "new_confidence": cast(float, memory.confidence),
-        "message": "Outcome recorded",
+        "credited": count,
+        "held_out": held_out,
+        "message": f"Outcome recorded: {shared}",
     }
 
 
@@ -390,13 +407,19 @@ def get_memory_genealogy(bank: Bank, memory_id: MemoryId) -> Genealogy:
     return bank.genealogy(memory_id)
 
 
-@tool("Show statistics", Right.READ, reads=True)
-def get_statistics(bank: Bank) -> Statistics:
+@tool("Show statistics", Right.READ, idempotent=True)
+def get_statistics(
+    call: Call,
+    reset: Annotated[bool, Field(description="First count from 0 again.")] = False,
+) -> Statistics:
     """Show what is in the bank as seen from this project, and how it is used.
 
-    Call this when somebody asks about the bank itself, not for a task.
+    Call this when somebody asks about the bank itself, not for a task. Reset only when your user
+    wants it: it is for the whole bank.
     """
-    return bank.statistics()
+    if reset:
+        call.whole.reset_statistics()
+    return call.bank.statistics()
 
 
 @tool("Check health", Right.READ, reads=True)

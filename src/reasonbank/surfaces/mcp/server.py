@@ -65,7 +65,8 @@ ReasonBank remembers, across sessions, what worked and what failed in this proje
    with the task or the error in your own words. Nothing found means nothing is known: go on.
 2. Act. Use what applies; where `warning` is true, it is a mistake that was made before.
 3. Report the outcome. When the task is done, call memory_outcome for each memory that you used,
-   for failures as well as successes. Trust in a memory follows these reports.
+   for failures as well as successes. Trust in a memory follows these reports. A task that you
+   named (`session_id`) and that was given none is reported by that name alone.
 4. Record what was new with memory_record: one reusable lesson a call, a success to follow or a
    failure to avoid.
 

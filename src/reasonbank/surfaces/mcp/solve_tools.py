@@ -75,6 +75,10 @@ async def solve_coding_task(
         str | None,
         Field(description="A verifier that the operator allows."),
     ] = None,
+    difficulty: Annotated[
+        Literal["simple", "moderate", "complex"] | None,
+        Field(description="How hard the task is, for matts_mode adaptive."),
+    ] = None,
 ) -> Solved:  # fmt: skip
     """Have a task solved by this server's language model, with what memory knows of it.
 
@@ -95,6 +99,7 @@ async def solve_coding_task(
             mode=matts_mode if enable_matts else "off",
             k=matts_k,
             verify=verify,
+            difficulty=difficulty,
             use_memory=use_memory,
             store=store_result,
             on_progress=_telling(call),

@@ -312,6 +312,9 @@ def statistics(numbers: Mapping[str, Any]) -> None:
         "by outcome": _counts(numbers["by_outcome"]) or "none",
         "by source": _counts(numbers["by_source"]) or "none",
         "by scope": _counts(numbers["by_scope"]) or "none",
+        "growth": "new in a day {day}, in a week {week}, in a month {month}".format(
+            **numbers["growth"]
+        ),
         "warnings": numbers["warnings"],
         "not embedded": f"{numbers['not_embedded']}, by other models "
                         f"{numbers['embedded_by_other_models']}",
@@ -340,9 +343,20 @@ def statistics(numbers: Mapping[str, Any]) -> None:
                     f"{searches['failed']} failed",
         "query cache": f"hits {_percent(cache['hit_rate'])} ({cache['hits']} of "
                        f"{cache['hits'] + cache['misses']}), {cache['evictions']} evicted",
+        "model cache": _model_cache(numbers["model"]),
         "model": _counts(_known(numbers["model"])) or "none asked yet",
         "queue": _counts(_known(numbers["queue"])),
     })  # fmt: skip
+
+
+def _model_cache(used: Mapping[str, Any] | None) -> str:
+    if used is None:
+        return "none asked yet"
+    hits, asked = used["cache_hits"], used["cache_hits"] + used["cache_misses"]
+    return (
+        f"hits {_percent(used['cache_hit_rate'])} ({hits} of {asked}), "
+        f"{used['cache_bypasses']} not for a cache, {used['cache_evictions']} evicted"
+    )
 
 
 def _counts(values: Mapping[str, Any], lead: str = "") -> str:

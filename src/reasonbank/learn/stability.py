@@ -1,0 +1,190 @@
+"""Was the code kept that a memory led to? Git knows, a week later.
+
+A session that made a commit names it in its trace (``store.commits``). When the commit is 7 days
+old, the project's repository is asked how it stood then, and what it says is evidence for the
+memories that the session used and learned: once for each memory and commit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from reasonbank.learn.git import CannotTell, Repository, repository
+from reasonbank.ledger.events import evidence_key
+from reasonbank.ledger.port import Writing
+from reasonbank.model import EvidenceKind, Principal, Trace
+from reasonbank.store import evidence
+from reasonbank.store.commits import commits_of
+from reasonbank.store.context import Context
+
+DAYS = 7
+WINDOW_DAYS = 90
+"""A session that is older is not looked at again: what is known of it was seen in time."""
+DAY = 86_400
+AUTHOR = "git"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stability:
+    """What git says of a commit: kept or not. ``kept`` is None where it cannot be told, or not
+    yet; ``reason`` says why. ``memories`` are those that it is evidence for and that do not
+    have it yet."""
+
+    commit: str
+    kept: bool | None
+    reason: str
+    memories: tuple[str, ...]
+    trace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """``note`` says why nothing could be looked at; ``observed`` how many observations were
+    written down: none, if it was only looked."""
+
+    commits: tuple[Stability, ...]
+    note: str | None = None
+    observed: int = 0
+
+
+def look(context: Context) -> Looked:
+    """What there is to observe in this workspace; changes nothing."""
+    reading = context.read()
+    since = context.now() - WINDOW_DAYS * DAY * 1_000_000
+    made = [trace for trace in reading.committed(context.view, since) if commits_of(trace)]
+    if not made:
+        return Looked(commits=(), note="no session of this project made a commit of late")
+    place = next((p for p in reading.workspaces() if p.id == context.view.workspace), None)
+    try:
+        project = repository(place.path if place else context.path)
+    except CannotTell as error:
+        return Looked(commits=(), note=f"{error}; nothing can be observed")
+    now = context.now() // 1_000_000
+    return Looked(
+        commits=tuple(
+            found
+            for trace in made
+            for id in commits_of(trace)
+            if (found := _found(context, project, trace, id, now)) is not None
+        )
+    )
+
+
+def observe(context: Context) -> Looked:
+    """Look, and write down what is known now; a second time changes nothing."""
+    found = look(context)
+    # It is git that says so, and the bank that looked: nobody's opinion.
+    context = replace(context.seen_by(author=AUTHOR), acts_as=Principal.BANK)
+
+    def work(txn: Writing) -> int:
+        count = 0
+        for each in found.commits:
+            for id in each.memories if each.kept is not None else ():
+                if txn.row(context.view, id) is None or _known(context, txn, id, each.commit):
+                    continue
+                evidence.observe_in(
+                    context, txn, id, EvidenceKind.STABILITY, bool(each.kept),
+                    _session(each.commit), each.reason,
+                )  # fmt: skip
+                count += 1
+        return count
+
+    told = any(each.kept is not None and each.memories for each in found.commits)
+    return replace(found, observed=context.write(work) if told else 0)
+
+
+def _session(commit: str) -> str:
+    return f"commit {commit}"
+
+
+def _known(context: Context, reading: Writing | None, id: str, commit: str) -> bool:
+    kind = EvidenceKind.STABILITY
+    key = evidence_key(context.view.workspace, id, kind, AUTHOR, _session(commit))
+    return (reading or context.read()).observed(key) is not None
+
+
+def _found(
+    context: Context, project: Repository, trace: Trace, id: str, now: int
+) -> Stability | None:
+    """None where all of it is known already."""
+    commit, kept, reason = None, None, "there is no such commit in this repository"
+    try:
+        commit = project.commit(id)
+        memories = tuple(
+            memory for memory in _memories(context, trace)
+            if commit is None or not _known(context, None, memory, commit)
+        )  # fmt: skip
+        if not memories:
+            return None
+        if commit is not None:
+            kept, reason = judged(project, commit, now)
+    except CannotTell as error:
+        reason = str(error)
+    return Stability(
+        commit=commit or id, kept=kept, reason=reason, memories=memories, trace=trace.id
+    )
+
+
+def _memories(context: Context, trace: Trace) -> Iterator[str]:
+    """What the session used and learned, and what the task did that it is a part of."""
+    reading = context.read()
+    parent = reading.trace(context.view, trace.parent) if trace.parent else None
+    named = [id for t in (trace, parent) if t for id in (*t.memories_used, *t.memories_learned)]
+    for id in dict.fromkeys(named):
+        if reading.row(context.view, id) is not None:
+            yield id
+
+
+def judged(project: Repository, commit: str, now: int) -> tuple[bool | None, str]:
+    """Whether the commit was kept for 7 days, by how its branch stood then."""
+    due = project.made_at(commit) + DAYS * DAY
+    if now < due:
+        return None, f"it is not {DAYS} days old yet"
+    tip = project.tip_before(due)
+    if not (tip and project.includes(tip, commit)):
+        tip = project.commit_of_head()
+        if not project.includes(tip, commit) and project.is_on_a_branch(commit):
+            return None, "it is on another branch"
+    if reverted := [id for id in project.naming(commit, tip) if not project.naming(id, tip)]:
+        return False, f"{reverted[0][:12]} reverted it"
+    here, all = _left(project, commit, tip)
+    if not all:
+        return True, "it changed no lines, and nothing reverted it"
+    share = f"{here} of its {all} lines are left"
+    return (True, share) if 2 * here >= all else (False, share)
+
+
+def _left(project: Repository, commit: str, tip: str) -> tuple[int, int]:
+    """How many of the lines that a commit wrote are there at the tip, and of how many. Of a
+    commit that only took lines away, how many stayed away."""
+    written, gone = _changed(project.patch(commit))
+    wanted, stays = (written, True) if any(written.values()) else (gone, False)
+    moved = project.renamed(commit, tip)
+    here = all = 0
+    for path, lines in wanted.items():
+        now = Counter(line.strip() for line in project.lines(tip, moved.get(path, path)))
+        found = sum((lines & now).values())
+        total = sum(lines.values())
+        here += found if stays else total - found
+        all += total
+    return here, all
+
+
+def _changed(patch: str) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
+    """The lines that a patch adds and removes, by file; blank ones say nothing."""
+    written: dict[str, Counter[str]] = {}
+    gone: dict[str, Counter[str]] = {}
+    path, inside = "", False
+    for line in patch.split("\n"):
+        if line.startswith("diff --git "):
+            inside = False
+        elif not inside and line.startswith(("--- a/", "+++ b/")):
+            path = line[6:].rstrip("\t")
+        elif line.startswith("@@ "):
+            inside = True
+        elif inside and line[:1] in ("+", "-") and (said := line[1:].strip()):
+            side = written if line[0] == "+" else gone
+            side.setdefault(path, Counter())[said] += 1
+    return written, gone
