@@ -12,8 +12,9 @@ from tests.requirement import requirement
 
 from reasonbank import InvalidReply, ModelUnavailable, Settings
 from reasonbank.fields import plain
+from reasonbank.jobs.background import in_background
 from reasonbank.jobs.learner import reasoner_of, tasks
-from reasonbank.jobs.service import WorkerService, in_background
+from reasonbank.jobs.service import WorkerService
 from reasonbank.jobs.worker import Worker
 from reasonbank.ledger.port import LONGEST_PAUSE
 from reasonbank.llm.scripted import Scripted

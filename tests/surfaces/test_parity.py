@@ -160,7 +160,7 @@ CASES = {
     "purge_traces": Case(
         given={"older_than_days": 9}, command="trace purge --older-than {older_than_days}"
     ),
-    "distil": Case(given=TASK, command="distil {body}", tool="distil", told=TOLD),
+    "distil": Case(given=TASK, command="distil {body} --later", tool="distil", told=TOLD),
     "distil_prepare": Case(
         given={"session": TASK}, command="ticket prepare {session}", tool="distil_prepare",
         told=TOLD,

@@ -36,7 +36,7 @@ def tasks(model: Model | None) -> dict[str, Task]:
         ready = await anyio.to_thread.run_sync(lambda: lessons.prepare(work.context, found, trace))
 
         def effects(context: Context, txn: Writing) -> None:
-            lessons.store(context, txn, trace, ready, verdict)
+            work.learned = lessons.store(context, txn, trace, ready, verdict).learned
 
         return effects
 

@@ -76,6 +76,10 @@ class Store:
         self.searching = threading.Lock()
         self.closed = False
         self.tidy: Callable[[], None] = lambda: None
+        self.work_waits: Callable[[], None] = lambda: None
+        """Called when a job was queued: whoever works in this process need not find it first."""
+        self.end_work: Callable[[], None] = lambda: None
+        """Ends the worker that belongs to this store, before the store is closed."""
         indexing.chores = self.flush
 
     @property
@@ -156,6 +160,7 @@ class Store:
             if self.closed:
                 return
             self.closed = True
+        self.end_work()
         with suppress(ReasonBankError):
             self.flush()
         self.indexing.close(embed=embed)

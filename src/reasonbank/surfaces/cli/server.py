@@ -61,7 +61,7 @@ def serve(
     """
     _start()
     with shell.bank(surface="http") as bank:
-        from reasonbank.jobs.service import in_background
+        from reasonbank.jobs.background import in_background
         from reasonbank.opening import model_for
         from reasonbank.surfaces.http.server import serve as listen
 

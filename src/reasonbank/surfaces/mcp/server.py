@@ -41,6 +41,7 @@ from reasonbank.access import LOCAL, Caller
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput, ReasonBankError, Unauthorized
 from reasonbank.fields import plain
+from reasonbank.jobs.background import QUIET_SECONDS, Background
 from reasonbank.llm import sampling
 from reasonbank.llm.port import Model
 from reasonbank.model import Memory, Right
@@ -114,12 +115,14 @@ def make_server(
     roots: bool = True,
     caller: Callable[[Request], Caller] = caller_of,
     model: Model | None = None,
+    middleware: Iterable[Any] = (),
 ) -> MCPServer[Service]:
     """A server over ``bank``, which stays yours to close.
 
     ``tools`` is ``all``, or ``core``: search, record and outcome, for agents with little
     room; or your own. ``caller`` says who makes a call, and so how far it reaches.
-    ``model`` takes the place of the one that the settings name.
+    ``model`` takes the place of the one that the settings name. ``middleware`` is what else
+    goes around every request.
     """
     if model is None:
         # One for all calls: they share its limits, its cache and its budget.
@@ -145,7 +148,7 @@ def make_server(
         lifespan=lifespan,
         # Whichever process gets the second round of a call can read what the first one kept.
         request_state_security=RequestStateSecurity(keys=[bank.store.ledger.seal]),
-        middleware=[_in_words],
+        middleware=[*middleware, _in_words],
         subscriptions=False,  # Tools, resources and prompts never change while it runs.
         log_level="WARNING",
     )
@@ -174,9 +177,29 @@ def _add_resources(server: MCPServer[Service]) -> None:
     )(_trace)
 
 
+FAREWELL_SECONDS = 0.5
+"""So long a client waits for its server to end before it kills it, or longer."""
+
+
 def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
-    """Serve until standard input ends. Standard output carries the protocol only."""
-    make_server(bank, tools=tools, roots=roots).run("stdio")
+    """Serve until standard input ends. Standard output carries the protocol only.
+
+    It learns as well, from the first answer on: a client gives a server that starts only so long.
+    """
+    background = Background(
+        bank.context, lambda: model_for(bank.store), quiet=QUIET_SECONDS, farewell=FAREWELL_SECONDS
+    )
+
+    async def then_work(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        background.start()
+        return result
+
+    server = make_server(bank, tools=tools, roots=roots, middleware=(then_work,))
+    try:
+        server.run("stdio")
+    finally:
+        background.stop()
 
 
 async def _memory(id: str, context: Context[Any, Any]) -> str | InputRequiredResult:
