@@ -38,6 +38,7 @@ from reasonbank.model import (
     Evidence,
     Gap,
     Genealogy,
+    HandedIn,
     Job,
     JobState,
     Label,
@@ -353,7 +354,7 @@ class Bank:
 
     # Sessions to learn from
 
-    def distil(self, session: Trace) -> Job:
+    def distil(self, session: Trace) -> HandedIn:
         """Store a finished session and queue it to be learned from; no model is waited for.
 
         A session that has grown since is learned from again, its new part only; the same one

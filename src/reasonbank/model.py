@@ -410,6 +410,14 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandedIn(Job):
+    """The job that learns from a session, and whether it has anything new to learn from."""
+
+    new_steps: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """Which memories a search may return. ``tags`` must all be there."""
 

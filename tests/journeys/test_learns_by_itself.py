@@ -200,3 +200,37 @@ def test_a_command_beside_a_server_leaves_it_the_work_and_says_so(home: Home) ->
     finally:
         server.communicate(timeout=SECONDS)
     assert server.returncode == 0
+
+
+@requirement("DIS-8")
+def test_what_a_session_teaches_belongs_to_the_project_that_it_worked_in(home: Home) -> None:
+    gone = home.folder / "no" / "longer" / "there"
+    for name, project in (("here", home.project), ("gone", gone)):
+        file = transcript(home, name, MENDED, cwd=project)
+        assert "Learned 1 memory" in home.run("distil", file, cwd=home.folder)
+    for project, count in ((home.project, 1), (gone, 1), (home.folder, 0)):
+        found = home.json("search", QUESTION, "--workspace", str(project), cwd=home.folder)
+        assert len(found["memories"]) == count, project
+    elsewhere = home.folder / "elsewhere"
+    file = transcript(home, "another", MENDED)
+    home.run("distil", file, "--workspace", str(elsewhere))
+    assert len(home.json("list", "--workspace", str(elsewhere))) == 1, "unless its owner says so"
+
+
+@requirement("DIS-8")
+def test_a_transcript_that_has_grown_is_learned_from_again_and_the_same_one_is_not(
+    home: Home,
+) -> None:
+    more = [
+        U("now the linter"),
+        C("ruff check", 1, "error: Failed to parse pyproject.toml: invalid key target_version"),
+        C("sed -i s/target_version/target-version/ pyproject.toml"),
+        C("ruff check", 0, "All checks passed!"),
+    ]
+    assert "Learned 1 memory" in home.run("distil", transcript(home, "one", MENDED))
+    assert "nothing is new" in home.run("distil", transcript(home, "one", MENDED))
+    said = home.run("distil", transcript(home, "one", MENDED + more))
+    assert "Learned 1 memory" in said and "ruff" in said
+    assert "nothing is new" in home.run("distil", transcript(home, "one", MENDED + more))
+    assert len(home.json("trace", "list")) == 1
+    assert len(home.json("list")) == 2

@@ -280,7 +280,10 @@ def filled(value: Any, names: dict[str, str]) -> Any:
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(\+00:00|Z)?")
-_PLACE = re.compile(r"\b[0-9a-f]{16}\b|/\S*/(project|bank\.db)\b|agent-[0-9a-f]{32}|[\d.]+ GB")
+_PLACE = re.compile(
+    r"\b[0-9a-f]{16}\b|/\S*/(project|bank\.db)\b|agent-[0-9a-f]{32}|[\d.]+ GB"
+    r"|nobody just now.*|http \(process .*"
+)
 
 
 def blanked(value: Any) -> Any:

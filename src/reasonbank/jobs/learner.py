@@ -8,14 +8,15 @@ import anyio.to_thread
 
 from reasonbank.jobs.worker import Effects, Task, Work
 from reasonbank.learn import lessons, session
-from reasonbank.learn.distil import distil, memories
+from reasonbank.learn.distil import distil, memories, new_of
 from reasonbank.learn.judge import Verdict, judge, verified
 from reasonbank.learn.rules import rules
 from reasonbank.ledger.port import Writing
+from reasonbank.ledger.sessions import learned_steps
 from reasonbank.llm.port import Model
 from reasonbank.model import JSON, Memory, Outcome, Trace
 from reasonbank.settings import Settings
-from reasonbank.store import traces
+from reasonbank.store import queue, traces
 from reasonbank.store.context import Context
 
 
@@ -37,6 +38,7 @@ def tasks(model: Model | None) -> dict[str, Task]:
 
         def effects(context: Context, txn: Writing) -> None:
             work.learned = lessons.store(context, txn, trace, ready, verdict).learned
+            queue.again_if_grown(context, txn, work.job)
 
         return effects
 
@@ -47,7 +49,7 @@ def by_rules(trace: Trace) -> tuple[list[Memory], Verdict | None]:
     told = session.of_trace(trace)
     found = [
         replace(finding.memory, source_span=(finding.first, finding.last))
-        for finding in rules.findings(told)
+        for finding in rules.findings(told, since=learned_steps(trace))
     ]
     return found, verified(trace)
 
@@ -55,6 +57,8 @@ def by_rules(trace: Trace) -> tuple[list[Memory], Verdict | None]:
 async def _by_model(model: Model, work: Work, trace: Trace) -> tuple[list[Memory], Verdict | None]:
     """Both answers are kept as soon as they are there: a retry costs nothing."""
     kept: JSON = dict(work.job.checkpoint or {})
+    if kept.get("steps") != len(trace.trajectory):
+        kept = {"steps": len(trace.trajectory)}  # What was said of less of it counts no more.
     verdict = verified(trace)
     if verdict is None:
         if "verdict" not in kept:
@@ -69,4 +73,4 @@ async def _by_model(model: Model, work: Work, trace: Trace) -> tuple[list[Memory
     if "answer" not in kept:
         kept["answer"] = await distil(model, trace, verdict.outcome)
         await work.checkpoint(kept)
-    return memories(kept["answer"], trace, verdict.outcome), verdict
+    return new_of(memories(kept["answer"], trace, verdict.outcome), trace), verdict

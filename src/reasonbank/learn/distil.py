@@ -8,6 +8,7 @@ from typing import Any
 from reasonbank.fence import Prompt, fenced, fixed, prompt
 from reasonbank.fields import LIMITS
 from reasonbank.learn.transcript_text import BUDGET, account, steps, task
+from reasonbank.ledger.sessions import learned_steps
 from reasonbank.llm.port import Message, Model, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of, string
@@ -141,6 +142,12 @@ async def contrast(model: Model, attempts: Sequence[Trace]) -> list[Memory]:
 def memories(answer: Any, trace: Trace, outcome: Outcome) -> list[Memory]:
     kept = Outcome.SUCCESS if outcome is Outcome.SUCCESS else Outcome.FAILURE
     return [_memory(lesson, kept, trace) for lesson in answer["memories"]]
+
+
+def new_of(found: list[Memory], trace: Trace) -> list[Memory]:
+    """Without what only the part of a session shows that was learned from before."""
+    learned = learned_steps(trace)
+    return [m for m in found if m.source_span is None or m.source_span[1] > learned]
 
 
 def _memory(lesson: JSON, outcome: Outcome, trace: Trace) -> Memory:

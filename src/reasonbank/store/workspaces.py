@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import replace
+from typing import TypeGuard
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound, Refused
 from reasonbank.fields import text
@@ -20,6 +21,11 @@ def path_of(workspace: str | os.PathLike[str] | None) -> str:
         return os.getcwd()
     path = os.path.abspath(os.path.expanduser(os.fspath(workspace)))
     return text(path, "workspace", 4096)
+
+
+def is_place(directory: object) -> TypeGuard[str]:
+    """Whether this names a directory, be it still there or not: where a session says it worked."""
+    return isinstance(directory, str) and os.path.isabs(directory) and len(directory) <= 4096
 
 
 def digest_of(path: str) -> str:

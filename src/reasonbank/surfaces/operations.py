@@ -18,7 +18,7 @@ from reasonbank.arguments import AnId
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded
 from reasonbank.fields import LIMITS, Many, Text, Whole
-from reasonbank.model import Label, LinkType, Memory, Right, Trace, Workspace
+from reasonbank.model import HandedIn, Label, LinkType, Memory, Right, Trace, Workspace
 from reasonbank.store.maintenance import Maintained
 from reasonbank.surfaces.call import Call
 
@@ -152,6 +152,16 @@ def forget(call: Call, id: AnId, *, confirm: Confirm = False) -> Forgotten:
         )
     call.bank.forget(memory.id)
     return Forgotten(id=memory.id)
+
+
+def distil(call: Call, session: Trace) -> HandedIn:
+    """Store a finished session and queue it to be learned from; no model is waited for.
+
+    It belongs to the project that is asked for, else to the one that it worked in (`directory` in
+    its `metadata`) if the caller reaches that, else to the caller's own. A session that has grown
+    since is learned from again, its new part only.
+    """
+    return call.project_of(session).distil(session)
 
 
 def unlink(call: Call, source: AnId, target: AnId, *, type: LinkType) -> Unlinked:
@@ -316,7 +326,7 @@ OPERATIONS = (
     op(Bank.traces, READ, "GET /traces", command="trace list", says="traces"),
     op(Bank.purge_traces, ADMIN, "DELETE /traces", key="purged"),
     op(Bank.trace, READ, "GET /traces/{id}", command="trace show", says="trace"),
-    op(Bank.distil, WRITE, "POST /sessions", body=Trace, status=202),
+    op(distil, WRITE, "POST /sessions", body=Trace, status=202),
     op(Bank.distil_prepare, WRITE, "POST /sessions/prepare"),
     op(Bank.distil_submit, WRITE, "POST /sessions/submit"),
     op(Bank.capture, WRITE, "POST /capture"),

@@ -17,7 +17,7 @@ from reasonbank.surfaces.cli.shell import Shell, command, main, reading, say
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
-    from reasonbank.model import Job, Trace
+    from reasonbank.model import HandedIn, Trace
 
 
 @command()
@@ -40,18 +40,20 @@ def distil(
     does. No other session is learned from. What is learned belongs to the project that the
     session worked in, unless --workspace says otherwise.
     """
+    from reasonbank.store.queue import handed_in
+
     with reading(file) as source:
         trace = session_in(source.read(), form, outcome)
     with shell.bank() as opened:
         bank = _project_of(opened, trace, shell)
         job = bank.distil(trace)
         learned, by = _learned(bank, job, when)
-        job = next((j for j in bank.jobs(limit=1000) if j.id == job.id), job)
+        job = handed_in(bank.context, job.id) if by is None else job
         memories = [bank.get(id) for id in learned]
 
     def draw() -> None:
         if by is not None:
-            say(f"Queued session {job.subject} as job {job.id}: {by}")
+            say(f"Session {job.subject} (job {job.id}): {by}")
         elif job.state == "done" and not memories:
             say(f"Session {job.subject} teaches nothing that is not known already")
         elif job.state == "done":
@@ -64,27 +66,34 @@ def distil(
     shell.show(job, draw)
 
 
-def _learned(bank: Bank, job: Job, when: str | None) -> tuple[tuple[str, ...], str | None]:
-    """What was learned here; or who learns from it, if it is not done here."""
+def _learned(bank: Bank, job: HandedIn, when: str | None) -> tuple[tuple[str, ...], str | None]:
+    """What was learned here; or why nothing was, and who learns from it."""
     from reasonbank.jobs.learner import reasoner_of
     from reasonbank.jobs.service import work_now
     from reasonbank.opening import model_for
     from reasonbank.store.working import who
 
+    if job.state == "done":
+        return (), job.message
     if reasoner_of(bank.settings) == "agent":
-        return (), "an agent learns from it (ticket prepare, or the tool distil_prepare)"
+        return (), "queued; an agent learns from it (ticket prepare, or the tool distil_prepare)"
     if when == "later":
-        return (), "a server or a worker learns from it"
+        return (), "queued; a server or a worker learns from it"
     if when is None and (other := who(bank.context)) is not None:
-        return (), f"{other} learns from it"
-    done = work_now(
-        bank.context, model_for(bank.store), workspace=None, turns=False, only=(job.id,)
-    )
+        return (), f"queued; {other} learns from it"
+    model = model_for(bank.store)
+    done = work_now(bank.context, model, workspace=None, turns=False, only=(job.id,))
     return done.learned, None
 
 
 def _project_of(bank: Bank, trace: Trace, shell: Shell) -> Bank:
-    return bank
+    """The project that the session worked in, unless the owner names one."""
+    from reasonbank.store.workspaces import is_place
+
+    directory = trace.metadata.get("directory")
+    if shell.workspace is not None or not is_place(directory):
+        return bank
+    return bank.within(directory)
 
 
 def session_in(text: str, form: str | None, outcome: str | None) -> Trace:
