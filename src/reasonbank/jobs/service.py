@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from reasonbank.errors import LeaseLost, StorageError
-from reasonbank.jobs.learner import reasoner_of, tasks
+from reasonbank.jobs.learner import tasks
 from reasonbank.jobs.schedule import Scheduler
 from reasonbank.jobs.worker import Work, Worker
 from reasonbank.ledger import holders
@@ -25,7 +25,7 @@ from reasonbank.ledger.port import LEASE
 from reasonbank.llm.port import Model
 from reasonbank.model import Job
 from reasonbank.store import working
-from reasonbank.store.context import Context
+from reasonbank.store.context import Context, reasoner_of
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class WorkerService:
     ) -> None:
         """Without ``turns`` it only learns from sessions; one that ``stands_by`` works only while
         no other process does. ``workspace`` and ``only`` as for a ``Worker``."""
-        reasoner = reasoner_of(context.settings, model=context.store.thinker is not None)
+        reasoner = reasoner_of(context)
         thinker = model if reasoner == "model" else None
         self._context = context
         self._model = model

@@ -23,7 +23,7 @@ MAX_TOKENS = 4096
 TEMPERATURE = 1.0
 
 
-_LESSON: JSON = {
+LESSON: JSON = {
     "title": string(LONGEST["title"]),
     "description": string(LONGEST["description"]),
     "content": string(LONGEST["content"]),
@@ -48,11 +48,11 @@ def _schema(fields: JSON, optional: JSON, most: int) -> JSON:
 def schema_of(outcome: Outcome, most: int = MOST_BY_SESSION) -> JSON:
     """What an answer must look like; a warning says how to recognise what it warns of."""
     error = {} if outcome is Outcome.SUCCESS else _ERROR
-    return _schema(_LESSON | _SPAN | error, {}, most)
+    return _schema(LESSON | _SPAN | error, {}, most)
 
 
 CONTRAST = _schema(
-    _LESSON
+    LESSON
     | {
         "outcome": one_of(("success", "failure")),
         "attempts": {"type": "array", "items": {"type": "integer", "minimum": 1}, "maxItems": 32},
@@ -64,7 +64,7 @@ CONTRAST = _schema(
 
 # An agent that hands in an answer knows when to stop: only what a memory can hold bounds it.
 SESSION = _schema(
-    _LESSON
+    LESSON
     | {"description": string(LIMITS.description), "content": string(LIMITS.content)}
     | _SPAN
     | {"outcome": one_of(("success", "failure"))},

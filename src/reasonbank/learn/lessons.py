@@ -161,9 +161,18 @@ class Stored:
 
 
 def store(
-    context: Context, txn: Writing, trace: Trace, lessons: Sequence[Lesson], verdict: Verdict | None
+    context: Context,
+    txn: Writing,
+    trace: Trace,
+    lessons: Sequence[Lesson],
+    verdict: Verdict | None,
+    *,
+    said: Sequence[str] = (),
 ) -> Stored:
-    """In one transaction: new memories, evidence for known ones, and the trace's outcome."""
+    """In one transaction: new memories, evidence for known ones, and the trace's outcome.
+
+    ``said`` are memories that were kept of what was said in the session.
+    """
     learned, confirmed = [], []
     for lesson in lessons:
         memory = lesson.memory
@@ -189,6 +198,7 @@ def store(
                 evidence.observe_in(
                     context, txn, id, EvidenceKind.OUTCOME, succeeded, trace.id, shared=shared
                 )
+    learned += said
     told: JSON = {"ids": learned, "steps": _seen(context, txn, trace)}
     if verdict is not None:
         told |= {"outcome": str(verdict.outcome), "by": verdict.by, "score": verdict.score,

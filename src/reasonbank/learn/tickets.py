@@ -22,7 +22,7 @@ from reasonbank.errors import (
     Refused,
 )
 from reasonbank.fields import parse_id
-from reasonbank.learn import lessons
+from reasonbank.learn import exchanges, lessons
 from reasonbank.learn.distil import (
     SESSION,
     TEMPERATURE,
@@ -107,7 +107,7 @@ def _taken(context: Context, session: Trace | None) -> Job | None:
         job = queue.distil_in(context, txn, session)
         if taken := txn.queue.claim_one(job.id, worker, now, now + HELD):
             return taken
-        raise Refused(f"session {job.subject} is {job.state}: {job.message}")
+        raise Refused(f"session {job.subject} is {job.state}: each step is learned from once")
 
     def oldest(txn: Writing) -> Job | None:
         job = txn.queue.oldest("distil", context.view.workspace, now)
@@ -128,12 +128,14 @@ def submit(context: Context, ticket: str, answer: Any) -> Submitted:
         raise InvalidInput("answer", f"{error}; correct it and hand it in again") from None
     new = new_of(session_memories(answer, trace), trace)
     found = lessons.prepare(context, new, trace)
+    kept = exchanges.prepare(context, trace, new)
     # What ran outranks what the agent thinks of its own work.
     told = verified(trace) or _said(answer)
 
     def work(txn: Writing) -> lessons.Stored:
         txn.queue.finish(job)
-        result = lessons.store(context, txn, trace, found, told)
+        said = exchanges.store(context, txn, kept)
+        result = lessons.store(context, txn, trace, found, told, said=said)
         queue.again_if_grown(context, txn, job)
         return result
 

@@ -58,7 +58,7 @@ def search(
         return _withhold(context, session, reply)
     if reply.hits:
         reply = _keep_use(context, reply, _use(context, reply, query, session))
-    elif not (reply.total_found or reply.skipped or question.filter.narrows):
+    elif not (reply.total_found or reply.skipped or replace(question.filter, drafts=True).narrows):
         _keep_question(context, query)
     context.store.indexing.wake()
     return reply

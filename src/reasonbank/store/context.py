@@ -382,6 +382,15 @@ class Context:
         return span(operation, facts)
 
 
+def reasoner_of(context: Context) -> str:
+    """Who learns: model, agent or rules."""
+    settings = context.settings
+    if settings.learn.reasoner != "auto":
+        return settings.learn.reasoner
+    has_model = context.store.thinker is not None or settings.llm.provider != "none"
+    return "model" if has_model else "rules"
+
+
 def view_of(store: Store, workspace: str) -> View:
     settings = store.settings
     team, org = store.ledger.read().place(workspace) or (settings.team, settings.org)

@@ -68,14 +68,14 @@ def distil(
 
 def _learned(bank: Bank, job: HandedIn, when: str | None) -> tuple[tuple[str, ...], str | None]:
     """What was learned here; or why nothing was, and who learns from it."""
-    from reasonbank.jobs.learner import reasoner_of
     from reasonbank.jobs.service import work_now
     from reasonbank.opening import model_for
+    from reasonbank.store.context import reasoner_of
     from reasonbank.store.working import who
 
     if job.state == "done":
         return (), job.message
-    if reasoner_of(bank.settings) == "agent":
+    if reasoner_of(bank.context) == "agent":
         return (), "queued; an agent learns from it (ticket prepare, or the tool distil_prepare)"
     if when == "later":
         return (), "queued; a server or a worker learns from it"
