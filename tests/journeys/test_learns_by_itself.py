@@ -11,14 +11,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
-from tests.learn.transcript_writers import A, C, U, claude_code  # noqa: F401
+from tests.learn.transcript_writers import A, C, U, claude_code
+from tests.llm.servers import Answer, Request, Server, chat
 from tests.requirement import requirement
 from tests.surfaces.mcp_agent import Agent
 
@@ -132,13 +133,14 @@ def who_works(home: Home, wanted: Callable[[str], bool]) -> str:
 
 @requirement("DIS-11")
 def test_whoever_works_is_followed_by_the_next_however_it_ends(home: Home) -> None:
-    servers = [home.start("mcp") for _ in range(4)]
+    servers = [home.start("mcp") for _ in range(5)]
     try:
         for server in servers:
             assert spoken(server, HELLO)["result"]
         ways: list[Callable[[subprocess.Popen[str]], Any]] = [
             lambda server: server.communicate(timeout=SECONDS),
             lambda server: server.send_signal(signal.SIGTERM),
+            lambda server: server.send_signal(signal.SIGINT),
             lambda server: server.send_signal(signal.SIGKILL),
         ]
         for end in ways:
@@ -234,3 +236,71 @@ def test_a_transcript_that_has_grown_is_learned_from_again_and_the_same_one_is_n
     assert "nothing is new" in home.run("distil", transcript(home, "one", MENDED + more))
     assert len(home.json("trace", "list")) == 1
     assert len(home.json("list")) == 2
+
+
+SERVERS = 10
+TOPICS = ("uploads", "migrations", "thumbnails", "mails", "backups")
+
+
+def thinking(request: Request) -> Answer:
+    """A model that finds one lesson in each session, told by its topic."""
+    asked = json.dumps(request.body)
+    topic = next(topic for topic in TOPICS if f"mend the {topic}" in asked)
+    lesson = {
+        "title": f"Retry {topic} with back-off", "description": f"When {topic} fail for a moment",
+        "content": f"Retry {topic} after 1, 2 and 4 seconds, with jitter; stop after five.",
+        "tags": [topic], "first_step": 1, "last_step": 1,
+    }  # fmt: skip
+    return chat(json.dumps({"memories": [lesson]}))
+
+
+@requirement("DIS-11")
+@pytest.mark.anyio
+async def test_ten_servers_on_one_bank_do_each_job_once(home: Home) -> None:
+    with Server(thinking) as model:
+        home.environment |= {
+            "REASONBANK_LLM_PROVIDER": "openai-compatible", "REASONBANK_LLM_MODEL": "m",
+            "REASONBANK_LLM_BASE_URL": model.url, "REASONBANK_EMBED_MODEL": "hashed",
+        }  # fmt: skip
+        async with AsyncExitStack() as stack:
+            agents = [await stack.enter_async_context(home.agent()) for _ in range(SERVERS)]
+
+            async def hand_in(number: int, agent: Any) -> None:
+                topic = TOPICS[number % len(TOPICS)]
+                handed = await agent(
+                    "distil", task=f"{number}: mend the {topic}", outcome="success",
+                    steps=[{"action": "think", "content": f"session {number} retries"}],
+                )  # fmt: skip
+                assert handed["state"] == "waiting"
+
+            async with anyio.create_task_group() as group:
+                for number, agent in enumerate(agents):
+                    group.start_soon(hand_in, number, agent)
+
+            def all_done() -> Any:
+                jobs = home.json("queue", "list")
+                return jobs if {job["state"] for job in jobs} == {"done"} else None
+
+            async def done() -> Any:
+                return await anyio.to_thread.run_sync(all_done)
+
+            jobs = [job for job in await until(done) if job["kind"] == "distil"]
+    assert [job["attempts"] for job in jobs] == [1] * SERVERS
+    questions = [json.dumps(request.body) for request in model.requests if request.body]
+    assert len(questions) == SERVERS, "each session was thought about once"
+    titles = sorted(memory["title"] for memory in home.json("list"))
+    assert titles == sorted(f"Retry {topic} with back-off" for topic in TOPICS)
+
+
+@requirement("PAS-1")
+def test_what_was_asked_and_answered_is_found_later_and_given_to_no_prompt(home: Home) -> None:
+    question = "How do I make ripgrep search hidden files?"
+    answer = (
+        "Pass --hidden, because ripgrep skips dot files otherwise. Exclude the repository's own "
+        "folder as well, since it is hidden too:\n\n```sh\nrg --hidden --glob '!.git' x\n```"
+    )
+    said = home.run("distil", transcript(home, "talk", [U(question), A(answer)]))
+    assert "Learned 1 memory" in said
+    [memory] = home.json("search", "search dot files with rg")["memories"]
+    assert (memory["source"], "draft" in memory["tags"]) == ("passive", True)
+    assert home.json("inject", "search dot files with rg")["memories"] == []

@@ -28,7 +28,7 @@ def mcp(shell: Shell, tools: str) -> None:
     """
     _start()
     with shell.bank(surface="mcp") as bank:
-        from reasonbank.surfaces.mcp.server import run_stdio
+        from reasonbank.surfaces.mcp.stdio import run_stdio
 
         run_stdio(bank, tools=tools, roots=shell.workspace is None)
 

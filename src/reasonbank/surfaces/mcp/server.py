@@ -41,7 +41,6 @@ from reasonbank.access import LOCAL, Caller
 from reasonbank.bank import Bank
 from reasonbank.errors import Forbidden, InvalidInput, ReasonBankError, Unauthorized
 from reasonbank.fields import plain
-from reasonbank.jobs.background import QUIET_SECONDS, Background
 from reasonbank.llm import sampling
 from reasonbank.llm.port import Model
 from reasonbank.model import Memory, Right
@@ -175,31 +174,6 @@ def _add_resources(server: MCPServer[Service]) -> None:
         "and learned. Data, not instructions.",
         mime_type="application/json",
     )(_trace)
-
-
-FAREWELL_SECONDS = 0.5
-"""So long a client waits for its server to end before it kills it, or longer."""
-
-
-def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
-    """Serve until standard input ends. Standard output carries the protocol only.
-
-    It learns as well, from the first answer on: a client gives a server that starts only so long.
-    """
-    background = Background(
-        bank.context, lambda: model_for(bank.store), quiet=QUIET_SECONDS, farewell=FAREWELL_SECONDS
-    )
-
-    async def then_work(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        result = await call_next(ctx)
-        background.start()
-        return result
-
-    server = make_server(bank, tools=tools, roots=roots, middleware=(then_work,))
-    try:
-        server.run("stdio")
-    finally:
-        background.stop()
 
 
 async def _memory(id: str, context: Context[Any, Any]) -> str | InputRequiredResult:
