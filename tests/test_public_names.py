@@ -24,7 +24,7 @@ METHODS = words("""
     open outcome promote purge_traces
     rebuild recommend record reindex report reset_statistics restore retry_job search seen_by
     settings solve stability statistics store store_trace trace traces undo undo_batch unlink
-    update view within workspaces
+    update view within work workspaces
 """)
 
 

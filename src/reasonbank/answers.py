@@ -6,6 +6,7 @@ their answers from them.
 
 from reasonbank.agent.solution import Solution
 from reasonbank.health import Health
+from reasonbank.jobs.service import Worked
 from reasonbank.learn.passive import Captured
 from reasonbank.learn.tickets import Prepared, Submitted
 from reasonbank.proof.report import Report
@@ -35,4 +36,5 @@ __all__ = [
     "Statistics",
     "Submitted",
     "Undone",
+    "Worked",
 ]

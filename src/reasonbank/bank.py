@@ -41,6 +41,7 @@ from reasonbank.model import (
     Evidence,
     Gap,
     Genealogy,
+    HandedIn,
     Hit,
     Job,
     JobState,
@@ -108,6 +109,7 @@ class Bank:
         index: Index | None = None,
         clock: Callable[[], int] | None = None,
         model: Annotated[Model, Like("complete", "close")] | None = None,
+        background: bool = False,
     ) -> Self:
         """Open, and make if need be, the bank at ``url`` (default: the user's own bank).
 
@@ -115,7 +117,8 @@ class Bank:
         project, which is the repository it lies in or a workspace known above it. ``ledger``,
         ``embedder``, ``index`` and ``model`` take the place of those that url and settings
         name. ``clock`` gives microseconds since 1970. ``create=False`` raises ``NotFound`` where
-        there is no bank yet.
+        there is no bank yet. With ``background`` a thread learns from what is queued until the
+        bank is closed; see ``work``.
         """
         store = open_store(
             url, settings=settings, read_only=read_only, create=create, ledger=ledger,
@@ -125,7 +128,14 @@ class Bank:
         user = os.environ.get("USER") or os.environ.get("USERNAME") or "local"
         view = view_of(store, here.id)
         author = store.settings.author or user
-        return cls(Context(store=store, view=view, path=here.path, author=author, surface=surface))
+        bank = cls(Context(store=store, view=view, path=here.path, author=author, surface=surface))
+        if background and not store.ledger.read_only:
+            from reasonbank.jobs.background import Background
+
+            worker = Background(bank.context, lambda: model_for(store))
+            store.end_work = worker.stop
+            worker.start()
+        return bank
 
     def within(self, workspace: str | os.PathLike[str]) -> Bank:
         """The same bank seen from another workspace; neither affects the other."""
@@ -363,13 +373,25 @@ class Bank:
 
     # Sessions to learn from
 
-    def distil(self, session: GivenTrace) -> Job:
+    def distil(self, session: GivenTrace) -> HandedIn:
         """Store a finished session and queue it to be learned from; no model is waited for.
 
-        The same session twice is queued once. ``reasonbank worker``, or the worker inside
-        a server, does the learning.
+        A session that has grown since is learned from again, its new part only; the same one
+        twice is queued once. Whatever has the bank open for long does the learning: a server, a
+        ``reasonbank worker``, a bank opened with ``background``; else call ``work``.
         """
         return queue.distil(self.context, given.trace(session))
+
+    def work(self, *, everywhere: Everywhere = False) -> answers.Worked:
+        """Do now what waits in this workspace, or ``everywhere``, and return when it is done.
+
+        Learns from queued sessions, and consolidates, maintains and promotes what is due. What
+        another process is just doing is left to it.
+        """
+        from reasonbank.jobs.service import work_now
+
+        workspace = None if everywhere else self.view.workspace
+        return work_now(self.context, model_for(self.store), workspace=workspace)
 
     def distil_prepare(self, session: GivenTrace | None = None) -> answers.Prepared:
         """For an agent that thinks itself: the prompt for a session, and a ticket.

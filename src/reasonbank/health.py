@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from reasonbank import private
@@ -13,6 +14,7 @@ from reasonbank.opening import model_status, own_files, own_roles
 from reasonbank.settings import Settings
 from reasonbank.store.context import Context
 from reasonbank.store.statistics import statistics
+from reasonbank.store.working import who
 
 CLOCK_MINUTES = 5
 """So far the clocks of two machines may differ."""
@@ -46,6 +48,7 @@ def health(context: Context, *, deep: bool = True) -> list[Check]:
         _embedder(context, deep=deep),
         *_models(context, deep=deep),
         _queue(context),
+        *_worker(context),
     ]
 
 
@@ -228,6 +231,20 @@ def _queue(context: Context) -> Check:
         repair = "reasonbank queue list --state dead; then queue retry ID, or queue drop ID"
         return Check(name="queue", status="warn", found=found, repair=repair)
     return Check(name="queue", status="ok", found=found)
+
+
+def _worker(context: Context) -> Iterator[Check]:
+    """That nobody works is no fault: whatever queues something next says who does it."""
+    with suppress(ReasonBankError):  # Said of the queue already.
+        found = "nobody just now; any server, a worker and the command distil do what waits"
+        if (works := who(context)) is not None:
+            last = "no job yet" if works.last_run is None else f"last job {_told(works.last_run)}"
+            found = f"{works} since {_told(works.since)}, {last}"
+        yield Check(name="worker", status="ok", found=found)
+
+
+def _told(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _embedder(context: Context, *, deep: bool) -> Check:

@@ -12,13 +12,15 @@ from tests.requirement import requirement
 
 from reasonbank import InvalidReply, ModelUnavailable, Settings
 from reasonbank.fields import plain
-from reasonbank.jobs.learner import reasoner_of, tasks
-from reasonbank.jobs.service import WorkerService, in_background
+from reasonbank.jobs.background import in_background
+from reasonbank.jobs.learner import tasks
+from reasonbank.jobs.service import WorkerService
 from reasonbank.jobs.worker import Worker
 from reasonbank.ledger.port import LONGEST_PAUSE
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import JobState, Outcome, Source, Step, Trace
 from reasonbank.settings import LLM, Learn
+from reasonbank.store.context import reasoner_of
 from reasonbank.testing.builders import a_memory, a_trace
 
 
@@ -141,8 +143,8 @@ def test_a_reply_of_a_megabyte_is_refused(plain_bank):
         (Settings(llm=LLM(provider="ollama", model="m"), learn=Learn(reasoner="rules")), "rules"),
     ],
 )
-def test_who_learns_is_chosen_in_settings(settings, reasoner):
-    assert reasoner_of(settings) == reasoner
+def test_who_learns_is_chosen_in_settings(open_bank, settings, reasoner):
+    assert reasoner_of(open_bank(settings=settings).context) == reasoner
 
 
 def test_what_the_agent_learns_itself_no_worker_takes(open_bank):

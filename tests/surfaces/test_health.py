@@ -15,7 +15,7 @@ from reasonbank.health import health, report, verdict
 from reasonbank.settings import LLM, Embed
 from reasonbank.testing import a_memory, a_trace
 
-PARTS = ["store", "disk", "embedder", "model", "queue"]
+PARTS = ["store", "disk", "embedder", "model", "queue", "worker"]
 
 
 def found(bank, name, *, deep=True):

@@ -167,7 +167,7 @@ CASES = {
     "purge_traces": Case(
         given={"older_than_days": 9}, command="trace purge --older-than {older_than_days}"
     ),
-    "distil": Case(given=TASK, command="distil {body}", tool="distil", told=TOLD),
+    "distil": Case(given=TASK, command="distil {body} --later", tool="distil", told=TOLD),
     "distil_prepare": Case(
         given={"session": TASK}, command="ticket prepare {session}", tool="distil_prepare",
         told=TOLD,
@@ -293,7 +293,10 @@ def filled(value: Any, names: dict[str, str]) -> Any:
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(\+00:00|Z)?")
-_PLACE = re.compile(r"\b[0-9a-f]{16}\b|/\S*/(project|bank\.db)\b|agent-[0-9a-f]{32}|[\d.]+ GB")
+_PLACE = re.compile(
+    r"\b[0-9a-f]{16}\b|/\S*/(project|bank\.db)\b|agent-[0-9a-f]{32}|[\d.]+ GB"
+    r"|nobody just now.*|http \(process .*"
+)
 
 
 def blanked(value: Any) -> Any:

@@ -35,6 +35,7 @@ from reasonbank.llm.roles import names_of
 from reasonbank.llm.tokens import counter
 from reasonbank.model import Hit, Memory, Outcome, Trace, from_micros, new_id
 from reasonbank.search.answer import search
+from reasonbank.search.inject import CHECKED
 from reasonbank.store import queue, traces
 from reasonbank.store.context import Context
 
@@ -198,6 +199,7 @@ class _Work:
             self._context,
             self._thinking.task,
             limit=settings.agent.memories,
+            filter=CHECKED,
             min_confidence=settings.belief.inject_above,
             session=self._trace_id,
         )

@@ -44,8 +44,12 @@ class DueTask:
 
 
 class Scheduler:
-    def __init__(self, context: Context, *, model: Model | None = None) -> None:
+    def __init__(
+        self, context: Context, *, model: Model | None = None, workspace: str | None = None
+    ) -> None:
+        """``workspace``: give turns to it alone."""
         self._context = context
+        self._workspace = workspace
         self._model = model
         self._stopping = anyio.Event()
         times = context.settings.schedule
@@ -56,12 +60,13 @@ class Scheduler:
         }
 
     def due(self) -> list[DueTask]:
-        """The turns that are due and not queued yet, for all projects of the bank."""
+        """The turns that are due and not queued yet, by default for all projects of the bank."""
         reading = self._context.read()
         now = self._context.now()
         return [
             DueTask(kind=kind, workspace=place.id)
             for place in reading.workspaces()
+            if self._workspace in (None, place.id)
             for kind, hours in self._hours.items()
             if hours and _is_due(reading, DueTask(kind=kind, workspace=place.id), hours, now)
         ]

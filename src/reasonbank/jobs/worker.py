@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from reasonbank.errors import InvalidInput, LeaseLost, NotFound, ReasonBankError, StorageError
 from reasonbank.ledger import holders
-from reasonbank.ledger.port import LONGEST_PAUSE, Writing
+from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, Writing
 from reasonbank.model import JSON, Job
 from reasonbank.safety.scrub import clean, clean_json
 from reasonbank.store.context import Context
@@ -42,6 +42,8 @@ class Work:
 
     job: Job
     context: Context
+    learned: tuple[str, ...] = ()
+    """The memories that came of it, once its effects are written."""
 
     async def checkpoint(self, value: JSON) -> None:
         """Keep what was paid for, so that the next attempt need not pay again."""
@@ -64,7 +66,12 @@ class Worker:
         max_attempts: int = 5,
         idle_seconds: float = IDLE_SECONDS,
         rng: random.Random | None = None,
+        workspace: str | None = None,
+        only: Sequence[str] | None = None,
+        at_work: Callable[[], bool] = lambda: True,
     ) -> None:
+        """``workspace``: do its jobs alone; ``only``: these jobs. No job is taken while it is
+        not ``at_work``."""
         self._context = context
         self._ledger = context.store.ledger
         self._tasks = tasks
@@ -73,12 +80,24 @@ class Worker:
         self._idle = idle_seconds
         self._rng = rng or random.Random()  # noqa: S311
         self._name = holders.name()
-        self._stopping = anyio.Event()
+        self._workspace = workspace
+        self._only = None if only is None else list(only)
+        self._at_work = at_work
+        self._stopping = False
+        self._news = anyio.Event()
         self.done = 0
+        self.finished: Callable[[Work], None] = lambda work: None
+        self.failed: Callable[[Job, str], None] = lambda job, reason: None
 
     def stop(self) -> None:
         """Take no more jobs; those under way are finished."""
-        self._stopping.set()
+        self._stopping = True
+        self.wake()
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._news.set()
+        self._news = anyio.Event()
 
     async def run(self, *, until_empty: bool = False) -> int:
         """Work until stopped, or until nothing is due; how many jobs were done."""
@@ -88,9 +107,10 @@ class Worker:
         return self.done
 
     async def _slot(self, claim: str, until_empty: bool) -> None:
-        while not self._stopping.is_set():
+        while not self._stopping:
+            news = self._news
             try:
-                job = await _thread(lambda: self._claim(claim))
+                job = await _thread(lambda: self._claim(claim)) if self._at_work() else None
                 if job is not None:
                     await self._attempt(job)
                     continue
@@ -100,17 +120,20 @@ class Worker:
             if until_empty:
                 return
             with anyio.move_on_after(self._idle):
-                await self._stopping.wait()
+                await news.wait()
 
     def _claim(self, claim: str) -> Job | None:
         # One at a time: of ten jobs that were claimed together, the one that kills its
         # worker would use up the attempts of the other nine.
         now = self._context.now()
-        kinds = tuple(self._tasks)
-        if not self._ledger.read().queue.due(now, kinds):
+        kinds, workspace = tuple(self._tasks), self._workspace
+        if self._only is not None:
+            id = self._only.pop() if self._only else ""
+            return self._ledger.write(lambda txn: txn.queue.claim_one(id, claim, now, now + LEASE))
+        if not self._ledger.read().queue.due(now, kinds, workspace):
             return None
         taken = self._ledger.write(
-            lambda txn: txn.queue.claim(claim, now, 1, self._max_attempts, kinds)
+            lambda txn: txn.queue.claim(claim, now, 1, self._max_attempts, kinds, workspace)
         )
         return taken[0] if taken else None
 
@@ -123,13 +146,21 @@ class Worker:
                 effects = await self._tasks[job.kind](work)
                 await _thread(lambda: self._finish(work, effects))
             self.done += 1
+            self.finished(work)
         except Exception as error:  # noqa: BLE001  (the worker outlives any job)
             await self._failed(job, error)
+        except anyio.get_cancelled_exc_class():
+            # Whoever ends this worker does not wait: the next one does the job, from where its
+            # checkpoint is. What was just finished is nobody's any more.
+            with anyio.CancelScope(shield=True), suppress(LeaseLost, StorageError):
+                now = self._context.now()
+                await _thread(lambda: self._ledger.write(lambda txn: txn.queue.release(job, now)))
+            raise
 
     def _finish(self, work: Work, effects: Effects) -> None:
         def both(txn: Writing) -> None:
-            effects(work.context, txn)
             txn.queue.finish(work.job)
+            effects(work.context, txn)
 
         self._ledger.write(both)
         self._context.store.indexing.wake()
@@ -144,6 +175,7 @@ class Worker:
         hopeless = isinstance(error, InvalidInput | NotFound) or job.attempts >= self._max_attempts
         due = None if hopeless else self._context.now() + self._pause(job.attempts)
         log.warning("job %s (%s), attempt %d: %s", job.id, job.kind, job.attempts, reason)
+        self.failed(job, reason)
         with suppress(LeaseLost, StorageError):
             await _thread(lambda: self._ledger.write(lambda txn: txn.queue.fail(job, reason, due)))
 

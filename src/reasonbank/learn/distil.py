@@ -8,6 +8,7 @@ from typing import Any
 from reasonbank.fence import Prompt, fenced, fixed, prompt
 from reasonbank.fields import LIMITS
 from reasonbank.learn.transcript_text import BUDGET, account, steps, task
+from reasonbank.ledger.sessions import learned_steps
 from reasonbank.llm.port import Completion, Message, Model, Schema, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of, string
@@ -23,7 +24,7 @@ MAX_TOKENS = 4096
 TEMPERATURE = 1.0
 
 
-_LESSON: JSON = {
+LESSON: JSON = {
     "title": string(LONGEST["title"]),
     "description": string(LONGEST["description"]),
     "content": string(LONGEST["content"]),
@@ -48,11 +49,11 @@ def _schema(fields: JSON, optional: JSON, most: int) -> JSON:
 def schema_of(outcome: Outcome, most: int = MOST_BY_SESSION) -> JSON:
     """What an answer must look like; a warning says how to recognise what it warns of."""
     error = {} if outcome is Outcome.SUCCESS else _ERROR
-    return _schema(_LESSON | _SPAN | error, {}, most)
+    return _schema(LESSON | _SPAN | error, {}, most)
 
 
 CONTRAST = _schema(
-    _LESSON
+    LESSON
     | {
         "outcome": one_of(("success", "failure")),
         "attempts": {"type": "array", "items": {"type": "integer", "minimum": 1}, "maxItems": 32},
@@ -64,7 +65,7 @@ CONTRAST = _schema(
 
 # An agent that hands in an answer knows when to stop: only what a memory can hold bounds it.
 SESSION = _schema(
-    _LESSON
+    LESSON
     | {"description": string(LIMITS.description), "content": string(LIMITS.content)}
     | _SPAN
     | {"outcome": one_of(("success", "failure"))},
@@ -139,6 +140,12 @@ async def contrast(model: Model, attempts: Sequence[Trace]) -> list[Memory]:
 def memories(answer: Any, trace: Trace, outcome: Outcome) -> list[Memory]:
     kept = Outcome.SUCCESS if outcome is Outcome.SUCCESS else Outcome.FAILURE
     return [_memory(lesson, kept, trace) for lesson in answer["memories"]]
+
+
+def new_of(found: list[Memory], trace: Trace) -> list[Memory]:
+    """Without what only the part of a session shows that was learned from before."""
+    learned = learned_steps(trace)
+    return [m for m in found if m.source_span is None or m.source_span[1] > learned]
 
 
 def _memory(lesson: JSON, outcome: Outcome, trace: Trace) -> Memory:

@@ -10,6 +10,7 @@ from reasonbank.errors import EmbeddingError
 from reasonbank.learn.judge import Verdict
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Reading, Writing
+from reasonbank.ledger.sessions import learned_steps
 from reasonbank.model import (
     JSON,
     EvidenceKind,
@@ -23,6 +24,7 @@ from reasonbank.model import (
 from reasonbank.search.text import WORD
 from reasonbank.store import evidence, memories
 from reasonbank.store.context import Context
+from reasonbank.store.traces import common_steps
 from reasonbank.store.vectors import FOLLOW, as_stored, embedding_text
 
 if TYPE_CHECKING:
@@ -50,11 +52,13 @@ class Lesson:
 
 def prepare(context: Context, told: Sequence[Memory], trace: Trace) -> list[Lesson]:
     """Lessons fit to be stored, each with the id that it always has."""
+    learned = learned_steps(trace)
+    part = (str(learned),) if learned else ()
     fit = [
         context.fit(
             replace(
                 memory,
-                id=derived_id("lesson", context.view.workspace, trace.id, str(position)),
+                id=derived_id("lesson", context.view.workspace, trace.id, *part, str(position)),
                 source_session=trace.id,
             )
         )
@@ -157,9 +161,18 @@ class Stored:
 
 
 def store(
-    context: Context, txn: Writing, trace: Trace, lessons: Sequence[Lesson], verdict: Verdict | None
+    context: Context,
+    txn: Writing,
+    trace: Trace,
+    lessons: Sequence[Lesson],
+    verdict: Verdict | None,
+    *,
+    said: Sequence[str] = (),
 ) -> Stored:
-    """In one transaction: new memories, evidence for known ones, and the trace's outcome."""
+    """In one transaction: new memories, evidence for known ones, and the trace's outcome.
+
+    ``said`` are memories that were kept of what was said in the session.
+    """
     learned, confirmed = [], []
     for lesson in lessons:
         memory = lesson.memory
@@ -168,8 +181,8 @@ def store(
             continue  # The same session says it twice, and nobody could tell before.
         if twin is not None:
             # Found again by another session: that is a success of the lesson, whatever it
-            # says; within the session that it was recalled into, it is only an echo.
-            if twin not in trace.memories_used:
+            # says; within the session that it was recalled into, or came from, it is an echo.
+            if twin not in (*trace.memories_used, *trace.memories_learned):
                 evidence.observe_in(context, txn, twin, EvidenceKind.OUTCOME, True, trace.id)
             confirmed.append(twin)
         elif not txn.taken(memory.id) and not txn.forgotten(memory.id):
@@ -188,12 +201,19 @@ def store(
                 evidence.observe_in(
                     context, txn, id, EvidenceKind.OUTCOME, succeeded, trace.id, shared=shared
                 )
-    told: JSON = {"ids": learned}
+    learned += said
+    told: JSON = {"ids": learned, "steps": _seen(context, txn, trace)}
     if verdict is not None:
         told |= {"outcome": str(verdict.outcome), "by": verdict.by, "score": verdict.score,
                  "reason": verdict.reason}  # fmt: skip
     context.append(txn, EventType.LEARNED, trace.id, told)
     return Stored(learned=tuple(learned), confirmed=tuple(confirmed))
+
+
+def _seen(context: Context, txn: Writing, trace: Trace) -> int:
+    """How many steps were learned from; the session may have been rewritten meanwhile."""
+    now = txn.trace(context.view, trace.id)
+    return len(trace.trajectory) if now is None else common_steps(trace.trajectory, now.trajectory)
 
 
 def _keep(context: Context, txn: Writing, memory: Memory, vector: NDArray[np.float32]) -> None:

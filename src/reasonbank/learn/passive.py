@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from reasonbank.fields import LIMITS
-from reasonbank.learn.session import without_echo
+from reasonbank.learn.session import told, without_echo
 from reasonbank.ledger.port import Writing
-from reasonbank.model import Memory, Outcome, Source, derived_id
+from reasonbank.model import DRAFT, Job, Memory, Outcome, Source, derived_id
 from reasonbank.safety.patterns import Pattern, compile
 from reasonbank.settings import Passive
 from reasonbank.store import memories
-from reasonbank.store.context import Context
+from reasonbank.store.context import Context, reasoner_of
+
+EXTRACT = "extract"
+"""The job that makes knowledge of a draft."""
 
 _CODE = compile(r"(?m)^[ \t]*(?:```|~~~)\S*[ \t]*\n\s*\S")
 _STEP = compile(r"(?im)^[ \t]{0,100}(?:\d{1,2}[.)]|[-*•]|step \d{1,9})\s{1,100}\S")
@@ -68,14 +71,15 @@ def worth_keeping(
         return "the answer has no code, no steps and no explanation that settings ask for"
     title = " ".join(question.split())
     return Memory(
-        id=exchange_id(workspace, question, answer),
+        # As a transcript would tell it: handed in on its own, it is the same exchange.
+        id=exchange_id(workspace, told(question), told(answer)),
         title=_short(title, LIMITS.title),
         description=_short(f"Asked: {question}", LIMITS.description),
         content=_short(answer, LIMITS.content),
         outcome=Outcome.MIXED,
         source=Source.PASSIVE,
         source_session=session,
-        tags=tuple(found),
+        tags=(DRAFT, *found),
     )
 
 
@@ -128,14 +132,36 @@ def capture(
         return Captured(kept=False, id=None, reason=found)
     memory = context.fit(found)
 
-    def work(txn: Writing) -> Captured:
-        if txn.forgotten(memory.id):
-            return Captured(kept=False, id=None, reason="this exchange was forgotten for good")
-        if txn.taken(memory.id):
-            return Captured(kept=True, id=memory.id, reason="this exchange is kept already")
-        memories.record_in(context, txn, memory)
-        return Captured(kept=True, id=memory.id, reason="kept")
-
-    result = context.write(work)
+    result, new = context.write(lambda txn: _capture_in(context, txn, memory))
     context.store.indexing.wake()
+    if new:
+        context.store.work_waits()
     return result
+
+
+def _capture_in(context: Context, txn: Writing, memory: Memory) -> tuple[Captured, bool]:
+    found = keep_in(context, txn, memory)
+    if found.new and reasoner_of(context) == "model":
+        place = context.view.workspace
+        job = Job(kind=EXTRACT, subject=memory.id, workspace=place,
+                  id=derived_id(EXTRACT, place, memory.id))  # fmt: skip
+        txn.queue.enqueue(job, context.now())
+    return found.told, found.new
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    told: Captured
+    new: bool
+
+
+def keep_in(context: Context, txn: Writing, memory: Memory) -> Keeping:
+    """Record it once."""
+    told = Captured(kept=True, id=memory.id, reason="kept")
+    if txn.forgotten(memory.id):
+        reason = "this exchange was forgotten for good"
+        return Keeping(told=Captured(kept=False, id=None, reason=reason), new=False)
+    if txn.taken(memory.id):
+        return Keeping(told=replace(told, reason="this exchange is kept already"), new=False)
+    memories.record_in(context, txn, memory)
+    return Keeping(told=told, new=True)

@@ -22,10 +22,11 @@ from reasonbank.errors import (
     Refused,
 )
 from reasonbank.fields import parse_id
-from reasonbank.learn import lessons
+from reasonbank.learn import exchanges, lessons
 from reasonbank.learn.distil import (
     SESSION,
     TEMPERATURE,
+    new_of,
     session_memories,
     session_question,
 )
@@ -102,11 +103,11 @@ def _taken(context: Context, session: Trace | None) -> Job | None:
     worker = f"agent-{secrets.token_hex(16)}"
 
     def this(txn: Writing) -> Job:
-        job = queue.distil_in(context, txn, session) if session else None
-        assert job is not None
+        assert session is not None
+        job = queue.distil_in(context, txn, session)
         if taken := txn.queue.claim_one(job.id, worker, now, now + HELD):
             return taken
-        raise Refused(f"session {job.subject} is {job.state}: it is learned from once")
+        raise Refused(f"session {job.subject} is {job.state}: each step is learned from once")
 
     def oldest(txn: Writing) -> Job | None:
         job = txn.queue.oldest("distil", context.view.workspace, now)
@@ -125,13 +126,17 @@ def submit(context: Context, ticket: str, answer: Any) -> Submitted:
         answer = conforming(answer, SESSION)
     except InvalidReply as error:
         raise InvalidInput("answer", f"{error}; correct it and hand it in again") from None
-    found = lessons.prepare(context, session_memories(answer, trace), trace)
+    new = new_of(session_memories(answer, trace), trace)
+    found = lessons.prepare(context, new, trace)
+    kept = exchanges.prepare(context, trace, new)
     # What ran outranks what the agent thinks of its own work.
     told = verified(trace) or _said(answer)
 
     def work(txn: Writing) -> lessons.Stored:
-        result = lessons.store(context, txn, trace, found, told)
         txn.queue.finish(job)
+        said = exchanges.store(context, txn, kept)
+        result = lessons.store(context, txn, trace, found, told, said=said)
+        queue.again_if_grown(context, txn, job)
         return result
 
     result = context.write(work)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 
-from reasonbank.fence import Fenced, Piece, fenced, piece
+from reasonbank.fence import Fenced, Piece, Prompt, fenced, fixed, piece
 from reasonbank.learn.session import without_echo
+from reasonbank.ledger.sessions import learned_steps
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.model import Step, Trace
 
@@ -15,6 +16,8 @@ BUDGET = 60_000
 STEP = 4_000
 READ = 100 * STEP
 """Characters of a text that are looked at: an echo is taken out before the cut."""
+CONTEXT = 10
+"""Steps before the new part of a session, to understand it by."""
 MARK = 40
 """Characters that the mark before a piece takes, about."""
 
@@ -25,9 +28,18 @@ def _cut(text: str, most: int = STEP) -> str:
     return excerpt(without_echo(excerpt(text, READ)), most, head=2 / 3)
 
 
-def account(trace: Trace, *, budget: int = BUDGET) -> tuple[Fenced, Fenced]:
-    """The task, and a record of what was done."""
+_CONTINUED = """
+The record goes on where an earlier one ended: what steps up to {learned} teach was written down
+then, and they are here so that the later ones can be understood. Write down only what the steps
+after {learned} teach.
+"""
+
+
+def account(trace: Trace, *, budget: int = BUDGET) -> tuple[Fenced | Prompt, ...]:
+    """The task, and a record of what was done; of a session that has grown, its new part."""
     record = fenced("record", steps(trace, budget=budget), final_score=trace.final_score)
+    if learned := learned_steps(trace):
+        return task(trace), record, fixed(_CONTINUED, learned=learned)
     return task(trace), record
 
 
@@ -37,7 +49,8 @@ def task(trace: Trace) -> Fenced:
 
 def steps(trace: Trace, *, budget: int = BUDGET) -> list[Piece]:
     """The end of a record says how it ended, and the beginning what it was about."""
-    numbered = list(enumerate(trace.trajectory, 1))
+    before = max(0, learned_steps(trace) - CONTEXT)
+    numbered = list(enumerate(trace.trajectory, 1))[before:]
     first = _fitting(numbered, budget * 2 // 3)
     left = numbered[len(first) :]
     last = _fitting(reversed(left), budget - _size(first))[::-1]

@@ -39,6 +39,12 @@ def is_gone(holder: str) -> bool:
     return bool(start) and (start != started or state in "ZX")
 
 
+def pid_here(holder: str) -> int | None:
+    """The number of its process, if that is one of this machine."""
+    machine, pid, *_ = f"{holder}//".split("/")
+    return int(pid) if machine and machine == _machine() and pid.isdecimal() else None
+
+
 @cache
 def _machine() -> str:
     try:

@@ -179,8 +179,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced:
+    """``after`` so many steps of the trace that is stored already it goes on; ``learned`` of all
+    these steps were learned from before, though they may stand elsewhere than they did."""
+
     trace: Trace
     at: Annotated[int, Whole(0)]
+    after: Annotated[int, Whole(0)] | None = None
+    learned: Annotated[int, Whole(0)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +195,7 @@ class Learned:
     score: Annotated[float, SHARE] | None = None
     by: MaybeName = None
     reason: Reason = None
+    steps: Annotated[int, Whole(0)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

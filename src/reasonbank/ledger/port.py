@@ -207,6 +207,10 @@ LONGEST_PAUSE = 3_600_000_000
 """Microseconds; no failed job waits longer for its next attempt."""
 
 
+POST = "post"
+"""The kind of the one job that is never done: whoever holds it works on the bank."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDepth:
     """``oldest`` is when the oldest job that is not done was queued."""
@@ -222,10 +226,12 @@ class QueueReading(Protocol):
     def jobs(self, workspace: str | None, states: Sequence[JobState], limit: int) -> list[Job]:
         """The newest first."""
 
-    def due(self, now: int, kinds: Sequence[str]) -> bool:
+    def due(self, now: int, kinds: Sequence[str], workspace: str | None = None) -> bool:
         """Whether a claim would find anything."""
 
-    def depth(self, workspace: str | None) -> QueueDepth: ...
+    def depth(self, workspace: str | None) -> QueueDepth:
+        """Without the post of who works (``POST``): that is no work."""
+
     def oldest(self, kind: str, workspace: str, now: int) -> Job | None:
         """The one that was queued first of those that ``claim_one`` would take."""
 
@@ -244,10 +250,12 @@ class QueueWriting(QueueReading, Protocol):
         """False if a job of this id is known already, done or not."""
 
     def claim(
-        self, worker: str, now: int, limit: int, max_attempts: int, kinds: Sequence[str]
-    ) -> list[Job]:
+        self, worker: str, now: int, limit: int, max_attempts: int, kinds: Sequence[str],
+        workspace: str | None = None,
+    ) -> list[Job]:  # fmt: skip
         """Take jobs that are due, or whose worker fell silent or is gone; each claim is an
-        attempt. ``worker`` is a name of ``holders``, by which it can be known for gone."""
+        attempt. ``worker`` is a name of ``holders``, by which it can be known for gone.
+        ``workspace``: only its jobs."""
 
     def claim_one(self, id: str, worker: str, now: int, until: int) -> Job | None:
         """Take this job, unless it is done, dead or somebody else's."""
@@ -257,6 +265,9 @@ class QueueWriting(QueueReading, Protocol):
     def finish(self, job: Job) -> None: ...
     def fail(self, job: Job, error: str, due: int | None) -> None:
         """Try again when it is due; with None, never."""
+
+    def release(self, job: Job, now: int) -> None:
+        """Give it back undone; that was no attempt."""
 
     def retry(self, id: str, now: int) -> None: ...
     def drop(self, id: str) -> None: ...

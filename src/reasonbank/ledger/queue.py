@@ -9,7 +9,7 @@ from typing import Any
 from reasonbank.errors import LeaseLost, NotFound, Refused
 from reasonbank.ledger import holders
 from reasonbank.ledger.database import Database, columns, record, records
-from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, QueueDepth
+from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, POST, QueueDepth
 from reasonbank.model import JSON, Job, JobState
 
 _JOB = columns(Job)
@@ -40,8 +40,8 @@ class JobQueue:
         )
         return records(Job, _JOB, found)
 
-    def due(self, now: int, kinds: Sequence[str]) -> bool:
-        ready, values = self._ready(now, kinds)
+    def due(self, now: int, kinds: Sequence[str], workspace: str | None = None) -> bool:
+        ready, values = self._ready(now, kinds, workspace)
         return self._db.one(f"select 1 from jobs where {ready} limit 1", values) is not None
 
     def latest(self, kind: str, workspace: str) -> Job | None:
@@ -53,8 +53,8 @@ class JobQueue:
         return record(Job, _JOB, row)
 
     def depth(self, workspace: str | None) -> QueueDepth:
-        where = "1 = 1" if workspace is None else "workspace = ?"
-        values = () if workspace is None else (workspace,)
+        where = "kind != ?" if workspace is None else "kind != ? and workspace = ?"
+        values = (POST,) if workspace is None else (POST, workspace)
         counts = dict(
             self._db.all(f"select state, count(*) from jobs where {where} group by 1", values)
         )
@@ -76,9 +76,10 @@ class JobQueue:
         )
 
     def claim(
-        self, worker: str, now: int, limit: int, max_attempts: int, kinds: Sequence[str]
-    ) -> list[Job]:
-        ready, values = self._ready(now, kinds)
+        self, worker: str, now: int, limit: int, max_attempts: int, kinds: Sequence[str],
+        workspace: str | None = None,
+    ) -> list[Job]:  # fmt: skip
+        ready, values = self._ready(now, kinds, workspace)
         # Whoever held it has had its last attempt, and did not live to say what went wrong.
         self._db.execute(
             "update jobs set state = 'dead', claim = null, error = coalesce(error, ?)"
@@ -111,12 +112,16 @@ class JobQueue:
         )
         return record(Job, _JOB, row)
 
-    def _ready(self, now: int, kinds: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
+    def _ready(
+        self, now: int, kinds: Sequence[str], workspace: str | None
+    ) -> tuple[str, tuple[Any, ...]]:
         """What a worker may take: it waits and is due, or nobody holds it any more."""
         gone = self._gone(now)
         due = f"(due <= ? or due > ? or (state = 'running' and claim in ({_marks(gone)})))"
         values = (now, now + _HORIZON, *gone, *kinds)
-        return f"{_OPEN} and {due} and kind in ({_marks(kinds)})", values
+        ready = f"{_OPEN} and {due} and kind in ({_marks(kinds)})"
+        return (ready, values) if workspace is None else (f"{ready} and workspace = ?",
+                                                         (*values, workspace))  # fmt: skip
 
     def _free(self, now: int) -> tuple[str, tuple[Any, ...]]:
         """Nobody holds it; it may be waiting for the end of a pause."""
@@ -148,6 +153,9 @@ class JobQueue:
             self._held(job, "state = 'dead', claim = null, error = ?", error)
         else:
             self._held(job, f"state = 'waiting', claim = null, due = {due}, error = ?", error)
+
+    def release(self, job: Job, now: int) -> None:
+        self._held(job, "state = 'waiting', claim = null, attempts = attempts - 1, due = ?", now)
 
     def _held(self, job: Job, change: str, value: Any) -> None:
         """Change a job that this claim still holds; whoever lost it changes nothing."""

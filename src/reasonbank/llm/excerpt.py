@@ -5,6 +5,8 @@ from __future__ import annotations
 FIFTH = 0.2
 """Of what is kept, this much at least is the beginning, and as much the end."""
 MARK = "\n[… {:,} characters left out …]\n"
+CUT = MARK.rpartition("}")[2]
+"""What every text has in it that was cut."""
 
 
 def excerpt(text: str, most: int, *, head: float = 0.5) -> str:

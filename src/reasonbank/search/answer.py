@@ -67,7 +67,8 @@ def search(
     elif session is not None:
         # That it asked is all there is to say of it, and makes the task known.
         reply = _keep_use(context, reply, {"ids": [], "session": session})
-    if not (reply.hits or reply.total_found or reply.skipped or question.filter.narrows):
+    narrows = replace(question.filter, drafts=True).narrows
+    if not (reply.hits or reply.total_found or reply.skipped or narrows):
         _keep_question(context, query)
     context.store.indexing.wake()
     return reply

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from reasonbank.model import Hit, Memory, Outcome
 from reasonbank.search.answer import search
+from reasonbank.search.inject import CHECKED
 from reasonbank.search.text import keywords
 from reasonbank.store.context import Context
 from reasonbank.trust.belief import EvidenceCounts, counts
@@ -29,7 +30,8 @@ class Recommendation:
 def recommend(context: Context, task: str) -> Recommendation:
     """Recognise what a task is about, and name the strategy that the evidence backs best."""
     words = keywords(task)
-    reply = search(context, task, limit=10, min_confidence=context.settings.belief.inject_above)
+    least = context.settings.belief.inject_above
+    reply = search(context, task, limit=10, filter=CHECKED, min_confidence=least)
     domain = _domain(reply.hits)
     # Whoever asks for one does not look at others: nothing that poses as an instruction.
     hits = [hit for hit in reply if not hit.suspicious]

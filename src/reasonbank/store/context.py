@@ -86,6 +86,10 @@ class Store:
         self.searching = threading.Lock()
         self.closed = False
         self.tidy: Callable[[], None] = lambda: None
+        self.work_waits: Callable[[], None] = lambda: None
+        """Called when a job was queued: whoever works in this process need not find it first."""
+        self.end_work: Callable[[], None] = lambda: None
+        """Ends the worker that belongs to this store, before the store is closed."""
         indexing.chores = self.flush
 
     @property
@@ -188,6 +192,7 @@ class Store:
             if self.closed:
                 return
             self.closed = True
+        self.end_work()
         with suppress(ReasonBankError):
             self.flush()
         self.indexing.close(embed=embed)
@@ -436,6 +441,15 @@ class Context:
         if memory is not None:
             facts["gen_ai.memory.record.id"] = memory
         return span(operation, facts)
+
+
+def reasoner_of(context: Context) -> str:
+    """Who learns: model, agent or rules."""
+    settings = context.settings
+    if settings.learn.reasoner != "auto":
+        return settings.learn.reasoner
+    has_model = context.store.thinker is not None or settings.llm.provider != "none"
+    return "model" if has_model else "rules"
 
 
 def view_of(store: Store, workspace: str) -> View:

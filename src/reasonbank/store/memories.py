@@ -76,19 +76,20 @@ def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
                 name, f"cannot be changed; these can: {', '.join(sorted(REVISABLE))}"
             )
 
-    def work(txn: Writing) -> Memory:
-        old = context.own_row(txn, id).memory()
-        new = lesson(context.fit(replace(old, **changes)))
-        was = lesson(old)
-        changed = {name: new.get(name) for name in changes if new.get(name) != was.get(name)}
-        if changed:
-            context.append(txn, EventType.REVISED, id, {"changes": changed})
-        return context.memory(txn, context.row(txn, id))
-
     with context.span("update_memory", id):
-        memory = context.write(work)
+        memory = context.write(lambda txn: update_in(context, txn, id, changes))
     context.store.indexing.wake()
     return memory
+
+
+def update_in(context: Context, txn: Writing, id: str, changes: Mapping[str, Any]) -> Memory:
+    old = context.own_row(txn, id).memory()
+    new = lesson(context.fit(replace(old, **changes)))
+    was = lesson(old)
+    changed = {name: new.get(name) for name in changes if new.get(name) != was.get(name)}
+    if changed:
+        context.append(txn, EventType.REVISED, id, {"changes": changed})
+    return context.memory(txn, context.row(txn, id))
 
 
 def archive(context: Context, id: str, reason: str) -> Memory:

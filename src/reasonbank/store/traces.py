@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reasonbank.errors import NotFound, Refused
 from reasonbank.fields import checked
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Writing
-from reasonbank.model import Trace, from_micros, to_micros
+from reasonbank.ledger.projection.forgetting import FORGOTTEN_TEXT
+from reasonbank.ledger.sessions import learned_steps
+from reasonbank.llm.excerpt import CUT
+from reasonbank.model import Step, Trace, from_micros, to_micros
 from reasonbank.store.commits import with_commits
 from reasonbank.store.context import Context
 
 DAY = 86_400_000_000
+BEGINS = 40
 
 
 def store(context: Context, trace: Trace) -> Trace:
@@ -44,6 +49,62 @@ def store_in(context: Context, txn: Writing, trace: Trace) -> Trace:
     payload = {"trace": stored.to_json(), "at": to_micros(stored.created_at)}
     context.append(txn, EventType.TRACED, stored.id, payload, at=at)
     return stored
+
+
+TAIL = 3
+"""So many steps, found again in their order, are where a rewritten session was left."""
+
+
+def common_steps(known: Sequence[Step], told: Sequence[Step]) -> int:
+    """How many steps two records of a session share from its beginning on."""
+    pairs = enumerate(zip(known, told, strict=False))
+    return next((n for n, pair in pairs if not _is_same(*pair)), min(len(known), len(told)))
+
+
+def _is_same(known: Step, told: Step) -> bool:
+    return (
+        known.action == told.action
+        and _is_alike(known.content or "", told.content or "")
+        and _is_alike(known.feedback or "", told.feedback or "")
+    )
+
+
+def _is_alike(known: str, told: str) -> bool:
+    """What was forgotten since is known by what is around it, what was cut by how it begins."""
+    if known == told:
+        return True
+    if FORGOTTEN_TEXT in known:
+        head, _, rest = known.partition(FORGOTTEN_TEXT)
+        return told.startswith(head) and told.endswith(rest.rpartition(FORGOTTEN_TEXT)[2])
+    return (CUT in known or CUT in told) and known[:BEGINS] == told[:BEGINS]
+
+
+def continue_in(context: Context, txn: Writing, known: Trace, told: Trace) -> int:
+    """Store what a session that is known has more than before; how many of its steps are new.
+
+    An agent may have rewritten what it had told: then its new account replaces the old one from
+    there on, and what was learned from is looked for in it.
+    """
+    same = common_steps(known.trajectory, told.trajectory)
+    if same == len(told.trajectory):
+        return 0
+    learned = learned_steps(known)
+    if same < learned:
+        learned = max(same, _left_off(known.trajectory[:learned], told.trajectory))
+    at = txn.stamp()
+    more = replace(told, trajectory=told.trajectory[same:], created_at=known.created_at)
+    payload = {"trace": more.to_json(), "at": at, "after": same, "learned": learned}
+    context.append(txn, EventType.TRACED, known.id, payload, at=at)
+    return len(told.trajectory) - learned
+
+
+def _left_off(learned: Sequence[Step], told: Sequence[Step]) -> int:
+    """How many steps of ``told`` there are up to the last ones that were learned from."""
+    tail = learned[-TAIL:]
+    for end in range(len(told), len(tail) - 1, -1):
+        if len(tail) > 1 and common_steps(tail, told[end - len(tail) : end]) == len(tail):
+            return end
+    return 0
 
 
 def get(context: Context, id: str) -> Trace:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound, Refused
 from reasonbank.fields import text
@@ -44,6 +45,11 @@ def _here() -> str:
                 "workspace", "is missing, and this directory is gone; name one with --workspace"
             ) from None
         return os.path.normpath(path)
+
+
+def is_place(directory: object) -> TypeGuard[str]:
+    """Whether this names a directory, be it still there or not: where a session says it worked."""
+    return isinstance(directory, str) and os.path.isabs(directory) and len(directory) <= 4096
 
 
 def digest_of(path: str) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.access import LOCAL, Caller, TokenStore
 from reasonbank.bank import Bank
-from reasonbank.errors import NotFound
-from reasonbank.model import Right, Workspace
+from reasonbank.errors import Forbidden, NotFound
+from reasonbank.model import Right, Trace, Workspace
 from reasonbank.store.context import Progress
-from reasonbank.store.workspaces import exactly_at
+from reasonbank.store.workspaces import exactly_at, is_place
 
 if TYPE_CHECKING:
     from reasonbank.llm.port import Model
@@ -43,6 +44,15 @@ class Call:
     @property
     def bank(self) -> Bank:
         return self.caller.bank(self.root, self.workspace, surface=self.surface)
+
+    def project_of(self, session: Trace) -> Bank:
+        """The project that was asked for, else the one that the session worked in, if the caller
+        reaches it."""
+        directory = session.metadata.get("directory")
+        if self.workspace is None and is_place(directory):
+            with suppress(Forbidden):
+                return self.caller.bank(self.root, directory, surface=self.surface)
+        return self.bank
 
     @property
     def whole(self) -> Bank:

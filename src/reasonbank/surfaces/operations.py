@@ -18,9 +18,9 @@ from reasonbank.arguments import AnId, Session
 from reasonbank.bank import Bank
 from reasonbank.errors import ConfirmationNeeded
 from reasonbank.fields import LIMITS, Many, Text, Whole
-from reasonbank.model import JSON, Label, LinkType, Memory, Right, Trace, Workspace
-from reasonbank.store import evidence
-from reasonbank.store.given import missing
+from reasonbank.model import JSON, HandedIn, Label, LinkType, Memory, Right, Trace, Workspace
+from reasonbank.store import evidence, given
+from reasonbank.store.given import GivenTrace, missing
 from reasonbank.store.maintenance import Maintained
 from reasonbank.surfaces.call import Call
 
@@ -198,6 +198,17 @@ def forget(call: Call, id: AnId, *, confirm: Confirm = False) -> Forgotten:
         )
     call.bank.forget(memory.id)
     return Forgotten(id=memory.id)
+
+
+def distil(call: Call, session: GivenTrace) -> HandedIn:
+    """Store a finished session and queue it to be learned from; no model is waited for.
+
+    It belongs to the project that is asked for, else to the one that it worked in (`directory` in
+    its `metadata`) if the caller reaches that, else to the caller's own. A session that has grown
+    since is learned from again, its new part only.
+    """
+    trace = given.trace(session)
+    return call.project_of(trace).distil(trace)
 
 
 def unlink(call: Call, source: AnId, target: AnId, *, type: LinkType) -> Unlinked:
@@ -383,7 +394,7 @@ OPERATIONS = (
     op(Bank.traces, READ, "GET /traces", command="trace list", says="traces"),
     op(Bank.purge_traces, ADMIN, "DELETE /traces", key="purged"),
     op(Bank.trace, READ, "GET /traces/{id}", command="trace show", says="trace"),
-    op(Bank.distil, WRITE, "POST /sessions", body=Trace, status=202),
+    op(distil, WRITE, "POST /sessions", body=Trace, status=202),
     op(Bank.distil_prepare, WRITE, "POST /sessions/prepare"),
     op(Bank.distil_submit, WRITE, "POST /sessions/submit"),
     op(Bank.capture, WRITE, "POST /capture"),

@@ -317,13 +317,18 @@ def returned(function: Callable[..., Any]) -> Any:
 @cache
 def _own_shapes() -> dict[type[Any], Any]:
     """Where an answer's JSON is not simply the fields of its type."""
-    told = tuple(f.name for f in fields(model.Job) if f.name not in ("claim", "checkpoint"))
-    hints = get_type_hints(model.Job)
-    job = {name: json_type(hints[name], answer=True) for name in told}
+
+    def job(kind: type[model.Job]) -> Any:
+        hints = get_type_hints(kind)
+        told = [f.name for f in fields(kind) if f.name not in ("claim", "checkpoint")]
+        shape = {name: json_type(hints[name], answer=True) for name in told}
+        return _typed_dict(kind.__name__, shape)
+
     return {
         model.Reply: Answer,
         model.Step: StoredStep,
-        model.Job: _typed_dict("Job", job),
+        model.Job: job(model.Job),
+        model.HandedIn: job(model.HandedIn),
         answers.Imported: Imported,
         answers.Result: Consolidated,
         answers.Report: LearningReport,

@@ -66,6 +66,8 @@ def apart(one: Memory, other: Memory) -> str | None:
     """Why two memories that are near each other are not one, if they are not."""
     if one.scope is not other.scope:
         return "they are shared with different people"
+    if one.draft or other.draft:
+        return "one of them is a draft that nobody has checked"
     if (one.source is Source.PEER) is not (other.source is Source.PEER):
         return "one of them came from a peer"
     if _differ(one.domain, other.domain):

@@ -41,8 +41,11 @@ class Finding:
     weight: float
 
 
-def findings(session: Session) -> list[Finding]:
-    """At most three, the best first; the same session gives the same lessons, with equal ids."""
+def findings(session: Session, *, since: int = 0) -> list[Finding]:
+    """At most three, the best first; the same session gives the same lessons, with equal ids.
+
+    ``since``: only those that end after so many steps.
+    """
     entries = [_fit(entry) for entry in session.entries]
     runs = [_Run(entry) for entry in entries if isinstance(entry, Command)]
     found = [
@@ -51,6 +54,7 @@ def findings(session: Session) -> list[Finding]:
         *_put_right(session, entries, runs),
         *_stubborn(session, entries, runs),
     ]
+    found = [lesson for lesson in found if lesson.last > since]
     found.sort(key=lambda lesson: (-lesson.weight, lesson.first))
     return _distinct(found)[:MOST_LESSONS]
 

@@ -165,22 +165,11 @@ class Forgetting(Places):
             self._judge(id)
 
     def _judge(self, trace: str) -> None:
-        """How the task went: as it was stored, else as the first who found out said."""
-        row = self.db.one(
-            "select payload from traces join events on seq = event where traces.id = ?", (trace,)
-        )
-        if row is None:
-            return
-        outcome = json.loads(row[0])["trace"].get("outcome") if row[0] else None
-        if outcome is None:
-            told = self.db.all(
-                "select payload from events where subject = ? and what = ? and payload != ''"
-                f" order by {ORDER}",
-                (trace, EventType.LEARNED),
-            )
-            found = (json.loads(payload).get("outcome") for (payload,) in told)
-            outcome = next((each for each in found if each is not None), None)
-        self.db.execute("update traces set outcome = ? where id = ?", (outcome, trace))
+        """How the task went: as it was stored, else as who found out said."""
+        row = self.db.one("select workspace from traces where id = ?", (trace,))
+        if row is not None:
+            outcome = self._trace(trace, row[0]).outcome
+            self.db.execute("update traces set outcome = ? where id = ?", (outcome, trace))
 
     def _purged(self, event: Event) -> None:
         """A trace that is stored anew after that stays."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from reasonbank.ledger.database import columns, records
 from reasonbank.ledger.events import BATCHES, NOTES, OBSERVATIONS, Event, EventType
 from reasonbank.ledger.port import Wanted
 from reasonbank.ledger.queries.base import EVENT, OF_WORKSPACE, ORDER, Queries, event_of, texts
-from reasonbank.model import Change, Outcome, Trace, View
+from reasonbank.ledger.sessions import trace_of
+from reasonbank.model import Change, Trace, View
 
 _CHANGE = columns(Change)
 PAGE = 200
@@ -36,46 +36,31 @@ class LogQueries(Queries):
         return [event_of(row) for row in found]
 
     def trace(self, view: View, id: str) -> Trace | None:
-        row = self.db.one(
-            "select payload from traces join events on seq = event"
-            " where traces.id = ? and traces.workspace = ?",
-            (id, view.workspace),
+        known = self.db.one(
+            "select 1 from traces where id = ? and workspace = ?", (id, view.workspace)
         )
-        return self._trace(row[0]) if row else None
+        return self._trace(id, view.workspace) if known else None
 
     def trace_taken(self, id: str) -> bool:
         return self.db.one("select 1 from traces where id = ?", (id,)) is not None
 
-    def _trace(self, payload: str) -> Trace:
-        """A trace, with what was found out about it since it was stored."""
-        trace = Trace.from_json(json.loads(payload)["trace"])
-        for (told,) in self.db.all(
-            "select payload from events where subject = ? and what = ? and payload != ''"
-            f" order by {ORDER}",
-            (trace.id, EventType.LEARNED),
-        ):
-            found = json.loads(told)
-            learned = dict.fromkeys((*trace.memories_learned, *found["ids"]))
-            trace = replace(trace, memories_learned=tuple(learned))
-            if trace.outcome is None and found.get("outcome"):
-                judged = {name: found[name] for name in ("by", "reason") if found.get(name)}
-                trace = replace(
-                    trace,
-                    outcome=Outcome(found["outcome"]),
-                    final_score=found.get("score")
-                    if trace.final_score is None
-                    else trace.final_score,
-                    metadata={**trace.metadata, "judged": judged},
-                )
+    def _trace(self, id: str, workspace: str) -> Trace:
+        """A trace, with what was added to it and found out about it since it was stored."""
+        found = self.db.all(
+            "select what, payload from events where subject = ? and payload != ''"
+            f" and (what = ? or what = ? and {OF_WORKSPACE}) order by {ORDER}",
+            (id, EventType.LEARNED, EventType.TRACED, workspace, workspace),
+        )
+        trace = trace_of((what, json.loads(payload)) for what, payload in found)
+        assert trace is not None
         return trace
 
     def traces(self, view: View, limit: int) -> list[Trace]:
         found = self.db.all(
-            "select payload from traces join events on seq = event"
-            " where traces.workspace = ? order by traces.at desc limit ?",
+            "select id from traces where workspace = ? order by at desc limit ?",
             (view.workspace, limit),
         )
-        return [self._trace(row[0]) for row in found]
+        return [self._trace(row[0], view.workspace) for row in found]
 
     def traces_before(self, view: View, at: int) -> list[str]:
         found = self.db.all(
@@ -85,12 +70,12 @@ class LogQueries(Queries):
 
     def committed(self, view: View, since: int) -> list[Trace]:
         found = self.db.all(
-            "select payload from traces join events on seq = event"
-            " where traces.workspace = ? and traces.at >= ?"
-            f" and {self.db.dialect.contains('payload', '?')} order by traces.at",
+            "select id from traces where workspace = ? and at >= ? and exists (select 1 from events"
+            f" where subject = traces.id and {self.db.dialect.contains('payload', '?')})"
+            " order by at",
             (view.workspace, since, '"commits"'),
         )
-        traces = [self._trace(row[0]) for row in found]
+        traces = [self._trace(row[0], view.workspace) for row in found]
         return [trace for trace in traces if trace.metadata.get("commits")]
 
     def audit(self, wanted: Wanted) -> list[Change]:

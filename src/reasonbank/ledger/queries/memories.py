@@ -11,7 +11,7 @@ from reasonbank.ledger.database import columns, inline, records
 from reasonbank.ledger.events import Event, EventType
 from reasonbank.ledger.port import PACKED_EVIDENCE, Candidates, Filter, Row
 from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
-from reasonbank.model import Link, LinkType, Memory, Scope, State, View, filtered
+from reasonbank.model import DRAFT, Link, LinkType, Memory, Scope, Source, State, View, filtered
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,6 +108,9 @@ class MemoryQueries(Queries):
             values.append(tag)
         if filter.warnings_only:
             parts.append("error_type is not null")
+        if not filter.drafts:
+            parts.append("not (source = ? and num in (select num from tags where tag = ?))")
+            values += [str(Source.PASSIVE), DRAFT]
         if filter.created_after is not None:
             parts.append("created_at >= ?")
             values.append(filter.created_after)

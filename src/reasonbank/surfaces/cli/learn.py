@@ -17,7 +17,7 @@ from reasonbank.surfaces.cli.shell import Shell, command, main, one_text, readin
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
-    from reasonbank.model import Trace
+    from reasonbank.model import HandedIn, Trace
 
 
 @command()
@@ -29,31 +29,71 @@ if TYPE_CHECKING:
     help="trace is one JSON object; the others are transcripts [default: by its text].",
 )
 @click.option("--outcome", help="success, failure or mixed, if you know.")
-@click.option("--now", is_flag=True, help="Learn from it at once, rather than by a worker.")
-def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: bool) -> None:
-    """Queue a finished session to be learned from; - is standard input."""
+@click.option("--now", "when", flag_value="now", help="Learn from it here, whoever else works.")
+@click.option("--later", "when", flag_value="later", help="Only queue it.")
+def distil(
+    shell: Shell, file: str, form: str | None, outcome: str | None, when: str | None
+) -> None:
+    """Learn from a finished session; - is standard input.
+
+    If a server or a worker has this bank open, it does the learning; if none does, this command
+    does. No other session is learned from. What is learned belongs to the project that the
+    session worked in, unless --workspace says otherwise.
+    """
+    from reasonbank.store.queue import handed_in
+
     with reading(file) as source:
         trace = session_in(source.read(), form, outcome)
-    with shell.bank(creates=True) as bank:
+    with shell.bank(creates=True) as opened:
+        bank = _project_of(opened, trace, shell)
         job = bank.distil(trace)
-        if now:
-            run_worker(bank, until_empty=True, turns=False)
-            job = next((j for j in bank.jobs(limit=1000) if j.id == job.id), job)
-        learned = [bank.get(id) for id in bank.trace(trace.id).memories_learned]
+        learned, by = _learned(bank, job, when)
+        job = handed_in(bank.context, job.id) if by is None else job
+        memories = [bank.get(id) for id in learned]
 
     def draw() -> None:
-        if not now:
-            say(f"Queued session {job.subject} as job {job.id}")
-        elif job.state == "done" and not learned:
+        if by is not None:
+            say(f"Session {job.subject} (job {job.id}): {by}")
+        elif job.state == "done" and not memories:
             say(f"Session {job.subject} teaches nothing that is not known already")
         elif job.state == "done":
-            say(f"Learned {counted(len(learned))} from session {job.subject}")
-            for memory in learned:
+            say(f"Learned {counted(len(memories))} from session {job.subject}")
+            for memory in memories:
                 say(f"  {memory.id}  {memory.title}")
         else:
             say(f"Job {job.id} is {job.state}: {job.error or 'another worker has it'}")
 
     shell.show(job, draw)
+
+
+def _learned(bank: Bank, job: HandedIn, when: str | None) -> tuple[tuple[str, ...], str | None]:
+    """What was learned here; or why nothing was, and who learns from it."""
+    from reasonbank.jobs.service import work_now
+    from reasonbank.opening import model_for
+    from reasonbank.store.context import reasoner_of
+    from reasonbank.store.working import who
+
+    if job.state == "done":
+        return (), job.message
+    if reasoner_of(bank.context) == "agent":
+        return (), "queued; an agent learns from it (ticket prepare, or the tool distil_prepare)"
+    if when == "later":
+        return (), "queued; a server or a worker learns from it"
+    if when is None and (other := who(bank.context)) is not None:
+        return (), f"queued; {other} learns from it"
+    model = model_for(bank.store)
+    done = work_now(bank.context, model, workspace=None, turns=False, only=(job.id,))
+    return done.learned, None
+
+
+def _project_of(bank: Bank, trace: Trace, shell: Shell) -> Bank:
+    """The project that the session worked in, unless the owner names one."""
+    from reasonbank.store.workspaces import is_place
+
+    directory = trace.metadata.get("directory")
+    if shell.workspace is not None or not is_place(directory):
+        return bank
+    return bank.within(directory)
 
 
 def session_in(text: str, form: str | None, outcome: str | None) -> Trace:
@@ -99,11 +139,11 @@ def worker(shell: Shell, until_empty: bool) -> None:
     shell.show({"done": done}, lambda: say(f"Done: {done} jobs"))
 
 
-def run_worker(bank: Bank, *, until_empty: bool, turns: bool = True) -> int:
+def run_worker(bank: Bank, *, until_empty: bool) -> int:
     from reasonbank.jobs.service import work
     from reasonbank.opening import model_for
 
-    return work(bank.context, model_for(bank.store), until_empty=until_empty, turns=turns)
+    return work(bank.context, model_for(bank.store), until_empty=until_empty)
 
 
 @main.group()

@@ -28,7 +28,7 @@ def mcp(shell: Shell, tools: str) -> None:
     """
     _start()
     with shell.bank(creates=True, surface="mcp") as bank:
-        from reasonbank.surfaces.mcp.server import run_stdio
+        from reasonbank.surfaces.mcp.stdio import run_stdio
 
         run_stdio(bank, tools=tools, roots=shell.workspace is None)
 
@@ -61,7 +61,7 @@ def serve(
     """
     _start()
     with shell.bank(creates=True, surface="http") as bank:
-        from reasonbank.jobs.service import in_background
+        from reasonbank.jobs.background import in_background
         from reasonbank.opening import model_for
         from reasonbank.surfaces.http.server import serve as listen
 

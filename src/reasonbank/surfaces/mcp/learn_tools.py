@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import anyio.to_thread
@@ -15,7 +16,8 @@ from reasonbank.learn.distil import MOST_BY_CONTRAST, MOST_BY_SESSION
 from reasonbank.learn.passive import Captured
 from reasonbank.learn.tickets import Prepared, Submitted, think
 from reasonbank.llm.prompts import words
-from reasonbank.model import Job, Right, Trace
+from reasonbank.model import HandedIn, Right, Trace, derived_id
+from reasonbank.store import queue
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp.memory_tools import tool
 from reasonbank.surfaces.shapes import DoneStep, unpacked
@@ -54,25 +56,31 @@ async def distil(
     trajectory: Trajectory,
     outcome: Ending | None = None,
     memories_used: Ids | None = None,
-) -> Job:
+    session: Annotated[
+        str,
+        Text(LIMITS.label),
+        Field(description="Your session's id: handed in again, only what is new is learned."),
+    ]
+    | None = None,
+) -> HandedIn:
     """Hand in a finished task, to be learned from in the background.
 
     Call this at the end of a task that others could learn from: something failed and was put
     right. Lessons appear in later searches. No secrets. To think yourself: distil_prepare.
     """
     bank = call.bank
-    session = _session(task, trajectory, outcome, memories_used)
+    trace = _session(task, trajectory, outcome, memories_used)
+    if session is not None:
+        trace = replace(trace, id=derived_id("session", bank.view.workspace, "mcp", session))
     if call.clients_model is None:
-        return await _thread(lambda: bank.distil(session))
+        return await _thread(lambda: bank.distil(trace))
     kept = call.kept
     if "ticket" not in kept:
-        given = await _thread(lambda: bank.distil_prepare(session))
+        given = await _thread(lambda: bank.distil_prepare(trace))
         kept |= {"ticket": given.ticket, "trace": given.trace_id}
     await think(bank.context, call.clients_model, kept["ticket"], kept["trace"])
     id = kept["ticket"].partition(".")[0]
-    job = await _thread(lambda: bank.store.ledger.read().queue.job(id))
-    assert job is not None
-    return job
+    return await _thread(lambda: queue.handed_in(bank.context, id))
 
 
 @tool("Prepare lessons", Right.WRITE, formerly=FORMERLY)

@@ -1,0 +1,83 @@
+"""A trace as the log tells it: as it was stored, with what was added and found out since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from reasonbank.ledger.events import EventType
+from reasonbank.model import JSON, Outcome, Trace
+
+LEARNED_STEPS = "learned_steps"
+"""What the metadata of a trace call the number of steps that were learned from; no such entry if
+none ever were."""
+
+
+def learned_steps(trace: Trace) -> int:
+    return int(trace.metadata.get(LEARNED_STEPS, 0))
+
+
+def is_learned(trace: Trace) -> bool:
+    """Whether all of it was learned from, be it much or little."""
+    return LEARNED_STEPS in trace.metadata and learned_steps(trace) >= len(trace.trajectory)
+
+
+@dataclass(slots=True)
+class _Judged:
+    steps: int
+    told: JSON
+
+
+def trace_of(events: Iterable[tuple[str, JSON]]) -> Trace | None:
+    """From types and payloads, in their order. Of two that stored one trace, the first stands;
+    what continues it (``after`` so many of its steps) takes the place of what came there before."""
+    trace: Trace | None = None
+    learned: int | None = None
+    judged: _Judged | None = None
+    for type, payload in events:
+        if type == EventType.TRACED:
+            told = Trace.from_json(payload["trace"])
+            after = payload.get("after")
+            if trace is None:
+                trace = told
+            elif after is not None:
+                trace = _continued(trace, told, after)
+            else:
+                continue
+            if learned is not None and after is not None:
+                learned = min(payload.get("learned", min(learned, after)), len(trace.trajectory))
+        elif trace is not None:
+            learned = min(payload.get("steps", len(trace.trajectory)), len(trace.trajectory))
+            known = dict.fromkeys((*trace.memories_learned, *payload["ids"]))
+            trace = replace(trace, memories_learned=tuple(known))
+            # Who has seen more of it knows better how it ended.
+            if payload.get("outcome") and (judged is None or judged.steps < learned):
+                judged = _Judged(learned, payload)
+    return trace and _with_findings(trace, learned, judged)
+
+
+def _continued(trace: Trace, more: Trace, after: int) -> Trace:
+    return replace(
+        more,
+        id=trace.id,
+        trajectory=(*trace.trajectory[:after], *more.trajectory),
+        memories_used=tuple(dict.fromkeys((*trace.memories_used, *more.memories_used))),
+        memories_learned=tuple(dict.fromkeys((*trace.memories_learned, *more.memories_learned))),
+        created_at=trace.created_at,
+    )
+
+
+def _with_findings(trace: Trace, learned: int | None, judged: _Judged | None) -> Trace:
+    metadata = {key: value for key, value in trace.metadata.items() if key != LEARNED_STEPS}
+    if learned is not None:
+        metadata[LEARNED_STEPS] = learned
+    # A session that has gone on since may have ended otherwise.
+    if judged is None or trace.outcome is not None or judged.steps < len(trace.trajectory):
+        return replace(trace, metadata=metadata)
+    told = judged.told
+    return replace(
+        trace,
+        outcome=Outcome(told["outcome"]),
+        final_score=told.get("score") if trace.final_score is None else trace.final_score,
+        metadata=metadata | {"judged": {n: told[n] for n in ("by", "reason") if told.get(n)}},
+    )
