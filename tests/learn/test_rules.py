@@ -22,7 +22,7 @@ def learned(steps, name="a", writer=writers.claude_code, reader=claude_code.read
     return findings(reader(writer(name, steps)))
 
 
-@requirement("DIS-9", left="rules miss most failed-then-fixed commands outside their list of verbs")
+@requirement("DIS-9")
 @pytest.mark.parametrize("name", SEEN)
 @pytest.mark.parametrize(
     ("writer", "reader"),
