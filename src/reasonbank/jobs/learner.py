@@ -47,7 +47,7 @@ def by_rules(trace: Trace) -> tuple[list[Memory], Verdict | None]:
     told = session.of_trace(trace)
     found = [
         replace(finding.memory, source_span=(finding.first, finding.last))
-        for finding in rules.findings(told)
+        for finding in rules.findings(told, outcome=trace.outcome)
     ]
     return found, verified(trace)
 

@@ -31,12 +31,16 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """``exit_code`` is None where nobody knows how it ended."""
+    """``exit_code`` is None where nobody knows how it ended.
+
+    ``claimed``: it is only said to have ended so, by a score that somebody gave the step.
+    """
 
     number: int
     command: str
     output: str
     exit_code: int | None
+    claimed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +57,23 @@ Entry = Turn | Command | Edit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """``entries`` are numbered from 1. ``aborted``: the user stopped it at the end."""
+    """``entries`` are numbered from 1. ``aborted``: the user stopped it at the end.
+
+    ``given`` is the task, where it is known without any entry.
+    """
 
     id: str
     agent: str
     entries: tuple[Entry, ...] = ()
     directory: str | None = None
     aborted: bool = False
+    given: str = ""
 
     @property
     def task(self) -> str:
         """What the user first asked for."""
-        return next((e.text for e in self.entries if isinstance(e, Turn) and e.by_user), "")
+        asked = (e.text for e in self.entries if isinstance(e, Turn) and e.by_user)
+        return next(asked, self.given)
 
     def commands(self) -> Iterator[Command]:
         return (entry for entry in self.entries if isinstance(entry, Command))
@@ -133,6 +142,7 @@ def of_trace(trace: Trace) -> Session:
         entries=numbered(_entry(step) for step in trace.trajectory),
         directory=metadata.get("directory"),
         aborted=metadata.get("aborted") is True,
+        given=trace.task,
     )
 
 
@@ -146,7 +156,13 @@ def _entry(step: Step) -> Entry:
             feedback = feedback[found.end() :].removeprefix("\n")
         else:
             exit_code = {1.0: 0, 0.0: 1}.get(step.score) if step.score is not None else None
-        return Command(number=0, command=content, output=feedback, exit_code=exit_code)
+        return Command(
+            number=0,
+            command=content,
+            output=feedback,
+            exit_code=exit_code,
+            claimed=found is None and exit_code is not None,
+        )
     if action in _EDITS:
         return Edit(number=0, path=content, change=feedback)
     told = content if action in ("user", "agent") else "\n".join(filter(None, (content, feedback)))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reasonbank.learn.outcome import verdict
+from reasonbank.learn.outcome import verdict, was_no_failure
 from reasonbank.learn.rules.changes import as_edit
 from reasonbank.learn.rules.failure import Failure
 from reasonbank.learn.rules.lesson import Finding, Run, error_line, lesson, name_of, named, short
-from reasonbank.learn.session import Entry, Session, Turn
+from reasonbank.learn.session import Entry, Session
 from reasonbank.model import Outcome
-from reasonbank.safety.patterns import brief
 
 _words = str.split
 
@@ -71,11 +70,6 @@ def _tried(entries: Sequence[Entry], row: list[Run]) -> str:
 # What a session ended with.
 
 _STYLE = frozenset(_words("ruff flake8 eslint prettier black pylint rubocop isort shellcheck"))
-_EXPECTED = brief(
-    r"(?i)\b(?:reproduc\w*|repro|expected|as (?:it|they) should|should fail|shall fail|"
-    r"failing test|test first|tdd|red first)\b",
-    4_000,
-)
 
 
 def ended_in_failure(
@@ -83,7 +77,9 @@ def ended_in_failure(
 ) -> Iterator[Finding]:
     """One clear error that the session could not put right, where that was its task."""
     open = [run for row in _open(runs).values() for run in row]
-    if not open or _was_no_task(session, entries, told) or not _failed(session, runs, told):
+    if not open or verdict(session, told=told).outcome is not Outcome.FAILURE:
+        return
+    if told is None and was_no_failure(session):
         return
     last = open[-1]
     failure = last.failure
@@ -96,22 +92,6 @@ def ended_in_failure(
         return
     if len([run for run in open if run.repeats(last)]) < STUBBORN:
         yield _unsolved(session, entries, [run for run in open if run.repeats(last)], failure)
-
-
-def _failed(session: Session, runs: list[Run], told: Outcome | None) -> bool:
-    return verdict(session, told=told).outcome is Outcome.FAILURE
-
-
-def _was_no_task(session: Session, entries: Sequence[Entry], told: Outcome | None) -> bool:
-    """A question, or a failure that was wanted: then it is no failure of the session."""
-    if told is Outcome.FAILURE:
-        return False
-    asked = [entry.text for entry in entries if isinstance(entry, Turn) and entry.by_user]
-    said = [entry.text for entry in entries if isinstance(entry, Turn)]
-    return (
-        any(_EXPECTED.search(text) for text in said)
-        or bool(asked and asked[0].rstrip().endswith("?"))
-    )  # fmt: skip
 
 
 def _unsolved(
