@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from reasonbank.safety.patterns import compile
+
 _words = str.split
 
 _PROGRAMS = {
@@ -76,6 +78,29 @@ _BY_NAME = {
     "go.mod": "go", "cargo.toml": "rust", "pom.xml": "java", "gemfile": "ruby",
     "composer.json": "php", "chart.yaml": "kubernetes",
 }  # fmt: skip
+
+
+_NAMES = {
+    "typescript": "javascript", "golang": "go", "postgres": "databases", "postgresql": "databases",
+    "sql": "databases", "mysql": "databases", "sqlite": "databases", "mongodb": "databases",
+    "redis": "databases", "kubernetes": "kubernetes", "django": "python", "fastapi": "python",
+    "pandas": "python", "numpy": "python", "react": "javascript", "nodejs": "javascript",
+    "css": "web", "html": "web", "kotlin": "java", "dockerfile": "containers",
+}  # fmt: skip
+# Programs that are called like words of everyday talk.
+_EVERYDAY = frozenset(_words("""
+    go next kind stack service mix sdk az ld cc oc pod gem rake black dart swift flask celery
+    node packer vault mount java ruby turbo nx cabal biome rollup bundle
+"""))  # fmt: skip
+_WORD = compile(r"[A-Za-z][\w.+-]*")
+
+
+def of_text(text: str) -> str | None:
+    """The subject that a text names most, if it names any."""
+    words = [word.rstrip(".").lower() for word in _WORD.findall(text[:4_000])]
+    return most(
+        _NAMES.get(word) or (None if word in _EVERYDAY else _BY_PROGRAM.get(word)) for word in words
+    )
 
 
 def of_program(program: str) -> str | None:

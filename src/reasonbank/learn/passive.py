@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from reasonbank.fields import LIMITS
+from reasonbank.learn import kinds
 from reasonbank.learn.session import without_echo
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Memory, Outcome, Source, derived_id
@@ -76,6 +77,8 @@ def worth_keeping(
         source=Source.PASSIVE,
         source_session=session,
         tags=tuple(found),
+        domain=kinds.of_text(f"{question}\n{answer}"),
+        task_type="question",
     )
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from reasonbank.llm.excerpt import excerpt
@@ -67,7 +68,9 @@ class Session:
     entries: tuple[Entry, ...] = ()
     directory: str | None = None
     aborted: bool = False
-    given: str = ""
+    given: str = field(default="", compare=False)
+    shown: tuple[str, ...] = ()
+    """The memories that were put before the agent."""
 
     @property
     def task(self) -> str:
@@ -93,7 +96,8 @@ def to_trace(session: Session, outcome: Outcome | None, **known: Any) -> Trace:
         outcome=outcome,
         trajectory=tuple(_shortened(_step(entry), longest) for entry in session.entries),
         metadata={"session": session.id, "agent": session.agent, "aborted": session.aborted}
-        | ({"directory": session.directory} if session.directory else {}),
+        | ({"directory": session.directory} if session.directory else {})
+        | ({SHOWN: list(session.shown)} if session.shown else {}),
         **known,
     )
 
@@ -143,7 +147,15 @@ def of_trace(trace: Trace) -> Session:
         directory=metadata.get("directory"),
         aborted=metadata.get("aborted") is True,
         given=trace.task,
+        shown=shown_to(trace),
     )
+
+
+def shown_to(trace: Trace) -> tuple[str, ...]:
+    """What was put before the agent, as far as the trace tells."""
+    told = trace.metadata.get(SHOWN)
+    ids = told if isinstance(told, list | tuple) else ()
+    return tuple(id for id in ids if isinstance(id, str) and _AN_ID.fullmatch(id))[:MOST_SHOWN]
 
 
 def _entry(step: Step) -> Entry:
@@ -180,6 +192,18 @@ def told(text: str) -> str:
     Secrets go before the cut: half a token would be recognised no more.
     """
     return bounded(clean(bounded(without_echo(text), 100 * LONGEST_TEXT)))
+
+
+SHOWN = "memories_shown"
+MOST_SHOWN = 50
+_SHOWN = compile(r"<memory id=\\{0,4}\"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\{0,4}\"")
+_AN_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def shown_in(text: str) -> tuple[str, ...]:
+    """The ids of the memories that a transcript shows to have been put before the agent."""
+    found = (match[1] for match in _SHOWN.finditer(text))
+    return tuple(islice(dict.fromkeys(found), MOST_SHOWN))
 
 
 _OPENING, _CLOSING = "<memory id=", "</memory>"

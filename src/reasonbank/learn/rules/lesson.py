@@ -86,15 +86,11 @@ def lesson(
         outcome=outcome,
         error_context=error,
         domain=domain,
-        task_type=TASK_TYPES.get(failed.verifies or ""),
         source=Source.DISTILLED,
         source_session=session.id[: LIMITS.label],
         tags=tuple(tags),
     )
     return Finding(memory=memory, rule=rule, first=failed.number, last=last, weight=weight)
-
-
-TASK_TYPES = {"tests": "testing", "build": "building"}
 
 
 def named(failure: Failure, longest: int = 70) -> str:
