@@ -52,6 +52,21 @@ def by_rules(trace: Trace) -> tuple[list[Memory], Verdict | None]:
     return found, verified(trace)
 
 
+def nothing_new(context: Context, trace: Trace) -> str:
+    """Why a session that was learned from left no new memory, as the end of a sentence."""
+    known = trace.metadata.get("confirmed")
+    titles = context.read().titles(context.view, known if isinstance(known, list) else [])
+    if titles:
+        said = "; ".join(f"{title} ({id})" for id, title in titles.items())
+        return f"teaches nothing that is not known already: {said}"
+    if reasoner_of(context.settings, model=context.store.thinker is not None) == "model":
+        return "teaches nothing: the model found nothing in it that is worth keeping"
+    told = session.of_trace(trace)
+    if rules.findings(told, outcome=trace.outcome):
+        return "teaches nothing new: what there was to learn was learned before, or forgotten"
+    return f"teaches nothing: {rules.nothing_found(told)}"
+
+
 async def _by_model(model: Model, work: Work, trace: Trace) -> tuple[list[Memory], Verdict | None]:
     """Both answers are kept as soon as they are there: a retry costs nothing."""
     kept: JSON = dict(work.job.checkpoint or {})

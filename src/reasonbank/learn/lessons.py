@@ -227,7 +227,7 @@ def store(
                 evidence.observe_in(
                     context, txn, id, EvidenceKind.OUTCOME, succeeded, trace.id, shared=shared
                 )
-    told: JSON = {"ids": learned}
+    told: JSON = {"ids": learned} | ({"confirmed": confirmed} if confirmed else {})
     if verdict is not None:
         told |= {"outcome": str(verdict.outcome), "by": verdict.by, "score": verdict.score,
                  "reason": verdict.reason}  # fmt: skip

@@ -55,7 +55,7 @@ _KINDS: tuple[tuple[str, str | None, str], ...] = (
     (r"^error: (?P<type>externally-managed-environment)", None, _FIRST),
     (r"^E: (?P<text>.*)", "AptError", _FIRST),
     # Shell and system
-    (r"(?P<text>(?:[\w./-]+: )?(?:line \d+: )?[\w./-]+: (?:command )?not found)\s*$", "CommandNotFound", _FIRST),
+    (r"(?P<text>(?:[\w./-]+: )?(?:(?:line )?\d+: )?[\w./-]+: (?:command )?not found)\s*$", "CommandNotFound", _FIRST),
     (r"(?P<text>[^\n]{0,120}: No such file or directory)", "FileNotFound", _FIRST),
     (r"(?P<text>[^\n]{0,160}\b[Pp]ermission denied\b[^\n]{0,80})", "PermissionDenied", _FIRST),
     (r"(?P<text>[^\n]{0,120}(?:EADDRINUSE|[Aa]ddress already in use|port is already allocated)[^\n]{0,80})", "AddressInUse", _FIRST),

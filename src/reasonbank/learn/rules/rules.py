@@ -75,9 +75,10 @@ def nothing_found(session: Session) -> str:
     failed = [
         run for run in runs if run.passed is False and not tells_nothing(run.what, run.failure)
     ]
+    first = "no command failed and then passed"
     if failed:
-        how = "none of them passed later because of something that was changed"
-        first = f"commands that failed: {len(failed)}, and {how}"
-    else:
-        first = "no command failed and then passed"
-    return f"{first}; no check kept failing; the user corrected nothing"
+        count, them = (
+            ("1 command", "it") if len(failed) == 1 else (f"{len(failed)} commands", "them")
+        )
+        first = f"{count} failed, and nothing that was changed made {them} pass"
+    return f"{first}; no check kept failing; no clear error at the end; no correction by the user"

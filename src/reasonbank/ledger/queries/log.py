@@ -57,6 +57,8 @@ class LogQueries(Queries):
             found = json.loads(told)
             learned = dict.fromkeys((*trace.memories_learned, *found["ids"]))
             trace = replace(trace, memories_learned=tuple(learned))
+            if found.get("confirmed"):
+                trace = replace(trace, metadata={**trace.metadata, "confirmed": found["confirmed"]})
             if trace.outcome is None and found.get("outcome"):
                 judged = {name: found[name] for name in ("by", "reason") if found.get(name)}
                 trace = replace(

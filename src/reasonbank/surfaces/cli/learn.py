@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 @click.option("--now", is_flag=True, help="Learn from it at once, rather than by a worker.")
 def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: bool) -> None:
     """Queue a finished session to be learned from; - is standard input."""
+    from reasonbank.jobs.learner import nothing_new
+
     with reading(file) as source:
         trace = session_in(source.read(), form, outcome)
     with shell.bank() as bank:
@@ -39,13 +41,15 @@ def distil(shell: Shell, file: str, form: str | None, outcome: str | None, now: 
         if now:
             run_worker(bank, until_empty=True, turns=False)
             job = next((j for j in bank.jobs(limit=1000) if j.id == job.id), job)
-        learned = [bank.get(id) for id in bank.trace(trace.id).memories_learned]
+        after = bank.trace(trace.id)
+        learned = [bank.get(id) for id in after.memories_learned]
+        why = "" if learned or not now else nothing_new(bank.context, after)
 
     def draw() -> None:
         if not now:
             say(f"Queued session {job.subject} as job {job.id}")
         elif job.state == "done" and not learned:
-            say(f"Session {job.subject} teaches nothing that is not known already")
+            say(f"Session {job.subject} {why}")
         elif job.state == "done":
             say(f"Learned {counted(len(learned))} from session {job.subject}")
             for memory in learned:
