@@ -8,6 +8,8 @@ from tests.learn.transcript_writers import C, E, U
 from tests.requirement import requirement
 
 from reasonbank import Outcome
+from reasonbank.learn.rules.fixes import MOST_FIXES, _pairs
+from reasonbank.learn.rules.lesson import Run
 from reasonbank.learn.rules.rules import findings
 from reasonbank.learn.transcripts import claude_code, codex
 
@@ -58,6 +60,16 @@ def test_a_command_beside_an_edit_counts_only_where_it_has_to_do_with_the_failur
     (both,) = between(E("src/a.c", "#include <foo.h>"), C("sudo apt-get install libfoo-dev", 0))
     assert "#include <foo.h>" in both.memory.content
     assert "`sudo apt-get install libfoo-dev`" in both.memory.content
+
+
+def test_of_a_session_without_end_only_a_bounded_part_is_compared():
+    """A thousand failures, each mended far away: only the latest that are open are kept."""
+    failed = [C(f"pytest t{n}", 1, "E   ValueError: bad") for n in range(1_000)]
+    passed = [C(f"pytest t{n}", 0, "1 passed in 0.1s") for n in range(1_000)]
+    session = claude_code.read(writers.claude_code("a", [U("go"), *failed, *passed]))
+    pairs = list(_pairs([Run(command) for command in session.commands()]))
+    assert len(pairs) == MOST_FIXES
+    assert findings(session) == []
 
 
 def test_the_number_of_a_process_is_not_part_of_a_lesson():

@@ -99,9 +99,14 @@ def _reverted(session: Session) -> Command | None:
         return whole[-1]
     paths = {edit.path for edit in edits}
     restored = [c for c in later if _RESTORE.search(c.command)]
-    named = " ".join(c.command for c in restored).split()
-    all_named = all(any(path == n or path.endswith(f"/{n}") for n in named) for path in paths)
+    named = {word for command in restored for word in command.command.split()}
+    all_named = all(not named.isdisjoint(_ways_to_name(path)) for path in paths)
     return restored[-1] if restored and all_named else None
+
+
+def _ways_to_name(path: str) -> set[str]:
+    parts = path.split("/")[-20:]
+    return {path, *("/".join(parts[n:]) for n in range(len(parts)))}
 
 
 def _checks(session: Session) -> dict[Basis, dict[str, tuple[Command, bool]]]:

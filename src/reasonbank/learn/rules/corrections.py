@@ -15,8 +15,10 @@ from reasonbank.safety.patterns import brief, compile, spaced
 _words = str.split
 
 LONGEST = 500
-MOST_STEPS = 40
+MOST_STEPS = 20
 """So many steps before a correction may be what it speaks of."""
+MOST_CORRECTIONS = 10
+"""So many of one session are looked at, the latest."""
 
 # How a correction begins. An answer to a question, praise or a new wish may begin alike.
 _OBJECTING = compile(
@@ -121,6 +123,7 @@ def _shared(names: frozenset[str], step: Command | Edit) -> int:
 def corrections(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
     acted = False
     done: list[Command | Edit] = []
+    found: list[tuple[Turn, str, list[Command | Edit]]] = []
     for entry in entries:
         if not isinstance(entry, Turn):
             acted = True
@@ -130,8 +133,10 @@ def corrections(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]
             acted = True
             continue
         if acted and (said := correction(entry.text)):
-            yield _corrected(session, entry, said, meant(said, done))
+            found.append((entry, said, done))
         acted = False
+    for turn, said, before in found[-MOST_CORRECTIONS:]:
+        yield _corrected(session, turn, said, meant(said, before))
 
 
 def _corrected(session: Session, turn: Turn, said: str, step: Command | Edit | None) -> Finding:

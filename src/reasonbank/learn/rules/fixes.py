@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import islice
 
 from reasonbank.learn.rules.changes import Change, Failed, as_edit, between, tells_nothing
 from reasonbank.learn.rules.failure import Failure
@@ -16,6 +17,8 @@ _words = str.split
 
 FAR = 12
 """How many steps may lie between a command and the one that took its place."""
+MOST_FIXES, LONGEST_STRETCH = 40, 60
+"""So many pairs of a failure and its end are looked at, and so many steps before the end."""
 MOST_CHANGES = 5
 """So many candidates for a remedy are named, those that have to do with the failure first."""
 
@@ -124,19 +127,24 @@ def _misspelt(failed: Run, new: Invocation) -> bool:
 
 
 def put_right(session: Session, entries: Sequence[Entry], runs: list[Run]) -> Iterator[Finding]:
+    for before, fixed in islice(_pairs(runs), MOST_FIXES):
+        if failure := before[-1].failure:
+            yield from _fix(session, entries, before, fixed, failure)
+
+
+def _pairs(runs: list[Run]) -> Iterator[tuple[list[Run], Run]]:
+    """The failures of a check in a row, and the run that ended them."""
     row: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
         if run.passed is None:
             continue
-        if not run.passed:
-            if tells_nothing(run.what, run.failure):
-                continue
+        if run.passed:
+            for key in _passed_with(run, row):
+                yield row.pop(key), run
+        elif not tells_nothing(run.what, run.failure):
             row.setdefault(_check(run), []).append(run)
-            continue
-        for key in _passed_with(run, row):
-            before = row.pop(key)
-            if failure := before[-1].failure:
-                yield from _fix(session, entries, before, run, failure)
+            if len(row) > MOST_FIXES:
+                del row[next(iter(row))]
 
 
 _TALK = frozenset(_words("-v -vv -q -s -x --verbose --quiet --tb=short --tb=long --tb=line"))
@@ -159,7 +167,8 @@ def _fix(
     session: Session, entries: Sequence[Entry], before: list[Run], fixed: Run, failure: Failure
 ) -> Iterator[Finding]:
     failed = before[-1]
-    changes = between(entries[failed.number : fixed.number - 1], _as_failed(failed))
+    first = max(failed.number, fixed.number - 1 - LONGEST_STRETCH)
+    changes = between(entries[first : fixed.number - 1], _as_failed(failed))
     if not changes:
         return
     edits = [change for change in changes if change.is_edit]
