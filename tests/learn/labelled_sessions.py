@@ -36,7 +36,7 @@ FIRST = {
         C("pip install requests", 1, MANAGED),
         C("python3 -m venv .venv", 0),
         C(".venv/bin/pip install requests", 0, "Successfully installed requests-2.31.0"),
-    ], []),
+    ], [("prepared", "python3 -m venv .venv")]),
     "break system packages": ([
         U("add requests"),
         C("pip install requests", 1, MANAGED),
@@ -444,13 +444,13 @@ SECOND = {
         U("build"),
         C("make", 2, "undefined reference to `foo'\nmake: *** [app] Error 1"),
         C("make clean", 0), C("make", 0, "cc -o app"),
-    ], []),
+    ], [("prepared", "make clean")]),
     "kill the port": ([
         U("start the server"),
         C("python server.py", 1, "OSError: [Errno 98] Address already in use"),
         C("lsof -i :8000", 0, "python 4242"), C("kill 4242", 0),
         C("python server.py", 0, "listening"),
-    ], []),
+    ], [("prepared", "kill <pid>")]),
     "docs only": ([
         U("fix the docs build"),
         C("mkdocs build", 0, "INFO - Documentation built"), E("docs/index.md"), C("mkdocs build", 0),

@@ -40,6 +40,20 @@ SESSIONS = {
     "one script": ([C("python script.py", 0)], None),
     "nothing found by grep": ([C("grep x a.py", 1)], None),
     "talk": ([A("The answer is 42.")], None),
+    "the last command failed": ([C("kubectl apply -f a.yaml", 1, "Error: no")], F),
+    "and something was looked at after that": ([C("helm upgrade a .", 1, "Error"), C("ls", 0)], F),
+    "the last command failed, then something was edited": (
+        [C("kubectl apply -f a.yaml", 1, "Error: no"), E("a.yaml")], None),
+    "stopped by a signal": ([C("npm start", 130)], None),
+    "its own script failed": ([E("repro.py"), C("python repro.py", 1, "ValueError")], None),
+    "a failure that was wanted": (
+        [C("./app --bad", 2, "error: bad"), A("It is refused, as it should be.")], None),
+    "every edited file restored": (
+        [E("a.py"), E("b.py"), C("pytest", 0, PASSED), C("git checkout a.py b.py", 0)], F),
+    "one of two edited files restored": (
+        [E("a.py"), E("b.py"), C("pytest", 0, PASSED), C("git restore a.py", 0)], S),
+    "edited with a command, then reverted": (
+        [C("sed -i s/a/b/ a.py", 0), C("pytest", 0, PASSED), C("git -C . reset --hard", 0)], F),
 }  # fmt: skip
 
 
@@ -115,6 +129,7 @@ CLAIMS = {
     "a summary that the command dictates": [
         a_step("command", "pytest -q > /dev/null || echo '12 passed in 0.10s'",
                "exit code 0\n12 passed in 0.10s")],
+    "a score that the step gave itself": [a_step("test", "pytest -q", "all is well", 1.0)],
     "a runner that runs nothing": [a_step("command", "pytest --version", "exit code 0\npytest 9")],
     "tests that were only listed": [a_step("command", "pytest --collect-only", "exit code 0")],
 }  # fmt: skip

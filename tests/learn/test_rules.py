@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 from tests.learn import transcript_writers as writers
 from tests.learn.any_session import entries
 from tests.learn.labelled_sessions import FIRST, HELD_BACK, PASSED, RESOLVE, SECOND, pytest_failure
-from tests.learn.transcript_writers import A, C, U
+from tests.learn.transcript_writers import A, C, E, U
 from tests.requirement import requirement
 from tests.safety.secrets_made_up import SECRET
 
@@ -22,7 +22,7 @@ def learned(steps, name="a", writer=writers.claude_code, reader=claude_code.read
     return findings(reader(writer(name, steps)))
 
 
-@requirement("DIS-9", left="rules miss most failed-then-fixed commands outside their list of verbs")
+@requirement("DIS-9")
 @pytest.mark.parametrize("name", SEEN)
 @pytest.mark.parametrize(
     ("writer", "reader"),
@@ -75,6 +75,87 @@ def test_a_check_that_kept_failing_gives_a_warning_that_says_what_was_tried():
     assert lesson.memory.outcome is Outcome.FAILURE
     assert "failed 3 times in a row" in lesson.memory.content
     assert "login.spec.ts" in lesson.memory.error_context.corrective_guidance
+
+
+TRACE = (
+    'Traceback (most recent call last):\n  File "/home/me/app/load.py", line 7, in run\n    run()\n'
+    "ValueError: bad header in row 3"
+)
+ENDED = {
+    "its tests fail": [U("Fix it"), E("app/load.py"), C("pytest -q", 1, TRACE), A("I give up.")],
+    "its command fails": [U("Load it"), C("python load.py x.csv", 1, TRACE), A("It is broken.")],
+    "tried in vain": [
+        U("Fix it"), C("pytest -q", 1, TRACE), E("app/load.py"), C("pytest -q", 1, TRACE)],
+}  # fmt: skip
+
+
+@requirement("DIS-4")
+@pytest.mark.parametrize("name", ENDED)
+def test_a_session_that_ends_with_one_clear_error_leaves_a_warning(name):
+    (lesson,) = learned(ENDED[name], name)
+    memory = lesson.memory
+    assert memory.outcome is Outcome.FAILURE
+    assert "ValueError: bad header in row 3" in memory.title and "not put right" in memory.title
+    error = memory.error_context
+    assert error.error_type == "ValueError"
+    assert error.error_message == "bad header in row 3"
+    assert error.stack_trace.startswith("Traceback (most recent call last):")
+    assert "/home/me" not in error.stack_trace
+    assert ("editing app/load.py" in memory.content) is (name == "tried in vain")
+
+
+NO_FAILURE = {
+    "a question": [U("Why does it fail?"), C("pytest -q", 1, TRACE), A("The header is bad.")],
+    "a reproduction": [U("Reproduce the bug"), C("python load.py x", 1, TRACE), A("There it is.")],
+    "two errors": [U("Fix it"), C("pytest a", 1, TRACE), C("pytest b", 1, "KeyError: 'a'")],
+    "edited since": [U("Fix it"), C("pytest -q", 1, TRACE), E("app/load.py")],
+    "only that a test fails": [U("Fix it"), C("pytest -q", 1, "E       assert 1 == 2")],
+    "style": [U("Lint it"), C("ruff check .", 1, "a.py:1:1: F401 `os` imported but unused")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_FAILURE)
+def test_where_nothing_failed_for_a_clear_reason_there_is_no_warning(name):
+    assert learned(NO_FAILURE[name], name) == []
+
+
+def test_the_callers_word_makes_a_failure_of_it_or_none():
+    session = claude_code.read(writers.claude_code("a", ENDED["its tests fail"]))
+    assert findings(session, outcome=Outcome.SUCCESS) == []
+    asked = claude_code.read(writers.claude_code("a", NO_FAILURE["a question"]))
+    assert [found.rule for found in findings(asked, outcome=Outcome.FAILURE)] == ["unsolved"]
+
+
+NAMED = {
+    "what was used instead of it": (
+        [C("npm install zod", 0), C("git status", 0), C("cat package.json", 0)],
+        "no, use pnpm here", "running `npm install zod`"),
+    "the files that were touched": (
+        [E("src/generated/api.ts", "export x"), E("src/app.ts", "x()"), C("npm test", 0)],
+        "don't touch the generated files", "the edit of generated/api.ts"),
+    "something that nobody did": (
+        [C("npm test", 0), E("src/app.ts", "x()")],
+        "no, never deploy on a Friday", None),
+    "what stands in the edit": (
+        [E("app/log.py", "print(x)"), C("pytest -q", 0)],
+        "please don't print, use logging instead", "the edit of app/log.py"),
+    "a command before the last one": (
+        [C("git push origin main", 0), C("gh pr list", 0), C("ls", 0)],
+        "No, never push to main directly.", "running `git push origin main`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_correction_is_about_what_it_names(name):
+    steps, said, about = NAMED[name]
+    (lesson,) = learned([U("do it"), *steps, A("Done."), U(said)], name)
+    error = lesson.memory.error_context
+    if about is None:
+        assert "app.ts" not in str(lesson.memory.to_json())
+        assert "npm test" not in str(lesson.memory.to_json())
+    else:
+        assert error.failure_pattern == f"the user objected to {about}"
+    assert said.split(", ")[-1].lower() in lesson.memory.description.lower()
 
 
 def test_a_users_correction_gives_a_warning_in_the_users_words():

@@ -15,7 +15,7 @@ def recorded(bank, title, *parents, **fields):
     return bank.record(memory)
 
 
-@requirement("GEN-1", left="a lesson that refines what its task was given names it as parent")
+@requirement("GEN-1")
 def test_a_memory_keeps_its_parents_and_is_one_stage_further_than_the_highest(plain_bank):
     root = recorded(plain_bank, "root")
     child = recorded(plain_bank, "child", root)

@@ -68,7 +68,7 @@ def test_every_field_that_was_recorded_comes_back(plain_bank, clock):
     assert (stored.stage, stored.revision, stored.state) == (1, 1, State.ACTIVE)
 
 
-@requirement("MEM-1", left="task type, agent, difficulty and source solved, set by what learns")
+@requirement("MEM-1")
 @pytest.mark.parametrize(
     ("field", "value"),
     [(name, value) for name, kind in

@@ -20,7 +20,7 @@ from reasonbank.ledger.sessions import learned_steps
 from reasonbank.llm.port import Model
 from reasonbank.model import JSON, Memory, Outcome, Trace
 from reasonbank.store import memories, queue, traces
-from reasonbank.store.context import Context
+from reasonbank.store.context import Context, reasoner_of
 
 T = TypeVar("T")
 
@@ -58,9 +58,24 @@ def by_rules(trace: Trace) -> tuple[list[Memory], Verdict | None]:
     told = session.of_trace(trace)
     found = [
         replace(finding.memory, source_span=(finding.first, finding.last))
-        for finding in rules.findings(told, since=learned_steps(trace))
+        for finding in rules.findings(told, outcome=trace.outcome, since=learned_steps(trace))
     ]
     return found, verified(trace)
+
+
+def nothing_new(context: Context, trace: Trace) -> str:
+    """Why a session that was learned from left no new memory, as the end of a sentence."""
+    known = trace.metadata.get("confirmed")
+    titles = context.read().titles(context.view, known if isinstance(known, list) else [])
+    if titles:
+        said = "; ".join(f"{title} ({id})" for id, title in titles.items())
+        return f"teaches nothing that is not known already: {said}"
+    if reasoner_of(context) == "model":
+        return "teaches nothing: the model found nothing in it that is worth keeping"
+    told = session.of_trace(trace)
+    if rules.findings(told, outcome=trace.outcome):
+        return "teaches nothing new: what there was to learn was learned before, or forgotten"
+    return f"teaches nothing: {rules.nothing_found(told)}"
 
 
 async def _by_model(model: Model, work: Work, trace: Trace) -> tuple[list[Memory], Verdict | None]:

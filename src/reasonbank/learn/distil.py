@@ -7,6 +7,7 @@ from typing import Any
 
 from reasonbank.fence import Prompt, fenced, fixed, prompt
 from reasonbank.fields import LIMITS
+from reasonbank.learn.judge import verified
 from reasonbank.learn.transcript_text import BUDGET, account, steps, task
 from reasonbank.ledger.sessions import learned_steps
 from reasonbank.llm.port import Completion, Message, Model, Schema, system, user
@@ -88,10 +89,11 @@ user said last. What an agent claims settles nothing. `mixed` when it cannot be 
 
 
 def session_question(trace: Trace) -> Prompt:
+    seen = verified(trace)
     known = (
         _UNKNOWN
-        if trace.outcome is None
-        else fixed("The outcome is known: {outcome}.", outcome=trace.outcome)
+        if seen is None
+        else fixed("The outcome is known: {outcome}.", outcome=seen.outcome)
     )
     return prompt(words("learn", "session", most=MOST_BY_SESSION), known, *account(trace))
 

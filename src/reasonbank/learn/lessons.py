@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from reasonbank.embed.calibration import calibration_for
 from reasonbank.errors import EmbeddingError
+from reasonbank.fields import LIMITS
+from reasonbank.learn import about
 from reasonbank.learn.judge import Verdict
+from reasonbank.learn.session import shown_to
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Reading, Writing
 from reasonbank.ledger.sessions import learned_steps
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NEIGHBOURS = 5
+MOST_GIVEN = 20  # So many memories that a task was given are looked at as parents.
 NAMESAKES = 20  # So many memories with this title are compared word for word.
 DUPLICATE = 0.9
 """From this cosine on, a lesson is one that is stored already."""
@@ -62,7 +67,7 @@ def prepare(context: Context, told: Sequence[Memory], trace: Trace) -> list[Less
                 source_session=trace.id,
             )
         )
-        for position, memory in enumerate(told)
+        for position, memory in enumerate(about.filled(told, trace))
     ]
     if not fit:
         return []
@@ -73,12 +78,47 @@ def prepare(context: Context, told: Sequence[Memory], trace: Trace) -> list[Less
     except EmbeddingError:
         return [Lesson(memory=memory) for memory in fit]
     seen = indexing.index.position
+    given = _given(context, trace)
+    known = indexing.embedder.embed([embedding_text(memory) for memory in given])
     found: list[Lesson] = []
     for memory, vector in zip(fit, vectors, strict=True):
         if not _said(context, found, memory, vector):
             twin = _twin_of(context, memory, vector)
-            found.append(Lesson(memory=memory, twin=twin, vector=vector, seen=seen))
+            near = (known @ vector).tolist() if given and twin is None else ()
+            kin = _refined(context, memory, given, near)
+            lesson = replace(memory, parents=kin)
+            found.append(Lesson(memory=lesson, twin=twin, vector=vector, seen=seen))
     return found
+
+
+def _given(context: Context, trace: Trace) -> list[Memory]:
+    """The memories that the task was given: used, shown or searched for."""
+    reading = context.read()
+    sessions = {trace.id, str(trace.metadata.get("session") or trace.id)[: LIMITS.label]}
+    ids = dict.fromkeys((*trace.memories_used, *shown_to(trace)))
+    for session in sorted(sessions):
+        ids |= dict.fromkeys(reading.session_uses(context.view, session))
+    rows = [reading.row(context.view, id) for id in list(ids)[:MOST_GIVEN]]
+    return [row.memory() for row in rows if row is not None and row.state == State.ACTIVE]
+
+
+def _refined(
+    context: Context, memory: Memory, given: Sequence[Memory], near: Sequence[float]
+) -> tuple[str, ...]:
+    """Of what the task was given, that which the lesson says more about."""
+    related = calibration_for(context.store.indexing.embedder.name).merge.related
+    kin = [
+        old.id
+        for old, cosine in zip(given, near, strict=False)
+        if old.id != memory.id and (cosine >= related or _same_failure(old, memory))
+    ]
+    return tuple(dict.fromkeys((*memory.parents, *kin)))[: LIMITS.parents]
+
+
+def _same_failure(old: Memory, new: Memory) -> bool:
+    if old.error_context is None or new.error_context is None:
+        return False
+    return old.error_context.failure_pattern == new.error_context.failure_pattern
 
 
 def _said(
@@ -186,7 +226,9 @@ def store(
                 evidence.observe_in(context, txn, twin, EvidenceKind.OUTCOME, True, trace.id)
             confirmed.append(twin)
         elif not txn.taken(memory.id) and not txn.forgotten(memory.id):
-            memories.record_in(context, txn, memory)
+            # A parent may have been forgotten since it was looked at.
+            here = tuple(id for id in memory.parents if txn.row(context.view, id) is not None)
+            memories.record_in(context, txn, replace(memory, parents=here))
             learned.append(memory.id)
             if lesson.vector is not None:
                 _keep(context, txn, memory, lesson.vector)
@@ -203,6 +245,7 @@ def store(
                 )
     learned += said
     told: JSON = {"ids": learned, "steps": _seen(context, txn, trace)}
+    told |= {"confirmed": confirmed} if confirmed else {}
     if verdict is not None:
         told |= {"outcome": str(verdict.outcome), "by": verdict.by, "score": verdict.score,
                  "reason": verdict.reason}  # fmt: skip

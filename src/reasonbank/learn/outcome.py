@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from reasonbank.learn.rules.changes import as_edit, only_reads
 from reasonbank.learn.rules.shell import invocation, kind_of_check
-from reasonbank.learn.session import Command, Edit, Session
+from reasonbank.learn.session import Command, Edit, Session, Turn
 from reasonbank.model import Outcome
-from reasonbank.safety.patterns import compile, spaced
+from reasonbank.safety.patterns import brief, compile, spaced
 
 
 class Basis(StrEnum):
@@ -18,6 +19,7 @@ class Basis(StrEnum):
     REVERT = "a git revert"
     TESTS = "tests"
     BUILD = "a build or a linter"
+    EXIT_CODE = "an exit code"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +41,47 @@ def verdict(session: Session, *, told: Outcome | None = None) -> VerifiedOutcome
     for basis, checks in _checks(session).items():
         if checks:
             return _judged(session, basis, checks)
+    if last := _ended_in_failure(session):
+        reason = f"`{last.command[:80]}` (step {last.number}) ended with {last.exit_code}"
+        return VerifiedOutcome(outcome=Outcome.FAILURE, basis=Basis.EXIT_CODE, reason=reason)
     return VerifiedOutcome(outcome=None, basis=None, reason="no test, build or revert tells")
 
 
+_STOPPED = (124, 129, 130, 137, 143)
+_WANTED = brief(
+    r"(?i)\b(?:reproduc\w*|repro|expected|as (?:it|they) should|should fail|shall fail|"
+    r"failing test|test first|tests first|tdd)\b",
+    4_000,
+)
+
+
+def _ended_in_failure(session: Session) -> Command | None:
+    """The last command that did something, if it failed and nothing was done about it.
+
+    That one ends well proves nothing, and so does the failure of what the session wrote itself.
+    """
+    acting = [c for c in session.commands() if not only_reads(invocation(c))]
+    if not acting or was_no_failure(session):
+        return None
+    last = acting[-1]
+    code = None if invocation(last).masked else last.exit_code
+    edits = [edit for entry in session.entries if (edit := as_edit(entry))]
+    own = any(edit.path.rpartition("/")[2] in last.command for edit in edits)
+    done_since = any(edit.number > last.number for edit in edits)
+    return last if code and code not in _STOPPED and not own and not done_since else None
+
+
+def was_no_failure(session: Session) -> bool:
+    """Whether a question was asked, or a failure wanted: then one is no failure of the task."""
+    said = [entry.text for entry in session.entries if isinstance(entry, Turn)]
+    return session.task.rstrip().endswith("?") or any(_WANTED.search(text) for text in said)
+
+
 _REVERT = compile(
-    r"\bgit\s+(?:revert\b|reset\s+--hard|checkout\s+(?:HEAD\s+)?(?:--\s+)?\.(?:\s|$)"
+    r"\bgit\s+(?:-C\s+\S+\s+)?(?:revert\b|reset\s+--hard|checkout\s+(?:HEAD\s+)?(?:--\s+)?\.(?:\s|$)"
     r"|restore\s+(?:--\S+\s+)*\.(?:\s|$))"
 )
+_RESTORE = compile(r"\bgit\s+(?:-C\s+\S+\s+)?(?:checkout|restore)\s")
 _HARMLESS_EDIT = (".md", ".rst", ".txt", "CHANGELOG")
 
 
@@ -55,9 +91,22 @@ def _reverts(command: str) -> bool:
 
 def _reverted(session: Session) -> Command | None:
     """The command that undid what was edited before it, if nothing was edited after it."""
-    last_edit = max((e.number for e in session.entries if isinstance(e, Edit)), default=0)
-    reverts = [c for c in session.commands() if _reverts(c.command) and c.exit_code == 0]
-    return reverts[-1] if reverts and reverts[-1].number > last_edit > 0 else None
+    edits = [edit for entry in session.entries if (edit := as_edit(entry))]
+    last_edit = max((edit.number for edit in edits), default=0)
+    later = [c for c in session.commands() if c.number > last_edit > 0 and c.exit_code == 0]
+    whole = [command for command in later if _reverts(command.command)]
+    if whole:
+        return whole[-1]
+    paths = {edit.path for edit in edits}
+    restored = [c for c in later if _RESTORE.search(c.command)]
+    named = {word for command in restored for word in command.command.split()}
+    all_named = all(not named.isdisjoint(_ways_to_name(path)) for path in paths)
+    return restored[-1] if restored and all_named else None
+
+
+def _ways_to_name(path: str) -> set[str]:
+    parts = path.split("/")[-20:]
+    return {path, *("/".join(parts[n:]) for n in range(len(parts)))}
 
 
 def _checks(session: Session) -> dict[Basis, dict[str, tuple[Command, bool]]]:
@@ -71,7 +120,7 @@ def _checks(session: Session) -> dict[Basis, dict[str, tuple[Command, bool]]]:
         what = invocation(command)
         kind = kind_of_check(what)
         ended = passed(command)
-        if kind and ended is not None:
+        if kind and ended is not None and not (ended and command.claimed):
             found[Basis.TESTS if kind == "tests" else Basis.BUILD][what.program] = (command, ended)
     return found
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from reasonbank.fields import LIMITS
+from reasonbank.learn import kinds
 from reasonbank.learn.session import told, without_echo
 from reasonbank.ledger.port import Writing
 from reasonbank.model import DRAFT, Job, Memory, Outcome, Source, derived_id
@@ -80,6 +81,8 @@ def worth_keeping(
         source=Source.PASSIVE,
         source_session=session,
         tags=(DRAFT, *found),
+        domain=kinds.of_text(f"{question}\n{answer}"),
+        task_type="question",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from reasonbank.llm.excerpt import excerpt
@@ -31,12 +32,16 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """``exit_code`` is None where nobody knows how it ended."""
+    """``exit_code`` is None where nobody knows how it ended.
+
+    ``claimed``: it is only said to have ended so, by a score that somebody gave the step.
+    """
 
     number: int
     command: str
     output: str
     exit_code: int | None
+    claimed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,10 @@ Entry = Turn | Command | Edit
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """``entries`` are numbered from 1. ``aborted``: the user stopped it at the end. ``facts``
-    are what a trace's metadata tells of the model: its name, effort and tokens, where known."""
+    are what a trace's metadata tells of the model: its name, effort and tokens, where known.
+
+    ``given`` is the task, where it is known without any entry.
+    """
 
     id: str
     agent: str
@@ -62,11 +70,15 @@ class Session:
     directory: str | None = None
     aborted: bool = False
     facts: Mapping[str, str | int] = field(default_factory=dict)
+    given: str = field(default="", compare=False)
+    shown: tuple[str, ...] = ()
+    """The memories that were put before the agent."""
 
     @property
     def task(self) -> str:
         """What the user first asked for."""
-        return next((e.text for e in self.entries if isinstance(e, Turn) and e.by_user), "")
+        asked = (e.text for e in self.entries if isinstance(e, Turn) and e.by_user)
+        return next(asked, self.given)
 
     def commands(self) -> Iterator[Command]:
         return (entry for entry in self.entries if isinstance(entry, Command))
@@ -87,7 +99,8 @@ def to_trace(session: Session, outcome: Outcome | None, **known: Any) -> Trace:
         trajectory=tuple(_shortened(_step(entry), longest) for entry in session.entries),
         metadata={"session": session.id, "agent": session.agent, "aborted": session.aborted}
         | dict(session.facts)
-        | ({"directory": session.directory} if session.directory else {}),
+        | ({"directory": session.directory} if session.directory else {})
+        | ({SHOWN: list(session.shown)} if session.shown else {}),
         **known,
     )
 
@@ -136,7 +149,16 @@ def of_trace(trace: Trace) -> Session:
         entries=numbered(_entry(step) for step in trace.trajectory),
         directory=metadata.get("directory"),
         aborted=metadata.get("aborted") is True,
+        given=trace.task,
+        shown=shown_to(trace),
     )
+
+
+def shown_to(trace: Trace) -> tuple[str, ...]:
+    """What was put before the agent, as far as the trace tells."""
+    told = trace.metadata.get(SHOWN)
+    ids = told if isinstance(told, list | tuple) else ()
+    return tuple(id for id in ids if isinstance(id, str) and _AN_ID.fullmatch(id))[:MOST_SHOWN]
 
 
 def _entry(step: Step) -> Entry:
@@ -149,7 +171,13 @@ def _entry(step: Step) -> Entry:
             feedback = feedback[found.end() :].removeprefix("\n")
         else:
             exit_code = {1.0: 0, 0.0: 1}.get(step.score) if step.score is not None else None
-        return Command(number=0, command=content, output=feedback, exit_code=exit_code)
+        return Command(
+            number=0,
+            command=content,
+            output=feedback,
+            exit_code=exit_code,
+            claimed=found is None and exit_code is not None,
+        )
     if action in _EDITS:
         return Edit(number=0, path=content, change=feedback)
     told = content if action in ("user", "agent") else "\n".join(filter(None, (content, feedback)))
@@ -167,6 +195,18 @@ def told(text: str) -> str:
     Secrets go before the cut: half a token would be recognised no more.
     """
     return bounded(clean(bounded(without_echo(text), 100 * LONGEST_TEXT)))
+
+
+SHOWN = "memories_shown"
+MOST_SHOWN = 50
+_SHOWN = compile(r"<memory id=\\{0,4}\"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\{0,4}\"")
+_AN_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def shown_in(text: str) -> tuple[str, ...]:
+    """The ids of the memories that a transcript shows to have been put before the agent."""
+    found = (match[1] for match in _SHOWN.finditer(text))
+    return tuple(islice(dict.fromkeys(found), MOST_SHOWN))
 
 
 _OPENING, _CLOSING = "<memory id=", "</memory>"

@@ -190,7 +190,10 @@ class Traced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
+    """``confirmed`` are the memories that said the same already."""
+
     ids: Ids
+    confirmed: Ids = ()
     outcome: Outcome | None = None
     score: Annotated[float, SHARE] | None = None
     by: MaybeName = None

@@ -34,6 +34,7 @@ def trace_of(events: Iterable[tuple[str, JSON]]) -> Trace | None:
     trace: Trace | None = None
     learned: int | None = None
     judged: _Judged | None = None
+    confirmed: list[str] = []
     for type, payload in events:
         if type == EventType.TRACED:
             told = Trace.from_json(payload["trace"])
@@ -50,9 +51,12 @@ def trace_of(events: Iterable[tuple[str, JSON]]) -> Trace | None:
             learned = min(payload.get("steps", len(trace.trajectory)), len(trace.trajectory))
             known = dict.fromkeys((*trace.memories_learned, *payload["ids"]))
             trace = replace(trace, memories_learned=tuple(known))
+            confirmed = payload.get("confirmed") or confirmed
             # Who has seen more of it knows better how it ended.
             if payload.get("outcome") and (judged is None or judged.steps < learned):
                 judged = _Judged(learned, payload)
+    if trace is not None and confirmed:
+        trace = replace(trace, metadata={**trace.metadata, "confirmed": confirmed})
     return trace and _with_findings(trace, learned, judged)
 
 

@@ -7,15 +7,29 @@ from dataclasses import dataclass
 from reasonbank.safety.patterns import brief, compile
 
 LONGEST_MESSAGE = 300
+LONGEST_STACK = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """``message`` is what was printed; ``pattern`` its stable part, the same on every machine."""
+    """``message`` is what was printed; ``pattern`` its stable part, the same on every machine.
+
+    ``stack`` is the stack trace, where one was printed.
+    """
 
     type: str
     message: str
     pattern: str
+    stack: str | None = None
+
+    @property
+    def vague(self) -> bool:
+        """Whether the type alone says little."""
+        return self.type in _VAGUE
+
+    @property
+    def only_a_test(self) -> bool:
+        return self.type in ("AssertionError", "TestFailure")
 
 
 # The most telling first. `type` names the group or gives the name; where a tool reports many
@@ -41,7 +55,7 @@ _KINDS: tuple[tuple[str, str | None, str], ...] = (
     (r"^error: (?P<type>externally-managed-environment)", None, _FIRST),
     (r"^E: (?P<text>.*)", "AptError", _FIRST),
     # Shell and system
-    (r"(?P<text>(?:[\w./-]+: )?(?:line \d+: )?[\w./-]+: (?:command )?not found)\s*$", "CommandNotFound", _FIRST),
+    (r"(?P<text>(?:[\w./-]+: )?(?:(?:line )?\d+: )?[\w./-]+: (?:command )?not found)\s*$", "CommandNotFound", _FIRST),
     (r"(?P<text>[^\n]{0,120}: No such file or directory)", "FileNotFound", _FIRST),
     (r"(?P<text>[^\n]{0,160}\b[Pp]ermission denied\b[^\n]{0,80})", "PermissionDenied", _FIRST),
     (r"(?P<text>[^\n]{0,120}(?:EADDRINUSE|[Aa]ddress already in use|port is already allocated)[^\n]{0,80})", "AddressInUse", _FIRST),
@@ -56,6 +70,7 @@ _KINDS: tuple[tuple[str, str | None, str], ...] = (
     (r"^(?:psql:.*|.*\b)?ERROR:\s+(?P<text>.*)", "error", _FIRST),
     (r"^\[ERROR\]\s+(?:[Ee]rror: )?(?P<text>[^\n]*[a-z][^\n]*)", "error", _FIRST),
     (r"^(?:E\s+)?(?P<type>[A-Z][a-z]+(?:[A-Z][a-z]+)+): (?P<text>.+)", None, _FIRST),
+    (r"^\* What went wrong:\n(?P<text>.*)", "BuildFailed", _FIRST),
     (r"^panic: (?P<text>.*)", "panic", _FIRST),
     (r"thread '[^']*' (?:\(\d+\) )?panicked at (?P<text>.*)", "panic", _FIRST),
     (r"^(?:[\w./-]+: )?[Ee]rror(?: \[(?P<type>[A-Z_]+)\])?: (?P<text>.*)", "error", _FIRST),
@@ -69,6 +84,11 @@ _KINDS: tuple[tuple[str, str | None, str], ...] = (
 _PATTERNS = tuple((compile(f"(?m){p}"), name, which) for p, name, which in _KINDS)
 
 
+_VAGUE = frozenset(
+    {"error", "fatal", "CommandFailed", "TestFailure", "AssertionError", "UsageError"}
+)
+
+
 def failure_of(output: str) -> Failure | None:
     """The error in what a command printed; None where there is none that one could name."""
     for pattern, name, which in _PATTERNS:
@@ -80,8 +100,101 @@ def failure_of(output: str) -> Failure | None:
         type = (parts.get("code") or parts.get("type") or name or "error").rpartition(".")[2]
         text = (parts.get("text") or "").strip() or _next_line(output, match[0])
         message = " ".join(text.split())[:LONGEST_MESSAGE]
-        return Failure(type=type[:80], message=message, pattern=stable(f"{type}: {message}"))
+        return _named(type, message, output)
     return None
+
+
+def _named(type: str, message: str, output: str) -> Failure:
+    return Failure(
+        type=type[:80],
+        message=message,
+        pattern=stable(f"{type}: {message}"),
+        stack=stack_of(output),
+    )
+
+
+# What tools say in words of their own, and what to call it.
+_SAID = tuple(
+    (compile(f"(?i)\\b(?:{words})"), name)
+    for words, name in (
+        (r"no space left|disk full|quota exceeded|enospc", "DiskFull"),
+        (r"certificate|x509|ssl:|tls:", "CertificateError"),
+        (r"denied|forbidden|unauthori[sz]ed|not authori[sz]ed|not logged in|authenticat|credentials|expired|"
+         r"not permitted|eacces|eperm", "AccessDenied"),
+        (r"cannot connect|can't connect|could not connect|unable to connect|failed to connect|refused|"
+         r"unreachable|could not resolve host|not running", "ConnectionFailed"),
+        (r"timed out|timeout|deadline exceeded", "Timeout"),
+        (r"locked|lock file|state lock|another process", "Locked"),
+        (r"out of date|outdated|changed significantly|not in sync|inconsistent|stale|pending", "OutOfDate"),
+        (r"conflict", "Conflict"),
+        (r"unsupported|incompatible|requires? (?:a )?\S+ version|version mismatch|too old", "VersionMismatch"),
+        (r"not found|no such|missing|could not find|couldn't find|cannot find|can't find|does not exist|"
+         r"doesn't exist|not installed|undefined|not set|unset", "NotFound"),
+    )
+)  # fmt: skip
+_TELLING = compile(
+    r"(?i)\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could ?n[o']t|unable|no(?:t| such| longer)|denied|"
+    r"refused|missing|invalid|unknown|un(?:supported|expected|defined|authori[sz]ed)|doesn't|isn't|required|"
+    r"unbound|has changed|too (?:low|old|large|many|long)|expired|timed out|forbidden|conflict\w*|exceeded|corrupt\w*|mismatch|already|locked|abort\w*|"
+    r"out of (?:date|memory)|outdated|must|illegal|bad|wrong|emerg)\b"
+)
+_PASSED_ON = compile(
+    r"^(?:make(?:\[\d+\])?: \*\*\*|npm (?:ERR!|error) (?:code \d|errno|path|command|A complete log|Lifecycle)|"
+    r"error Command failed|ELIFECYCLE|\s*ELIFECYCLE|info Visit|FAILURE: Build failed|\[ERROR\] ->|Exit code)"
+)
+_DECORATION = compile(r"^(?:[\s*>✗✖×!@-]|\[\w+\] |npm (?:ERR!|error) )+")
+
+
+def complaint_of(output: str) -> Failure | None:
+    """The line in which a command that failed says why, in whatever words it has."""
+    if named := failure_of(output):
+        return named
+    lines = [line for line in output[-8_000:].splitlines() if len(line.split()) > 1]
+    # What a runner says about the failure of what it ran comes last, if there is nothing else.
+    lines = [line for line in lines if not _PASSED_ON.match(line[:1_000])] or lines
+    telling = [line for line in lines if _TELLING.search(line[:1_000])]
+    if not lines:
+        return None
+    # A warning beside it is not why it failed.
+    telling.sort(key=lambda line: "warning" in line[:40].lower())
+    line = _DECORATION.sub("", (telling or lines[-1:])[0][:1_000])
+    message = " ".join(line.split())[:LONGEST_MESSAGE]
+    name = next((name for pattern, name in _SAID if pattern.search(message)), "CommandFailed")
+    return _named(name, message, output) if message else None
+
+
+_STACK_BEGINS = ("Traceback (most recent call last)", "goroutine ", "stack backtrace:")
+_FRAME = compile(r"^\s+(?:at |from |#\d|\d+: )\S")
+
+
+def stack_of(output: str) -> str | None:
+    """The last stack trace of what was printed, its end kept where it is long."""
+    lines = output[-16_000:].splitlines()
+    begins = [n for n, line in enumerate(lines) if line.lstrip().startswith(_STACK_BEGINS)]
+    if begins:
+        return _ending(lines[begins[-1] : _end_of_stack(lines, begins[-1])])
+    frames = [n for n, line in enumerate(lines) if _FRAME.match(line[:500])]
+    if len(frames) < 2:
+        return None
+    first = frames[0]
+    last = first
+    while last + 1 < len(lines) and _FRAME.match(lines[last + 1][:500]):
+        last += 1
+    return _ending(lines[max(0, first - 1) : last + 1]) if last > first else None
+
+
+def _end_of_stack(lines: list[str], first: int) -> int:
+    """After what is indented comes the line that names the error; then something else."""
+    for number in range(first + 1, len(lines)):
+        line = lines[number]
+        if line and not line[0].isspace():
+            return number + 1
+    return len(lines)
+
+
+def _ending(lines: list[str]) -> str:
+    told = "\n".join(line.rstrip() for line in lines)
+    return told if len(told) <= LONGEST_STACK else "…" + told[1 - LONGEST_STACK :]
 
 
 _NPM = compile(r"^npm (?:ERR!|error)\s*")

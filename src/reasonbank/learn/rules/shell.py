@@ -13,10 +13,10 @@ _words = str.split
 
 # They look around: that one of them fails says nothing about the work.
 LOOKING = frozenset(_words("""
-    ls cat head tail less more find fd grep egrep rg ag ack which type command whereis file stat wc
-    diff cmp test [ [[ tree pwd cd echo printf sed awk jq cut sort uniq tr xxd strings ps pgrep df
-    du env printenv history man help sleep true false kill pkill lsof netstat ss ping nslookup dig
-    read export source . set unset rm mkdir touch cp mv xargs
+    ls cat head tail less more find fd grep egrep rg ag ack which type command whereis file stat
+    wc diff cmp test [ [[ tree pwd cd echo printf sed awk jq cut sort uniq tr xxd strings ps
+    pgrep df du env printenv history man help sleep true false kill pkill lsof netstat ss ping
+    nslookup dig read export source . set unset rm mkdir touch cp mv xargs
 """))  # fmt: skip
 _LOOKING_PARTS = {
     program: frozenset(_words(parts))
@@ -32,7 +32,11 @@ _LOOKING_PARTS = {
     }.items()
 }
 _VIEWING = frozenset(_words("tail head grep egrep rg tee cat less sed awk cut sort uniq wc jq tr"))
-_WRAPPERS = frozenset(_words("sudo time nice nohup env exec stdbuf command xvfb-run npx bunx"))
+_WRAPPERS = frozenset(
+    _words("sudo time nice nohup env exec stdbuf command xvfb-run npx bunx xargs")
+)
+_WITH_FLAGS = {"sudo": ("-u", "-g", "--user"), "xargs": ("-n", "-I", "-P", "-L", "-d")}
+"""Wrappers whose flags come before the command, and those of them that take a value."""
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "bundle", "conda", "mise"})
 _OPERATORS = frozenset({"&&", "||", ";", "|", "|&", "&", "\n"})
 _ASSIGNMENT = compile(r"[A-Za-z_]\w*=")
@@ -88,6 +92,76 @@ def parsed(command: str) -> Invocation:
     return best
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One command of a line, as it was written, and the operator behind it.
+
+    ``feeds``: it is piped into the next one, whose ``line`` has it too.
+    """
+
+    what: Invocation
+    line: str
+    operator: str
+    feeds: bool = False
+
+
+@lru_cache(maxsize=512)
+def parts(command: str) -> tuple[Part, ...]:
+    """The commands of a line; what is piped into another one stands with it."""
+    found: list[Part] = []
+    piped = ""
+    for raw, operator in _pieces(_without_document(command)):
+        line = " ".join(f"{piped}{raw}".split())
+        words = _split(raw)
+        if not words:
+            continue
+        if found and piped and words[0] in _VIEWING:
+            piped = ""
+            continue
+        if piped:
+            found[-1] = replace(found[-1], feeds=True)
+        found.append(Part(what=_unwrapped(words), line=line, operator=operator))
+        piped = f"{raw.strip()} | " if operator in ("|", "|&") else ""
+    return tuple(found)
+
+
+def _pieces(command: str) -> list[tuple[str, str]]:
+    """A line cut at its operators, those within quotes left alone."""
+    found: list[tuple[str, str]] = []
+    begun, position, quote = 0, 0, ""
+    while position < len(command):
+        letter = command[position]
+        if letter == "\\" and quote != "'":
+            position += 2
+            continue
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "|&;\n":
+            operator = letter * 2 if command.startswith(letter * 2, position) else letter
+            found.append((command[begun:position], operator))
+            position += len(operator)
+            begun = position
+            continue
+        position += 1
+    return [*found, (command[begun:], "")]
+
+
+def _split(raw: str) -> list[str]:
+    try:
+        return shlex.split(raw, comments=True)
+    except ValueError:
+        return raw.split()
+
+
+_TEST_FILE = compile(r"(?i)(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)")
+
+
+def is_test_file(path: str) -> bool:
+    return bool(_TEST_FILE.search(path))
+
+
 def _weight(found: Invocation) -> int:
     """What verifies the work counts most, then what does some, then what looks around."""
     if not found.words:
@@ -134,6 +208,11 @@ def _unwrapped(words: list[str]) -> Invocation:
         word = rest[0].rpartition("/")[2]
         if _ASSIGNMENT.match(rest[0]) or word in _WRAPPERS:
             around.append(rest.pop(0))
+            while word in _WITH_FLAGS and len(rest) > 1 and rest[0].startswith("-"):
+                flag = rest.pop(0)
+                around.append(flag)
+                if flag in _WITH_FLAGS[word] and len(rest) > 1:
+                    around.append(rest.pop(0))
         elif word == "timeout" and len(rest) > 1:
             del rest[: 2 if not rest[1].startswith("-") else 3]
         elif word in _RUNNERS and rest[1:2] in (["run"], ["exec"]):
@@ -183,8 +262,8 @@ def kind_of_check(found: Invocation) -> str | None:
 
 
 _IDLE = frozenset(_words("""
-    --version --help -h --collect-only --co --list --list-tests --listTests --dry-run --just-print
-    --setup-plan --fixtures --markers --showConfig --show-settings --no-run
+    --version --help -h --collect-only --co --list --list-tests --listTests --dry-run
+    --just-print --setup-plan --fixtures --markers --showConfig --show-settings --no-run
 """))  # fmt: skip
 # Words of a sentence: what begins with one of these may be no command at all.
 _ENGLISH = frozenset(_words("make just next black go mix rake swift dart stack rails karma"))

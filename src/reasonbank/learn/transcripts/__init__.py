@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,10 @@ def format_of(text: str) -> str | None:
 
 
 def read(format: str, text: str) -> Session:
+    from reasonbank.learn.session import shown_in
+
     found: Session = _reader(format).read(text.splitlines())
-    return found
+    return replace(found, shown=shown_in(text))
 
 
 def _reader(format: str) -> Any:

@@ -40,6 +40,7 @@ def distil(
     does. No other session is learned from. What is learned belongs to the project that the
     session worked in, unless --workspace says otherwise.
     """
+    from reasonbank.jobs.learner import nothing_new
     from reasonbank.store.queue import handed_in
 
     with reading(file) as source:
@@ -50,12 +51,13 @@ def distil(
         learned, by = _learned(bank, job, when)
         job = handed_in(bank.context, job.id) if by is None else job
         memories = [bank.get(id) for id in learned]
+        why = "" if memories or by else nothing_new(bank.context, bank.trace(trace.id))
 
     def draw() -> None:
         if by is not None:
             say(f"Session {job.subject} (job {job.id}): {by}")
         elif job.state == "done" and not memories:
-            say(f"Session {job.subject} teaches nothing that is not known already")
+            say(f"Session {job.subject} {why}")
         elif job.state == "done":
             say(f"Learned {counted(len(memories))} from session {job.subject}")
             for memory in memories:
