@@ -144,7 +144,7 @@ class Maker:
                 given[name] = value
                 if name in ("id", "memory_id") and verb in WRITES_INTO:
                     self.audience = self.audience_of(given[name])
-                elif name == "scope" and verb in ("record", "memory_record"):
+                elif name == "scope" and verb in ("record", "remember", "memory_record"):
                     self.audience = (self.place, Scope(given[name]))
         return given
 
@@ -183,7 +183,8 @@ VALUES: dict[str, Callable[[Maker], Any]] = {
     "source_session": Maker.fresh, "workspace": Maker.workspace, "project_id": Maker.workspace,
     "workspaces": lambda m: [m.workspace()],
     # Words
-    "title": _TEXT, "description": _TEXT, "content": _TEXT, "comment": Maker.fresh,
+    "title": _TEXT, "description": _TEXT, "content": _TEXT, "words": _TEXT,
+    "comment": Maker.fresh,
     "reason": Maker.fresh, "name": Maker.fresh, "query": _ASK, "task": _ASK, "question": _ASK,
     "answer": _TEXT, "tags": lambda m: [m.fresh()], "domain": Maker.fresh,
     "agent": Maker.fresh, "task_type": Maker.fresh, "difficulty": Maker.fresh,
