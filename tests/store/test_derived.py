@@ -11,7 +11,7 @@ from tests.requirement import requirement
 from reasonbank.fields import LIMITS, Limits, checked
 from reasonbank.model import Memory, Outcome
 from reasonbank.store import derived as module
-from reasonbank.store.derived import ANY_TIME, READ, derived
+from reasonbank.store.derived import READ, derived
 
 TINY = Limits(title=10, description=10, content=100, tags=1, tag=5)
 
@@ -20,7 +20,7 @@ TINY = Limits(title=10, description=10, content=100, tags=1, tag=5)
 @pytest.mark.parametrize(
     ("content", "title", "description"),
     [
-        ("Use npm ci in CI.", "Use npm ci in CI", ANY_TIME),
+        ("Use npm ci in CI.", "Use npm ci in CI", "Use npm ci in CI."),
         ("Close the pool before forking", "Close the pool before forking", "Before forking"),
         ("When CI breaks, clear the cache.", "When CI breaks, clear the cache", "When CI breaks"),
         ("Check if it is closed before forking", None, "Before forking"),
@@ -28,16 +28,16 @@ TINY = Limits(title=10, description=10, content=100, tags=1, tag=5)
         ("Use A. It is quicker when B is large.", "Use A", "When B is large"),
         ("In CI, set HOME", "In CI, set HOME", "In CI"),
         ("## Caches\nClear them after a deploy.", "Caches", "After a deploy"),
-        ("- Run `make. Now` first.\n- Then go", "Run `make. Now` first", ANY_TIME),
+        ("- Run `make. Now` first.\n- Then go", "Run `make. Now` first", "Run `make. Now` first."),
         ("1. Stop the worker before you migrate", None, "Before you migrate"),
-        ("Use a tool, e.g. ruff. It is quick.", "Use a tool, e.g. ruff", ANY_TIME),
-        ("Ask Python 3.11 for it", "Ask Python 3.11 for it", ANY_TIME),
-        ("```\nmake\n```", "make", ANY_TIME),
+        ("Use a tool, e.g. ruff. It is quick.", "Use a tool, e.g. ruff", "Use a tool, e.g. ruff."),
+        ("Ask Python 3.11 for it", "Ask Python 3.11 for it", "Ask Python 3.11 for it"),
+        ("```\nmake\n```", "make", "make"),
         ("Wenn die Tests rot sind, nicht pushen.", None, "Wenn die Tests rot sind"),
         ("Borra la caché cuando falla el build", None, "Cuando falla el build"),
         ("当构建失败时，清除缓存。然后重试。", "当构建失败时，清除缓存", "当构建失败时"),
         ("テストが赤いときは、直す。", None, "テストが赤いときは"),
-        ("???", "???", ANY_TIME),
+        ("???", "???", "???"),
     ],
 )
 def test_title_and_situation_are_what_the_text_says_itself(content, title, description):

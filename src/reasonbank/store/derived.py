@@ -1,8 +1,8 @@
 """One sentence is enough: title, description and outcome of a lesson, taken from its content.
 
 No model is asked, and nothing is made up: the title is the first sentence or clause, the
-description the situation that the text itself names, and a text that warns is a failure. Each
-step reads the text once, from left to right.
+description the situation that the text itself names, else that sentence, and a text that warns is
+a failure. Each step reads the text once, from left to right.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ READ = 4_000
 TITLE = 100
 """A title is for lists: a longer sentence is cut, at a clause if that leaves enough."""
 LEAST = 20
-ANY_TIME = "Whenever this comes up"
-"""What is said of a text that names no situation."""
 
 _ENDS = ".!?…。！？"
 _WIDE_ENDS = "。！？"
@@ -76,6 +74,14 @@ _REMINDING = frozenset(
         "oublie",
     )
 )
+# Whoever begins with these says what to do; what fails is why.
+_ADVISING = frozenset((
+    "use", "prefer", "run", "set", "add", "call", "keep", "put", "pin", "make", "install", "check",
+    "start", "restart", "clear", "pass", "wrap", "retry", "build", "export", "enable", "disable",
+    "increase", "raise", "lower", "quote", "escape", "close", "commit", "rebase", "update",
+    "upgrade", "write", "read", "test", "verify", "wait", "remember", "ensure", "try", "stop",
+    "nimm", "benutze", "verwende", "nutze", "setze", "utilise", "utilisez", "usa", "use", "usar",
+))  # fmt: skip
 _FAILING = frozenset((
     "fails", "breaks", "crashes", "hangs", "deadlocks", "corrupts", "leaks", "broke", "crashed",
     "backfires", "backfired", "scheitert", "échoue", "falla", "fallisce", "falha",
@@ -106,7 +112,7 @@ def derived(content: str, limits: Limits) -> Derived:
         situation = next((s for each in _sentences(content[:READ]) if (s := _split(each)[0])), "")
     return Derived(
         title=_cut(sentence.rstrip(".。 "), min(TITLE, limits.title)) or sentence[: limits.title],
-        description=_capital(_cut(situation or ANY_TIME, limits.description)),
+        description=_cut(_capital(situation) or sentence, limits.description),
         outcome=Outcome.FAILURE if _warns(rest) else Outcome.SUCCESS,
     )
 
@@ -210,7 +216,7 @@ def _split(sentence: str) -> tuple[str, str]:
             ends = (
                 place
                 for place in range(start, len(sentence))
-                if sentence[place] in ";；" or (opens and _ends_clause(sentence, place))
+                if sentence[place] in ";；" or _ends_clause(sentence, place)
             )
             end = next(ends, len(sentence))
             named = sentence[start:end].strip(_MARKS + _ENDS)
@@ -241,6 +247,8 @@ def _warns(text: str) -> bool:
         return not _REMINDING.intersection(words[:4])
     if any(mark in text for mark in _WIDE_FORBIDDING):
         return True
+    if first and first[0] in _ADVISING:
+        return False
     if any(pair in _FAILING_PAIRS for pair in pairs):
         return True
     return any(word in _FAILING and before not in _SPOKEN_OF for before, word in pairs)
