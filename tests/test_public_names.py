@@ -10,8 +10,8 @@ def words(text):
 
 PUBLIC = words("""
     Bank BudgetExhausted Change ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter
-    Forbidden Forgotten Gap Genealogy Hit InvalidInput InvalidReply InvalidSetting Job JobState
-    KeyRefused Kind LeaseLost Link LinkType Memory ModelError ModelRefused ModelUnavailable
+    Forbidden Forgotten Gap Genealogy HandedIn Hit InvalidInput InvalidReply InvalidSetting Job
+    JobState KeyRefused Kind LeaseLost Link LinkType Memory ModelError ModelRefused ModelUnavailable
     NewerBank NotFound Outcome ReasonBankError Refused Reply Revision Scope Settings Source State
     Step StorageError StorageFull TooLarge TooMany Trace Unauthorized Workspace __version__
 """)

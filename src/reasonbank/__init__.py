@@ -13,9 +13,9 @@ _HOMES = {
     "Settings": "settings",
     "Filter": "model",
     **dict.fromkeys(
-        ("Change", "ErrorContext", "Evidence", "Gap", "Genealogy", "Hit", "Job", "JobState",
-         "Kind", "Link", "LinkType", "Memory", "Outcome", "Reply", "Revision", "Scope", "Source",
-         "State", "Step", "Trace", "Workspace"),
+        ("Change", "ErrorContext", "Evidence", "Gap", "Genealogy", "HandedIn", "Hit", "Job",
+         "JobState", "Kind", "Link", "LinkType", "Memory", "Outcome", "Reply", "Revision", "Scope",
+         "Source", "State", "Step", "Trace", "Workspace"),
         "model",
     ),
     **dict.fromkeys(
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         Filter as Filter,
         Gap as Gap,
         Genealogy as Genealogy,
+        HandedIn as HandedIn,
         Hit as Hit,
         Job as Job,
         JobState as JobState,
