@@ -150,6 +150,7 @@ class Round:
         ]
         asked = Question(text=" ".join(WORD.findall(row[4])[:2]), limit=20, filter=Filter(),
                          min_confidence=0.0)  # fmt: skip
+        self.judge.embed_new()  # After a rebuild, what others embed would move scores meanwhile.
         found = []
         for place in (owner, *thirds[:2]):
             bank = self.judge.within(place.path)
