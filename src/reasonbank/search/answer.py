@@ -153,7 +153,7 @@ def _keep_use(context: Context, reply: Reply, use: JSON) -> Reply:
     """What a named task was given is on disk when it has it: whoever reports how the task went,
     wherever, credits these memories. Other uses are written down with the next commit, or when
     this process looks at them: a commit for each would cost more than the search (a search of
-    1,000 memories 1.2 ms, with a commit that is not even synced 2.8 ms: what others have cached
+    300 memories 1.2 ms, with a commit that is not even synced 2.8 ms: what others have cached
     is stale after it)."""
     if use["session"] is not None:
         try:
