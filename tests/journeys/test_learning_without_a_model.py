@@ -32,7 +32,7 @@ def run(tmp_path):
 
     def learn(name, steps, *options, write=writers.claude_code):
         (tmp_path / "session.jsonl").write_text("\n".join(write(name, steps)))
-        return run("distil", "session.jsonl", "--now", *options)
+        return run("distil", "session.jsonl", "--now", "--workspace", str(tmp_path), *options)
 
     run.learn = learn
     run.found = lambda question: json.loads(run("search", question, "--json"))["memories"]

@@ -204,11 +204,12 @@ def test_without_a_repository_nothing_is_observed_and_that_is_said(
         assert (
             stability.observe(bank.context).note == "git is not installed; nothing can be observed"
         )
-    inner = bank.within(project.folder / "inner")
-    (project.folder / "inner").mkdir()
-    mine = inner.record(a_memory())
-    inner.store_trace(a_session(made, mine.id))
-    found = stability.observe(inner.context)
+    apart = project.folder.parent / "apart"
+    apart.mkdir()
+    aside = bank.within(apart)
+    mine = aside.record(a_memory())
+    aside.store_trace(a_session(made, mine.id))
+    found = stability.observe(aside.context)
     assert "no git repository of its own" in str(found.note) and not found.commits
     shutil.move(project.folder / ".git", project.folder.parent / "elsewhere")
     (project.folder / ".git").write_text(f"gitdir: {project.folder.parent / 'elsewhere'}\n")

@@ -1,13 +1,15 @@
 """A search in one process and the outcome in another, a wrong clock, a corrected report."""
 
 import io
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 from tests.conftest import DAY
 from tests.jobs.test_schedule import run_due
 from tests.requirement import requirement
-from tests.surfaces.http_server import LESSON, command, serving
+from tests.surfaces.http_server import LESSON, command, environment, serving
 
 from reasonbank import Bank, Settings
 from reasonbank.model import EvidenceKind
@@ -43,6 +45,21 @@ def test_a_search_in_one_server_and_the_outcome_in_another_credit_the_same_memor
     assert credited == {f"task {number}" for number in range(30)}
 
 
+def failed(folder, url, task, *, known):
+    """The command refuses a task that nobody has heard of; a program may be ahead of its search."""
+    if known:
+        assert command(folder, "outcome", "--failed", "--session", task)[0] == 0
+        return
+    code, _ = command(folder, "outcome", "--failed", "--session", task)
+    assert code == 3
+    program = f"""
+from reasonbank import Bank
+with Bank.open({url!r}, workspace={str(folder)!r}) as bank:
+    bank.credit({task!r}, succeeded=False)
+"""
+    subprocess.run([sys.executable, "-c", program], env=environment(folder), check=True)
+
+
 @requirement("MEM-9")
 @pytest.mark.parametrize("first", ["search", "outcome"])
 def test_each_of_two_processes_may_come_first(tmp_path, first):
@@ -54,9 +71,7 @@ def test_each_of_two_processes_may_come_first(tmp_path, first):
         for number in range(3):
             steps = [
                 lambda task=f"task {number}": bank.search("retry uploads", session=task),
-                lambda task=f"task {number}": command(
-                    tmp_path, "outcome", "--failed", "--session", task
-                ),
+                lambda task=f"task {number}": failed(tmp_path, url, task, known=first == "search"),
             ]
             for step in steps if first == "search" else reversed(steps):
                 step()

@@ -13,7 +13,7 @@ from reasonbank.jobs.learner import tasks
 from reasonbank.jobs.worker import Worker
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.scripted import Scripted
-from reasonbank.model import JobState, Outcome, Step, Trace, derived_id
+from reasonbank.model import JobState, Outcome, State, Step, Trace, derived_id
 
 
 def command(number, text, exit_code, output=""):
@@ -79,8 +79,11 @@ def test_the_same_session_again_teaches_nothing_and_that_is_said(plain_bank):
 @requirement("DIS-8")
 def test_a_failure_of_the_old_part_that_the_new_part_puts_right_is_one_lesson(plain_bank):
     broken = replace(FIRST, trajectory=FIRST.trajectory[:1])
-    assert learn(plain_bank, broken)[1] == []
+    _, [warning] = learn(plain_bank, broken)
+    assert warning.outcome is Outcome.FAILURE
     _, [lesson] = learn(plain_bank, FIRST)
+    assert [memory.id for memory in plain_bank.memories()] == [lesson.id]
+    assert plain_bank.get(warning.id).state is State.ARCHIVED, "it was put right"
     assert lesson.source_span == (1, 3), "the earlier steps are its context"
     trace = plain_bank.trace(FIRST.id)
     assert trace.outcome is Outcome.SUCCESS, "how it ended, not how it stood half-way"

@@ -287,7 +287,7 @@ def test_an_event_that_lacks_something_is_refused_by_name(name: str) -> None:
           for at in (-1, END_OF_TIME, 1.5, "5", True, None)),
         *(("counter", n, f"counter: {n!r} is not a whole number from 0 to 2^62")
           for n in (-1, 1 << 62, 1.5, "5", True, None)),
-        ("principal", "cat", "principal: must be one of person, agent, model, import, peer"
+        ("principal", "cat", "principal: must be one of person, agent, model, import, peer, bank"
          " (got 'cat')"),
         ("salt", 5, "event: its ids and names must be texts"),
         ("payload", [], "payload: must be an object"),

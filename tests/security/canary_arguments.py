@@ -215,7 +215,8 @@ VALUES: dict[str, Callable[[Maker], Any]] = {
     # Yes or no
     **dict.fromkeys((
         "confirm", "helpful", "succeeded", "kept", "explain", "follow_links", "warnings_only",
-        "trusted", "everywhere", "uses", "dry_run", "force", "use_memory", "store", "only_here",
+        "trusted", "everywhere", "uses", "drafts", "must_be_known",
+        "dry_run", "force", "use_memory", "store", "only_here",
         "verdict",
         "store_result", "enable_matts", "yes", "forget_all", "overwrite", "mermaid", "rebuild",
         "page", "remove", "reset", "no_memory", "no_store", "now",

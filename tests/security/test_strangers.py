@@ -188,6 +188,8 @@ def refusal(operation: Operation, call: Call, id: str) -> str:
     given = {name: id if name in IDS else NEEDED[name] for name in needed}
     if operation.name in ("link", "unlink"):
         given["target"] = new_id()
+    if operation.name == "merge_workspace":
+        given["into"] = new_id()
     if operation.name == "distil_submit":
         given["ticket"] = f"{id}.agent-0"
     named = {name: given.pop(name) for name in operation.in_path}

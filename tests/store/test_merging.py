@@ -53,8 +53,8 @@ def test_all_that_one_knows_belongs_to_the_other(two, open_bank):
     merged = project.merge_workspace(there, here)
     assert (merged.id, merged.memories) == (here, 3)
     assert [place.id for place in project.workspaces()] == [here]
-    assert titles(project) == {"Of the part", "For the team", "Of the project"}
     after = project.get(before.id)
+    assert titles(project) == {"Of the part", "For the team", "Of the project"}
     assert (after.workspace, after.confidence) == (here, before.confidence)
     assert after.usage_count == before.usage_count
     assert project.history(before.id)[0].memory.workspace == here

@@ -80,9 +80,9 @@ def test_show_puts_what_contradicts_beside_it(shell, twins):
 
 def test_promote_says_what_recurs(shell, twins, tmp_path):
     assert "Nothing recurs" in shell.text("promote", "--dry-run")
-    (tmp_path / "other").mkdir()
+    other = tmp_path.parent / f"{tmp_path.name}-other"
     shell("record", "--title", f"Lesson {WORDS}", "--description", WORDS, "--content", WORDS,
-          "--outcome", "success", "--workspace", str(tmp_path / "other"))  # fmt: skip
+          "--outcome", "success", "--workspace", str(other))  # fmt: skip
     assert "under 0.6" in shell.text("promote")
 
 

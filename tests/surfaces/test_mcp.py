@@ -78,8 +78,8 @@ REQUIRED = {
     "retrieve_memories": ["query"],
     "get_memory_genealogy": ["memory_id"],
 }
-FILTERS = {"domain", "task_type", "agent", "error_type", "tags", "warnings_only", "sources",
-           "states", "created_after", "created_before"}  # fmt: skip
+FILTERS = {"domain", "task_type", "agent", "error_type", "tags", "warnings_only", "drafts",
+           "sources", "states", "created_after", "created_before"}  # fmt: skip
 LABELS = {"scope", "domain", "task_type", "difficulty", "agent", "parents"}
 MORE = {"memory_search": ["max_tokens", "session_id", "follow_links", *FILTERS],
         "memory_record": ["error_context", *LABELS],
@@ -141,7 +141,7 @@ async def test_every_tool_has_schemas_hints_and_words_for_a_model(plain_bank):
     # A longer schema would cost every session more than it tells.
     told = {name: tool.output_schema["properties"] for name, tool in tools.items()
             if tool.output_schema}  # fmt: skip
-    assert told.keys() == {"memory_record", "memory_feedback", "memory_outcome"}
+    assert told.keys() == {"memory_record", "memory_feedback"}
     assert all(answers.keys() == SEEDS[name][1] for name, answers in told.items())
     assert tools["memory_update"].annotations.idempotent_hint
     assert not tools["memory_record"].annotations.idempotent_hint

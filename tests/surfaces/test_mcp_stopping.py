@@ -60,7 +60,9 @@ def test_it_ends_in_order_while_it_waits_for_its_client(tmp_path, told):
         told(server.process)
         # Standard input is still open, and no line will come.
         assert server.process.wait(timeout=60) == 0
-        assert (server.process.stdout.read(), server.process.stderr.read()) == (b"", b"")
+        assert server.process.stdout.read() == b""
+        [made] = server.process.stderr.read().splitlines()
+        assert made.startswith(b"Made a new bank at ")
     settings = Settings(embed=Embed(model="hashed"))
     url = f"sqlite:///{tmp_path}/bank.db"
     with Bank.open(url, workspace=tmp_path, settings=settings) as bank:

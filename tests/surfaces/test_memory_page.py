@@ -123,7 +123,7 @@ def test_stored_text_cannot_become_a_part_of_the_page(server, record, tmp_path):
 
 def test_a_memory_of_another_workspace_is_not_shown(server, record, tmp_path):
     id = record("Mine alone")
-    elsewhere = shown(server, id, tmp_path / "elsewhere")
+    elsewhere = shown(server, id, tmp_path.parent / "elsewhere")
     assert elsewhere.status_code == 404 and "Mine alone" not in elsewhere.text
 
 

@@ -32,9 +32,7 @@ pytestmark = pytest.mark.anyio
 AGENT = replace(HASHED, learn=Learn(reasoner="agent"))
 TASK = {
     "task": "make the upload work",
-    "trajectory": [
-        {"action": "command", "content": "upload", "feedback": "exit code 1\nbroken pipe"}
-    ],
+    "trajectory": [{"action": "command", "content": "upload", "feedback": "broken pipe"}],
 }
 LESSON = {"title": "Resume uploads", "description": "When an upload breaks off", "tags": [],
           "content": "Ask the server how far it got.", "first_step": 1, "last_step": 1,

@@ -54,8 +54,9 @@ def test_the_first_blame_lowers_whatever_happened_before(plain_bank, clock):
     clock.advance(days=40)
     before = plain_bank.outcome(memory.id, succeeded=True).confidence
     assert plain_bank.feedback(memory.id, helpful=False).confidence < before
+    known = plain_bank.get(memory.id).confidence
     hit = plain_bank.search("retry uploads", min_confidence=0, explain=True)[0]
-    assert hit.memory.confidence == plain_bank.get(memory.id).confidence
+    assert hit.memory.confidence == known
 
 
 @requirement("CON-2")
@@ -381,8 +382,9 @@ def test_the_model_of_belief_is_a_setting(open_bank, model):
         assert observe(other.id, False).confidence < bank.get(memory.id).confidence, kind
     if model == "safla":
         return  # In a search it also looks at how well the memory matches the question.
+    known = {m.id: bank.get(m.id).confidence for m in (memory, other)}
     hits = {h.memory.id: h.memory.confidence for h in bank.search("uploads", min_confidence=0)}
-    assert hits == {m.id: bank.get(m.id).confidence for m in (memory, other)}
+    assert hits == known
 
 
 @requirement("CON-10")

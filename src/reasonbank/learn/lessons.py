@@ -13,7 +13,7 @@ from reasonbank.learn import about
 from reasonbank.learn.judge import Verdict
 from reasonbank.learn.session import shown_to
 from reasonbank.ledger.events import EventType
-from reasonbank.ledger.port import Filter, Reading, Writing
+from reasonbank.ledger.port import Filter, Reading, Row, Writing
 from reasonbank.ledger.sessions import learned_steps
 from reasonbank.model import (
     JSON,
@@ -232,6 +232,7 @@ def store(
             learned.append(memory.id)
             if lesson.vector is not None:
                 _keep(context, txn, memory, lesson.vector)
+    _archive_what_was_put_right(context, txn, trace, learned)
     if verdict is not None and verdict.outcome is not Outcome.MIXED:
         succeeded = verdict.outcome is Outcome.SUCCESS
         if txn.withheld(context.view, trace.id) is not None:
@@ -251,6 +252,25 @@ def store(
                  "reason": verdict.reason}  # fmt: skip
     context.append(txn, EventType.LEARNED, trace.id, told)
     return Stored(learned=tuple(learned), confirmed=tuple(confirmed))
+
+
+def _archive_what_was_put_right(
+    context: Context, txn: Writing, trace: Trace, learned: Sequence[str]
+) -> None:
+    """A session that went on may have solved what it warned of half-way."""
+    solved = {_error(txn.row(context.view, id), Outcome.SUCCESS) for id in learned} - {None}
+    for id in trace.memories_learned:
+        row = txn.row(context.view, id)
+        if row is not None and row.state == State.ACTIVE and _error(row, Outcome.FAILURE) in solved:
+            reason = {"reason": "the session that it was learned from put it right later"}
+            context.append(txn, EventType.ARCHIVED, id, reason)
+
+
+def _error(row: Row | None, outcome: Outcome) -> str | None:
+    memory = row.memory() if row is not None else None
+    if memory is None or memory.outcome is not outcome or memory.error_context is None:
+        return None
+    return memory.error_context.failure_pattern
 
 
 def _seen(context: Context, txn: Writing, trace: Trace) -> int:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
 from reasonbank.errors import InvalidReply, KeyRefused, ModelError, ModelRefused, ModelUnavailable
 from reasonbank.fence import each
@@ -370,9 +370,8 @@ def patient(client: type[C], pause: float) -> type[C]:
     """The SDK's client with another unit of its back-off, for which it has no argument."""
 
     def wait(self: Any, remaining: int, options: Any, headers: Any = None) -> float:
-        usual: float = client._calculate_retry_timeout(  # type: ignore[attr-defined]
-            self, remaining, options, headers
-        )
+        known = cast(Any, client)
+        usual: float = known._calculate_retry_timeout(self, remaining, options, headers)
         asked = self._parse_retry_after_header(headers)
         return usual if asked else usual * pause / PAUSE
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from reasonbank.safety.patterns import compile
+
 # A path has 4,096 characters at most, of up to 4 bytes; what is longer was not written by git.
 LONGEST_POINTER = 20_000
 LONGEST_CONFIG = 200_000
 MOST_CHECKOUTS = 50
-_WORKTREE = re.compile(r"^\s*worktree\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
+_WORKTREE = compile(r"(?im)^\s*worktree\s*=\s*\"?([^\"\n]+?)\"?\s*$")
 
 
 @dataclass(frozen=True, slots=True)

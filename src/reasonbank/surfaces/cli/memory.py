@@ -264,10 +264,11 @@ def undo(shell: Shell, id: str, to: int | None) -> None:
 
 
 def verdict(positive: str, negative: str, *, required: bool = True) -> Callable[[Command], Command]:
+    # Told that the default is None, click would take that for a choice.
+    default = {} if required else {"default": None}
     return click.option(
-        f"--{positive}/--{negative}", "verdict", required=required, default=None,
-        help="Choose one.",
-    )  # fmt: skip
+        f"--{positive}/--{negative}", "verdict", required=required, help="Choose one.", **default
+    )
 
 
 def moved(shell: Shell, what: str, id: str, change: Callable[[Bank], Any]) -> None:

@@ -35,6 +35,7 @@ class Lesson(TypedDict):
 
     id: str
     suspicious: NotRequired[list[str]]
+    draft: NotRequired[bool]
     warning: NotRequired[bool]
     contradicts: NotRequired[list[str]]
     outcome: str
@@ -98,6 +99,8 @@ else:
 def lesson(memory: Memory) -> JSON:
     error = memory.error_context
     told: JSON = {name: value for name, value in memory.to_json().items() if name in _LESSON}
+    if memory.draft:
+        told["draft"] = True
     if error is not None:
         told |= {
             "warning": True,

@@ -123,6 +123,7 @@ FILTERS = {
         "error_type": "Only this error.",
         "tags": "Only with all these.",
         "warnings_only": "Only warnings.",
+        "drafts": "False: no drafts.",
         "sources": "Only from these.",
         "states": "Default: active.",
         "created_after": "A time in ISO 8601.",

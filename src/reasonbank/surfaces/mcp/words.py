@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from reasonbank.safety.patterns import compile
+
 TOOL_FOR = {
     "capture": "capture_knowledge",
     "consolidate": "memory_consolidate",
@@ -19,6 +21,7 @@ TOOL_FOR = {
     "gaps": "memory_gaps",
     "genealogy": "get_memory_genealogy",
     "history": "memory_history",
+    "list": "memory_search",
     "outcome": "memory_outcome",
     "recommend": "memory_recommend",
     "record": "memory_record",
@@ -31,7 +34,9 @@ TOOL_FOR = {
     "update": "memory_update",
     "workspace": "workspace",
 }
-_COMMAND = re.compile(r"`reasonbank ((?P<first>[a-z]+)(?: (?P<second>[a-z]+))?[^`\n]*)`")
+_COMMAND = compile(
+    r"`reasonbank ((?P<first>[a-z]{1,30})(?: (?P<second>[a-z]{1,30}))?[^`\n]{0,200})`"
+)
 
 
 def for_agents(message: str) -> str:

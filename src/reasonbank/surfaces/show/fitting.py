@@ -39,7 +39,7 @@ def _columns(sign: str) -> int:
 def wrapped(text: str, width: int) -> Iterator[str]:
     """Lines of whole words; one that is longer than a line goes on in the next."""
     line = ""
-    for word in re.findall(r"\s*\S+", text):
+    for word in re.split(r"(?<=\S)(?=\s)", text.rstrip()):
         if columns(line + word) > width and line.strip():
             yield line
             line = word.lstrip()

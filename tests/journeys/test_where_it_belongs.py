@@ -136,7 +136,7 @@ def test_an_agent_in_a_folder_of_the_project_knows_the_project(machine):
 
         async def titles(client, **place):
             given = {"query": "retry uploads", **place}
-            answer = (await client.call_tool("memory_search", given)).structured_content
+            answer = json.loads((await client.call_tool("memory_search", given)).content[0].text)
             return [memory["title"] for memory in answer["memories"]], answer.get("hint")
 
         async with Client(stdio_client(server)) as client:
@@ -207,12 +207,13 @@ def test_a_workspace_is_put_into_a_team_at_the_door(machine):
 
 
 CREATING = {
-    "record", "import", "trace store", "distil", "capture", "ticket prepare", "solve", "worker",
-    "token create", "workspace join", "mcp", "serve",
+    "record", "remember", "import", "trace store", "distil", "capture", "ticket prepare", "solve",
+    "worker", "token create", "workspace join", "mcp", "serve",
 }  # fmt: skip
 CHOICES = {
     "feedback": ["--helpful"], "outcome": ["--succeeded", "--session", "s"],
-    "stability": ["--kept"], "update": ["--title", "Another"],
+    "stability": ["00000000-0000-7000-8000-000000000001", "--kept"],
+    "update": ["--title", "Another"],
 }  # fmt: skip
 NO_BANK = {"demo": "has one of its own", "llm check": "asks the model only"}
 
