@@ -222,15 +222,15 @@ HASHED = Settings(embed=Embed(model="hashed"))
 # Table by table: a key, the workspace that owns the row, and the row.
 _ROWS = {
     "memories": "select id, workspace, scope, state, revision, lesson, merged_into, stage,"
-    " standing, initial, author from memories",
+    " standing, initial, author, num from memories",
     "evidence": "select key, workspace, num, kind, positive, at, session, rater, comment, share"
     " from evidence",
-    "opinions": "select workspace || num, workspace, standing from opinions",
-    "tally": "select num || workspace || kind || positive || day, workspace, count from tally",
+    "opinions": "select workspace || num, workspace, num, standing from opinions",
+    "tally": "select num || workspace || kind || positive || day, workspace, num, count from tally",
     "weights": "select workspace, workspace, counts from weights",
     "authors": "select workspace || author, workspace, memories, helped, failed from authors",
     "tasks": "select workspace || session, workspace, succeeded, reporter, withheld from tasks",
-    "links": "select links.source || target || type, m.workspace, strength from links"
+    "links": "select links.source || target || type, m.workspace, target, strength from links"
     " join memories m on m.id = links.source",
     "kin": "select child || parent, m.workspace, 1 from kin join memories m on m.id = child",
     "traces": "select traces.id, traces.workspace, payload, outcome from traces"
@@ -327,6 +327,10 @@ def _around(answer: str, found: str) -> str:
     return repr(answer[max(0, place - 150) : place + 60])
 
 
+HANGING = ("evidence", "opinions", "tally", "links")
+"""Tables whose rows are about a memory: the second column says about which."""
+
+
 def meddling(
     told: Told, before: Rows, after: Rows, events: list[tuple[str, str, str]]
 ) -> Iterator[str]:
@@ -336,12 +340,17 @@ def meddling(
     # What a search returned is written down later, by whoever writes next in its process.
     late = {workspace for what, _, workspace in events if what == EventType.USED}
     own = {told.place.id, *late}
+    # What others thought of a memory goes with it, when it goes from where it belongs.
+    gone = {part for id, row in before["memories"].items()
+            if id not in after["memories"] and row[0] in own for part in (id, row[-1])}  # fmt: skip
     for what, subject, workspace in events:
         if workspace != told.place.id and what != EventType.USED:
             yield f"event {what} about {subject} in the name of {workspace}"
     for table, rows in after.items():
         for key, row in (before[table].items() ^ rows.items()) if before[table] != rows else ():
-            if row[0] not in own and not (table == "misses" and key in rows):
+            if row[0] in own or (table == "misses" and key in rows):
+                continue
+            if not (table in HANGING and key not in rows and row[1] in gone):
                 yield f"{table} {key!r} of {row[0]}: {before[table].get(key)} to {rows.get(key)}"
     for id, row in after["memories"].items():
         if id not in before["memories"] and Scope(row[1]) not in told.may_share:

@@ -219,7 +219,7 @@ VALUES: dict[str, Callable[[Maker], Any]] = {
         "dry_run", "force", "use_memory", "store", "only_here",
         "verdict",
         "store_result", "enable_matts", "yes", "forget_all", "overwrite", "mermaid", "rebuild",
-        "page", "remove", "reset", "no_memory", "no_store", "now",
+        "page", "remove", "reset", "no_memory", "no_store", "now", "when",
         "check", "observe",
     ), _TRUTH),
     "verify": Maker.fresh, "action": _same("list", "switch", "name", "delete"),
