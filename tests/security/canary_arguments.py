@@ -249,8 +249,11 @@ SPECIAL: dict[tuple[str, str], Callable[[Maker], Any]] = {
        for verb in ("merge_workspace", "workspace merge") for name in ("id", "into")},
     **{(verb, "id"): lambda m: m.fresh() if m.permitted else m.workspace()
        for verb in ("join_workspace", "workspace join")},
-    **{(verb, name): Maker.fresh
-       for verb in ("join_workspace", "workspace join") for name in ("team", "org")},
+    # And the teams stay as they are, that everybody's rights are told by.
+    **{(verb, "team"): lambda m: f"team-{m.place.team}" if m.permitted else m.fresh()
+       for verb in ("join_workspace", "workspace join")},
+    **{(verb, "org"): lambda m: f"org-{m.place.org}" if m.permitted else m.fresh()
+       for verb in ("join_workspace", "workspace join")},
     ("distil_prepare", "session"): Maker.session_told, ("distil_submit", "answer"): Maker.answer,
     ("forget_gaps", "question"): Maker.gap, ("gaps", "question"): Maker.gap,
     ("capture", "question"): Maker.fresh, ("capture_knowledge", "question"): Maker.fresh,
