@@ -35,7 +35,7 @@ ADVICE = re.compile(
     r"must not be blank|must contain only strings|"
     r"is missing|must be|has a NUL|not valid|is not an? |nothing to change|too deep|"
     r"forgotten for good|another workspace is called|not a UUID|leave it out|remove it|"
-    r"is not a verifier|you may rate it"
+    r"is not a verifier|you may rate it|give the name"
 )
 
 
