@@ -57,7 +57,7 @@ def learn(path: Path, kind: str, together: Any, number: int, ending: str, pipe: 
         raise
 
 
-@requirement("DIS-11", left="who learns where it is open")
+@requirement("DIS-11")
 @pytest.mark.parametrize(
     ("kind", "endings"),
     [

@@ -53,7 +53,7 @@ def record_and_search(path: Path, kind: str, start: Any, pipe: Any, number: int)
     pipe.send(embedder.texts)
 
 
-@requirement("DIS-11", left="who learns where it is open")
+@requirement("DIS-11")
 @pytest.mark.parametrize(
     "kind", ["hashed", pytest.param("minilm", marks=pytest.mark.slow)], ids=["hashed", "minilm"]
 )
@@ -117,7 +117,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-@requirement("DIS-11", left="who learns where it is open")
+@requirement("DIS-11")
 def test_a_process_that_is_killed_while_it_embeds_keeps_nobody_from_it(path: Path) -> None:
     recorded_only(path)
     ours, theirs = processes.Pipe(duplex=False)
@@ -131,7 +131,7 @@ def test_a_process_that_is_killed_while_it_embeds_keeps_nobody_from_it(path: Pat
 
 
 @pytest.mark.usefixtures("impatient")
-@requirement("DIS-11", left="who learns where it is open")
+@requirement("DIS-11")
 def test_a_process_that_stands_still_while_it_embeds_is_not_waited_for(path: Path) -> None:
     recorded_only(path)
     lock = path.with_name(f"{path.name}.embedding")

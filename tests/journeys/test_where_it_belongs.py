@@ -246,7 +246,7 @@ def words_for(name, command, file):
     return words
 
 
-@requirement("CLI-5", left="ids, tables, one sentence, unquoted words, groups")
+@requirement("CLI-5")
 def test_what_only_reads_makes_no_bank_and_says_where_none_is(tmp_path, monkeypatch):
     """Every command there is, in this process: only what is named above may make one."""
     from click.testing import CliRunner
@@ -272,7 +272,7 @@ def test_what_only_reads_makes_no_bank_and_says_where_none_is(tmp_path, monkeypa
         assert not (tmp_path / ".local").exists(), name
 
 
-@requirement("CLI-5", left="ids, tables, one sentence, unquoted words, groups")
+@requirement("CLI-5")
 def test_a_mistyped_bank_is_no_new_bank_and_a_new_one_is_told_of(machine):
     machine.run(*LESSON)
     for named in (
@@ -291,7 +291,7 @@ def test_a_mistyped_bank_is_no_new_bank_and_a_new_one_is_told_of(machine):
     assert "Made" not in machine.run("--bank", "mine/bank.db", *LESSON).stderr
 
 
-@requirement("CLI-5", left="ids, tables, one sentence, unquoted words, groups")
+@requirement("CLI-5")
 def test_on_a_fresh_machine_whoever_looks_finds_nothing_and_leaves_nothing(machine):
     assert machine.json("list") == []
     assert machine.json("search", "retry uploads")["memories"] == []

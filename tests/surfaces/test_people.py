@@ -284,7 +284,7 @@ def test_commands_are_grouped_by_purpose_a_line_each(person):
 # Sessions
 
 
-@requirement("CLI-5", left="one sentence is enough to store; what only reads makes no bank")
+@requirement("CLI-5")
 def test_the_outcome_of_a_session_that_nobody_knows_is_refused(full):
     seen = full.types("outcome", "--session", "typo", "--succeeded", code=3).stderr
     assert "nothing is known of a session 'typo'" in seen
