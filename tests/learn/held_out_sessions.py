@@ -87,7 +87,7 @@ HELD_OUT = dict((
           "Warning: The unit file, source configuration file or drop-ins of worker.service changed on disk.\nFailed to restart worker.service: Unit worker.service not found.",
           C("systemctl status worker", 4, "could not be found"), C("sudo systemctl daemon-reload", 0), remedy="sudo systemctl daemon-reload", error="not found", noise=("status worker",)),
     fixed("browsers", "npx playwright test login.spec.ts",
-          "Error: browserType.launch: Executable doesn't exist at /root/.cache/ms-playwright/chromium-1140/chrome",
+          "Error: browserType.launch: Executable doesn't exist at /home/me/.cache/ms-playwright/chromium-1140/chrome",
           C("npx playwright install --with-deps chromium", 0, "downloaded"), remedy="npx playwright install --with-deps chromium", error="Executable doesn't exist"),
     fixed("host key", "scp build.tgz web1:/srv/",
           "@@@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @@@\nHost key verification failed.\nlost connection",

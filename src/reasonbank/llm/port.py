@@ -96,6 +96,15 @@ class ModelCall:
     max_tokens: int = MAX_TOKENS
     effort: Effort | None = None
 
+    async def put_to(self, model: Model) -> Completion:
+        return await model.complete(
+            self.messages,
+            schema=self.schema,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            effort=self.effort,
+        )
+
 
 class Model(Protocol):
     """A language model.
@@ -165,13 +174,7 @@ class Layer(Calling):
         return self.inner.name
 
     async def answer(self, call: ModelCall) -> Completion:
-        return await self.inner.complete(
-            call.messages,
-            schema=call.schema,
-            temperature=call.temperature,
-            max_tokens=call.max_tokens,
-            effort=call.effort,
-        )
+        return await call.put_to(self.inner)
 
     async def close(self) -> None:
         await self.inner.close()

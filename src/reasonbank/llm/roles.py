@@ -43,13 +43,7 @@ class ByRole(Calling):
         return self._main if role is None else self._others.get(role, self._main)
 
     async def answer(self, call: ModelCall) -> Completion:
-        return await self._chosen.complete(
-            call.messages,
-            schema=call.schema,
-            temperature=call.temperature,
-            max_tokens=call.max_tokens,
-            effort=call.effort,
-        )
+        return await call.put_to(self._chosen)
 
     async def close(self) -> None:
         for model in (self._main, *self._others.values()):

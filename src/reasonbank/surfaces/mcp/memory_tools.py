@@ -114,34 +114,34 @@ def tool(
     return decorate
 
 
-FILTERS = {
-    name: field_type(Filter, name, told)
-    for name, told in {
-        "domain": "Only this domain.",
-        "task_type": "Only this type.",
-        "agent": "Only by this agent.",
-        "error_type": "Only this error.",
-        "tags": "Only with all these.",
-        "warnings_only": "Only warnings.",
-        "drafts": "False: no drafts.",
-        "sources": "Only from these.",
-        "states": "Default: active.",
-        "created_after": "A time in ISO 8601.",
-        "created_before": "Likewise.",
-    }.items()
-}
+def _fields(kind: type[Any], **told: str) -> dict[str, Any]:
+    return {name: field_type(kind, name, words) for name, words in told.items()}
+
+
+FILTERS = _fields(
+    Filter,
+    domain="Only this domain.",
+    task_type="Only this type.",
+    agent="Only by this agent.",
+    error_type="Only this error.",
+    tags="Only with all these.",
+    warnings_only="Only warnings.",
+    drafts="False: no drafts.",
+    sources="Only from these.",
+    states="Default: active.",
+    created_after="A time in ISO 8601.",
+    created_before="Likewise.",
+)
 """Every field of a filter; the seeds have words of their own for scopes and outcomes."""
-LABELS = {
-    name: field_type(Memory, name, told)
-    for name, told in {
-        "scope": "Who sees it.",
-        "domain": "The subject, e.g. databases.",
-        "task_type": "E.g. debugging.",
-        "difficulty": "E.g. simple.",
-        "agent": "Who learned it.",
-        "parents": "Ids it was made from.",
-    }.items()
-}
+LABELS = _fields(
+    Memory,
+    scope="Who sees it.",
+    domain="The subject, e.g. databases.",
+    task_type="E.g. debugging.",
+    difficulty="E.g. simple.",
+    agent="Who learned it.",
+    parents="Ids it was made from.",
+)
 
 
 @tool("Search memories", Right.READ)
