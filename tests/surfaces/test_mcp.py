@@ -125,7 +125,7 @@ async def test_a_tool_takes_and_answers_what_its_seed_says(plain_bank, name):
     assert answers <= set(told["properties"])
 
 
-@requirement("MCP-2")
+@requirement("MCP-2", left="schemas and structured results of answers that hold memories")
 async def test_every_tool_has_schemas_hints_and_words_for_a_model(plain_bank):
     async with connected(plain_bank) as agent:
         tools = await agent.tools()
