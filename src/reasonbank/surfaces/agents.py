@@ -1,0 +1,114 @@
+"""The coding agents that can be connected, and the moments at which each of them calls a hook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Event(StrEnum):
+    """A moment of a session, in our words; each agent has its own."""
+
+    PROMPT = "prompt"
+    BEFORE_TOOL = "before-tool"
+    AFTER_TOOL = "after-tool"
+    TURN_END = "turn-end"
+    BEFORE_COMPACTION = "before-compaction"
+    SESSION_END = "session-end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """``events`` are those that are wired, by the agent's own names."""
+
+    name: str
+    title: str
+    events: Mapping[str, Event]
+    tested: bool = True
+    """Against the real program."""
+
+
+AGENTS = (
+    Agent(
+        name="claude-code",
+        title="Claude Code",
+        events={
+            "UserPromptSubmit": Event.PROMPT,
+            "PreToolUse": Event.BEFORE_TOOL,
+            "PostToolUseFailure": Event.AFTER_TOOL,
+            "Stop": Event.TURN_END,
+            "PreCompact": Event.BEFORE_COMPACTION,
+            "SessionEnd": Event.SESSION_END,
+        },
+    ),
+    Agent(
+        name="codex",
+        title="Codex",
+        events={
+            "UserPromptSubmit": Event.PROMPT,
+            "PreToolUse": Event.BEFORE_TOOL,
+            "PostToolUse": Event.AFTER_TOOL,
+            "Stop": Event.TURN_END,
+            "SessionEnd": Event.SESSION_END,
+        },
+    ),
+    Agent(
+        name="gemini-cli",
+        title="Gemini CLI",
+        # Not PreCompress: it fires before every call of the model, compaction or not.
+        events={
+            "BeforeAgent": Event.PROMPT,
+            "BeforeTool": Event.BEFORE_TOOL,
+            "AfterTool": Event.AFTER_TOOL,
+            "AfterAgent": Event.TURN_END,
+            "SessionEnd": Event.SESSION_END,
+        },
+    ),
+    Agent(
+        name="qwen-code",
+        title="Qwen Code",
+        events={
+            "UserPromptSubmit": Event.PROMPT,
+            "PreToolUse": Event.BEFORE_TOOL,
+            "PostToolUseFailure": Event.AFTER_TOOL,
+            "Stop": Event.TURN_END,
+            "PreCompact": Event.BEFORE_COMPACTION,
+            "SessionEnd": Event.SESSION_END,
+        },
+    ),
+    Agent(
+        name="copilot-cli",
+        title="Copilot CLI",
+        events={
+            "userPromptSubmitted": Event.PROMPT,
+            "preToolUse": Event.BEFORE_TOOL,
+            "postToolUse": Event.AFTER_TOOL,
+            "agentStop": Event.TURN_END,
+            "sessionEnd": Event.SESSION_END,
+        },
+    ),
+    # It has no hooks that run commands: a plugin of a few lines calls ours.
+    Agent(
+        name="opencode",
+        title="opencode",
+        events={
+            "chat.message": Event.PROMPT,
+            "tool.execute.before": Event.BEFORE_TOOL,
+            "tool.execute.after": Event.AFTER_TOOL,
+            "session.idle": Event.TURN_END,
+        },
+    ),
+    Agent(
+        name="cursor",
+        title="Cursor",
+        events={
+            "beforeSubmitPrompt": Event.PROMPT,
+            "preToolUse": Event.BEFORE_TOOL,
+            "postToolUse": Event.AFTER_TOOL,
+            "stop": Event.TURN_END,
+            "preCompact": Event.BEFORE_COMPACTION,
+        },
+        tested=False,
+    ),
+)

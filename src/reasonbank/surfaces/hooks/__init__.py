@@ -1,0 +1,1 @@
+"""What coding agents run at certain moments: `reasonbank hook EVENT --agent NAME`."""
