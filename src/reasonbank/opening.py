@@ -147,7 +147,8 @@ def sqlite_path(url: str) -> Path:
     """``sqlite:///relative`` or ``sqlite:////absolute``; a bare path will do as well."""
     _, found, rest = url.partition("://")
     rest = rest.removeprefix("/") if found else url
-    if not rest or "\0" in rest:
+    if not rest or "\0" in rest or rest.rpartition("/")[2] == ":memory:":
+        # Elsewhere :memory: is a bank that is gone at the end; here, a file of that name.
         raise InvalidSetting("url", f"{url!r} names no file; use sqlite:///path/to/bank.db")
     try:
         path = Path(rest).expanduser().absolute()

@@ -291,6 +291,13 @@ def test_a_mistyped_bank_is_no_new_bank_and_a_new_one_is_told_of(machine):
     assert "Made" not in machine.run("--bank", "mine/bank.db", *LESSON).stderr
 
 
+@pytest.mark.parametrize("url", [":memory:", "sqlite:///:memory:"])
+def test_a_bank_in_memory_is_refused_rather_than_a_file_of_that_name(machine, url):
+    refused = machine.run("--bank", url, *LESSON, rc=2)
+    assert "names no file; use sqlite:///path/to/bank.db" in refused.stderr
+    assert not (machine.home / ":memory:").exists()
+
+
 @requirement("CLI-5")
 def test_on_a_fresh_machine_whoever_looks_finds_nothing_and_leaves_nothing(machine):
     assert machine.json("list") == []
