@@ -17,7 +17,6 @@ from reasonbank import errors
 from reasonbank.fields import Nested, Ruled, ruled
 from reasonbank.settings import GONE, Settings
 from reasonbank.surfaces.cli import main
-from reasonbank.surfaces.cli.shell import Friendly
 from reasonbank.surfaces.shapes import returned
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -48,8 +47,8 @@ def cli() -> str:
 
 def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
     yield name, group
-    if isinstance(group, click.Group):
-        for key in sorted(group.load() if isinstance(group, Friendly) else group.commands):
+    if hasattr(group, "commands"):
+        for key in sorted(group.load() if hasattr(group, "load") else group.commands):
             yield from commands(group.commands[key], f"{name} {key}")
 
 

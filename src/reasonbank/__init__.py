@@ -1,11 +1,10 @@
 """A memory that learns, for LLM agents."""
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
+
+# Type checkers know it by its name. To import it would cost more than all the rest here: every
+# command and every hook of an agent starts with this module.
+TYPE_CHECKING = False
 
 # Loaded when first used: `import reasonbank` must cost nothing.
 _HOMES = {
@@ -84,9 +83,11 @@ if TYPE_CHECKING:
     from reasonbank.settings import Settings as Settings
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 

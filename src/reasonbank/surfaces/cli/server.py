@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reasonbank.errors import ReasonBankError
+from reasonbank.safety.scrub import hushed
 from reasonbank.surfaces.cli.shell import Shell, command
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
     from reasonbank.surfaces.http.server import Opened
+    from reasonbank.surfaces.mcp.stdin import Wire
 
 
 @command()
@@ -26,11 +29,32 @@ def mcp(shell: Shell, tools: str) -> None:
     A call's workspace is its own parameter, else --workspace, else the client's root, else
     this directory.
     """
-    _start()
-    with shell.bank(creates=True, surface="mcp") as bank:
-        from reasonbank.surfaces.mcp.stdio import run_stdio
+    from reasonbank.surfaces.mcp.stdin import begin
 
-        run_stdio(bank, tools=tools, roots=shell.workspace is None)
+    wire = begin(tools)
+    try:
+        _start()
+        with shell.bank(creates=True, surface="mcp") as bank:
+            from reasonbank.surfaces.mcp.stdio import run_stdio
+
+            run_stdio(bank, tools=tools, roots=shell.workspace is None)
+    except ReasonBankError as error:
+        if wire.served or not wire.opening.answered:
+            raise
+        _refuse(wire, error)
+        click.get_current_context().exit(error.exit_code)
+
+
+def _refuse(wire: Wire, error: ReasonBankError) -> None:
+    """The client has its tools already: each call says why they cannot be used."""
+    from reasonbank.surfaces.mcp.words import for_agents
+
+    told = str(hushed(error))
+    click.secho(f"Error: {told}", fg="red", err=True)
+    wire.refuse(
+        f"This memory cannot be opened: {for_agents(told)}. Tell your user, and go on without "
+        "it: it can be used again once that is mended and this server is started anew."
+    )
 
 
 @command()
