@@ -7,7 +7,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
@@ -31,6 +31,15 @@ SMALL = 20_000
 _ANYTHING = Filter()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unasked:
+    """Nobody asked: an agent is told by itself. What it was ``shown`` before is left out, what it
+    gets is written down under ``subject``, and that nothing was found is no gap."""
+
+    subject: str
+    shown: frozenset[str] = frozenset()
+
+
 def search(
     context: Context,
     query: str,
@@ -43,6 +52,7 @@ def search(
     explain: bool = False,
     follow_links: bool = False,
     cost: Callable[[Hit], int] | None = None,
+    unasked: Unasked | None = None,
 ) -> Reply:
     settings = context.settings
     question = Question(
@@ -56,14 +66,19 @@ def search(
         cost=cost,
     )
     reply = _measured(context, question)
-    if not reply.hits:
+    if unasked is not None:
+        reply = replace(reply, hits=tuple(h for h in reply if h.memory.id not in unasked.shown))
+    elif not reply.hits:
         reply = replace(reply, hint=hint(context))
     if context.store.ledger.read_only:
         return reply
     if session is not None and held_out(session, settings.proof):
         return _withhold(context, session, reply)
     if reply.hits:
-        reply = _keep_use(context, reply, _use(context, reply, query, session))
+        subject = "" if unasked is None else unasked.subject
+        reply = _keep_use(context, reply, _use(context, reply, query, session), subject)
+    elif unasked is not None:
+        return reply
     elif session is not None:
         # That it asked is all there is to say of it, and makes the task known.
         reply = _keep_use(context, reply, {"ids": [], "session": session})
@@ -149,7 +164,7 @@ def _use(context: Context, reply: Reply, query: str, session: str | None) -> JSO
     return used
 
 
-def _keep_use(context: Context, reply: Reply, use: JSON) -> Reply:
+def _keep_use(context: Context, reply: Reply, use: JSON, subject: str = "") -> Reply:
     """What a named task was given is on disk when it has it: whoever reports how the task went,
     wherever, credits these memories. Other uses are written down with the next commit, or when
     this process looks at them: a commit for each would cost more than the search (a search of
@@ -157,7 +172,7 @@ def _keep_use(context: Context, reply: Reply, use: JSON) -> Reply:
     is stale after it)."""
     if use["session"] is not None:
         try:
-            context.write(lambda txn: context.append(txn, EventType.USED, "", use))
+            context.write(lambda txn: context.append(txn, EventType.USED, subject, use))
             return reply
         except StorageError as error:
             # What is found is right all the same.

@@ -9,6 +9,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from reasonbank.bank import Bank
 from reasonbank.jobs.background import QUIET_SECONDS, Background
 from reasonbank.opening import model_for
+from reasonbank.surfaces.hooks.door import answering_hooks
 from reasonbank.surfaces.mcp.server import make_server
 from reasonbank.surfaces.mcp.stdin import ended_by_signals
 
@@ -31,7 +32,7 @@ def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
         return result
 
     server = make_server(bank, tools=tools, roots=roots, middleware=(then_work,))
-    with ended_by_signals():
+    with ended_by_signals(), answering_hooks(bank):
         try:
             server.run("stdio")
         finally:
