@@ -65,7 +65,7 @@ def search(
         follow_links=follow_links,
         cost=cost,
     )
-    reply = _measured(context, question)
+    reply = _measured(context, question, at_once=unasked is not None)
     if unasked is not None:
         reply = replace(reply, hits=tuple(h for h in reply if h.memory.id not in unasked.shown))
     elif not reply.hits:
@@ -89,12 +89,12 @@ def search(
     return reply
 
 
-def _measured(context: Context, question: Question) -> Reply:
+def _measured(context: Context, question: Question, *, at_once: bool) -> Reply:
     meters = context.store.meters
     started = time.perf_counter_ns()
     with context.span("search_memory") as told:
         try:
-            reply = recall(context, question)
+            reply = recall(context, question, at_once=at_once)
         except ReasonBankError:
             meters.count("search.failed")
             raise
@@ -109,12 +109,16 @@ def _measured(context: Context, question: Question) -> Reply:
     return reply
 
 
-def recall(context: Context, question: Question) -> Reply:
+def recall(context: Context, question: Question, *, at_once: bool = False) -> Reply:
+    """``at_once``: what has no vector yet is looked for by its words, and nobody is waited for."""
     store = context.store
     indexing = store.indexing
     senses = Senses(notes=list(store.notes))
     try:
-        senses.notes += indexing.catch_up()
+        if at_once:
+            indexing.follow()
+        else:
+            senses.notes += indexing.catch_up()
         senses.vector = indexing.question(question.text)
     except EmbeddingError as error:
         senses.without_meaning(error, "embedding")

@@ -18,7 +18,7 @@ SECONDS = 1.5
 """The promise: no call takes longer, counted from its first line."""
 ENOUGH = 1.3
 """Then it gives up: on a busy machine it takes a while to be heard."""
-HELLO_SECONDS = 0.2
+HELLO_SECONDS = 0.3
 """A server that does not even say that it is there stands still."""
 MOST_SILENT = 2
 """So many servers that stand still are waited for."""
@@ -198,7 +198,7 @@ def bank_path(call: Call) -> tuple[str, bool]:
         url, certain = _url_of_file(call.environment)
     if not url:
         return f"{user_folder('XDG_DATA_HOME', '.local/share', call.environment)}/bank.db", certain
-    return path_of(url, call), certain
+    return path_of(url, call), certain and url.partition("://")[0] in ("sqlite", url)
 
 
 def path_of(url: str, call: Call) -> str:

@@ -10,10 +10,10 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from reasonbank.errors import ReasonBankError
 from reasonbank.surfaces.hooks import client
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reasonbank.bank import Bank
     from reasonbank.settings import Settings
 
-AT_ONCE = 4
+AT_ONCE = 16
 BACKLOG = 64
 PATIENCE = 1.5
 """Seconds that a hook gets to tell what it wants; it has no longer itself."""
@@ -40,7 +40,7 @@ class Door:
         self._name = f"{os.getpid():x}-{os.urandom(3).hex()}"
         self._listener: socket.socket | None = None
         self._thread = threading.Thread(target=self._listen, name="hooks", daemon=True)
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="hook")
+        self._places = threading.Semaphore(AT_ONCE)
         self._known: tuple[object, Settings | None] = (None, None)
 
     def open(self) -> None:
@@ -58,7 +58,6 @@ class Door:
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _bound(self) -> socket.socket:
         """Under another name until it listens: nobody takes it for one that was left behind."""
@@ -87,13 +86,19 @@ class Door:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            try:
-                self._pool.submit(self._serve, connection)
-            except RuntimeError:  # It is being closed.
-                connection.close()
+            # Whoever finds no place is not greeted, and helps itself.
+            self._places.acquire()
+            # Nobody waits for them: a server that is told to end does so.
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
+        try:
+            self._answer(connection)
+        finally:
+            self._places.release()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError, ReasonBankError):
             connection.settimeout(PATIENCE)
             if not client.is_own(connection):
                 return
@@ -105,28 +110,28 @@ class Door:
             if settings is None:
                 connection.sendall(client.framed(client.OTHERS))
                 return
-            from reasonbank.surfaces.hooks.answering import answered
+            from reasonbank.surfaces.hooks.answering import FAILED, answered
 
             word, text = answered(call, settings, lambda meaning: self._bank.context)
+            if word.startswith(FAILED) and self._listener is None:
+                return  # The bank was closed meanwhile.
             connection.sendall(client.framed(client.MINE + client.packed(word, text)))
 
     def _settings_of(self, call: client.Call) -> Settings | None:
         """The settings of who calls; None if they mean another bank than the one that is open."""
         from reasonbank.settings import config_path, load
+        from reasonbank.surfaces.hooks.answering import meant
 
         assert self._path is not None
         file = config_path(call.environment)
         key = (call.bank, call.directory, tuple(call.environment.items()), self._stat_of(file))
-        if self._known[0] != key:
-            from reasonbank.surfaces.hooks.answering import meant
-
-            self._known = (key, load(call.environment))
-        settings = self._known[1]
-        assert settings is not None
-        from reasonbank.surfaces.hooks.answering import meant
-
+        known = self._known
+        if known[0] != key:
+            self._known = known = (key, load(call.environment))
+        settings = known[1]
         there = self._stat_of(meant(call, settings))
-        return settings if there is not None and there[:2] == (self._stat or ())[:2] else None
+        is_mine = there is not None and there[:2] == (self._stat or ())[:2]
+        return settings if is_mine else None
 
     @staticmethod
     def _stat_of(path: Any) -> tuple[int, ...] | None:

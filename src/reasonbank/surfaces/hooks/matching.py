@@ -26,7 +26,7 @@ SHORTENED = "…"
 def words_of(command: str) -> list[str]:
     """What is run, for each part of a line that does something; the first words of each are in
     every memory that tells of it."""
-    found = [_said(part.what) for part in parts(command) if not part.what.looks_around]
+    found = [part.what.text for part in parts(command) if not part.what.looks_around]
     return list(dict.fromkeys(words for words in found if words))
 
 
@@ -63,9 +63,14 @@ def _is_same(what: Invocation, line: str) -> bool:
         if line.endswith(SHORTENED):
             if len(line) > 60 and _said(what).startswith(_said(part.what)):
                 return True
-        elif part.what.words == what.words:
+        elif part.what.words == what.words and _within(part.what) == _within(what):
             return True
     return False
+
+
+def _within(what: Invocation) -> list[str]:
+    """What a command is run by, which may make all the difference; variables seldom do."""
+    return [word for word in what.around if "=" not in word and word not in ("time", "nice")]
 
 
 def _is_named(words: str, pattern: str) -> bool:
