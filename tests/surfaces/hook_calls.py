@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+COMPILED = Path(tempfile.gettempdir()) / f"reasonbank-compiled-{os.getuid()}"
 NAMES = {
     "prompt": "UserPromptSubmit",
     "before-tool": "PreToolUse",
@@ -32,16 +34,17 @@ def a_command(command: str, **more: Any) -> dict[str, Any]:
     return {"tool_name": "Bash", "tool_input": {"command": command}} | more
 
 
-# What the client does, and how long it took by its own clock: from before its first line to its
-# last. `os._exit` is how it always ends.
+# What the client does, and how long it took by its own clock, from its first line to its last.
+# `os._exit` is how it always ends.
 CLOCKED = """
 import os, sys, time
-begun, leave = time.monotonic(), os._exit
+leave = os._exit
 def ended(code):
     if os.getpid() == mine:
-        os.write(9, f"{time.monotonic() - begun:.3f} {code}\\n".encode())
+        begun = sys.modules["reasonbank.surfaces.hooks.client"].BEGUN
+        os.write(clock, f"{time.monotonic() - begun:.3f}\\n".encode())
     leave(code)
-mine, os._exit = os.getpid(), ended
+mine, clock, os._exit = os.getpid(), int(sys.argv.pop(1)), ended
 from reasonbank.surfaces.hooks.client import main
 main(sys.argv[1:])
 """
@@ -53,6 +56,7 @@ class Answer:
     printed: str
     complained: str
     seconds: float
+    session: str = ""
 
     @property
     def text(self) -> str:
@@ -74,7 +78,7 @@ class Machine:
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "PYTHONPATH", "LANG")}
         home = {"HOME": str(self.folder / "home")}
         # Compiled once, as when it is installed.
-        compiled = {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled")}
+        compiled = {"PYTHONPYCACHEPREFIX": str(COMPILED)}
         return kept | home | compiled | self.extra
 
     @property
@@ -93,8 +97,7 @@ class Machine:
         reader, writer = os.pipe()
         try:
             process = subprocess.Popen(
-                ["sh", "-c", f'exec 9>&{writer} {writer}>&-; exec "$@"', "sh",
-                 sys.executable, "-c", CLOCKED, event, "--agent", agent, *options],
+                [sys.executable, "-c", CLOCKED, str(writer), event, "--agent", agent, *options],
                 env=self.environment,
                 cwd=self.project,
                 pass_fds=(writer,),
@@ -111,6 +114,18 @@ class Machine:
         given = told if isinstance(told, bytes) else json.dumps(told).encode()
         printed, complained = process.communicate(given)
         return ended(process, printed, complained)
+
+    def heard(self, event: str, *, options: tuple[str, ...] = (), **told: Any) -> Answer:
+        """An answer that is not late, as any may be on a busy machine; each in a new session."""
+        for number in range(30):
+            session = f"{event} {number} {time.monotonic_ns()}"
+            asked = payload(event, self.project, **{"session": session} | told)
+            self._note(event).unlink(missing_ok=True)
+            answer = self.hook(event, asked, options=options)
+            assert (answer.code, answer.complained) == (0, "")
+            if self.word(event) != "late":
+                return replace(answer, session=session)
+        raise AssertionError("it was always late")
 
     def run(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -147,9 +162,15 @@ class Machine:
         return [name for name in os.listdir(folder) if not name.startswith(".")]
 
     def word(self, event: str, agent: str = "claude-code") -> str:
-        """What is noted of the last call."""
-        state = self.folder / "home/.local/state/reasonbank/hooks"
-        return (state / agent / event).read_text()
+        """What is noted of the last call; that may happen a moment after it has ended."""
+        for _ in range(1000):
+            if (file := self._note(event, agent)).exists() and (word := file.read_text()):
+                return word
+            time.sleep(0.01)
+        raise AssertionError("nothing was noted")
+
+    def _note(self, event: str, agent: str = "claude-code") -> Path:
+        return self.folder / "home/.local/state/reasonbank/hooks" / agent / event
 
 
 def ended(process: Any, printed: bytes | None, complained: bytes | None) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
@@ -35,10 +36,15 @@ def answer(call: client.Call, sink: int) -> None:
             word, text = answered(call, settings, opened)
     except ReasonBankError as error:
         word = f"{FAILED}: {' '.join(str(error).split())}"[:160]
-    reply = client.framed(client.packed(word, text))
+    with suppress(OSError):
+        client.note(call, word)
+    reply = client.framed(text.encode("utf-8", "replace"))
     while reply:
         reply = reply[os.write(sink, reply) :]
     os.close(sink)
+    for name in call.left_behind:
+        with suppress(OSError):
+            os.unlink(name)
     for context in contexts.values():
         context.store.close(embed=False)
 

@@ -16,7 +16,7 @@ import sys  # noqa: E402
 
 SECONDS = 1.5
 """The promise: no call takes longer, counted from its first line."""
-ENOUGH = 1.3
+ENOUGH = 1.2
 """Then it gives up: on a busy machine it takes a while to be heard."""
 HELLO_SECONDS = 0.3
 """A server that does not even say that it is there stands still."""
@@ -44,6 +44,7 @@ class Call:
         self.environment = environment
         self.directory = directory
         self.told = b""
+        self.left_behind: list[str] = []
         words = iter(argv)
         for word in words:
             name, equals, value = word.partition("=")
@@ -99,15 +100,13 @@ class _Hook:
         self._call.told = _read_all(0)
         path, certain = bank_path(self._call)
         if certain and not os.path.exists(path):
-            _note(self._call, "silent")
+            self._beside(lambda _: note(self._call, "silent"))
             return
-        reply = _asked(f"{path}.hooks", self._call.packed(), self._left)
+        reply = self._asked(f"{path}.hooks")
         if reply is None:
             reply = self._alone()
-        word, text = unpacked(reply) if reply else ("failed", b"")
-        while text:
-            text = text[os.write(1, text) :]
-        _note(self._call, word)
+        while reply:
+            reply = reply[os.write(1, reply) :]
 
     def _left(self) -> float:
         return max(0.001, BEGUN + ENOUGH - monotonic())
@@ -124,41 +123,78 @@ class _Hook:
         if self._is_late:
             os._exit(0)
         self._is_late = True
-        # Even to say so may take for ever.
+        # Even to say so may take too long.
         self._signal.setitimer(self._signal.ITIMER_REAL, 0.05)
         try:
             if self._child and self._call.event not in HANDING_OVER:
                 os.kill(self._child, self._signal.SIGKILL)
-            _note(self._call, "late")
+            self._beside(lambda _: note(self._call, "late"))
         finally:
             os._exit(0)
 
+    def _asked(self, folder: str) -> bytes | None:
+        """What one of the servers says, if there is one that answers; see ``door``."""
+        try:
+            names = os.listdir(folder)
+            found = os.stat(folder)
+        except OSError:
+            return None
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            return None
+        silent = 0
+        request = framed(self._call.packed())
+        for name in names:
+            if name.startswith(".") or silent >= MOST_SILENT:
+                continue
+            try:
+                reply = _asked_one(folder, name, request, self._left)
+            except TimeoutError:
+                silent += 1
+            except ConnectionRefusedError:
+                self._call.left_behind.append(f"{folder}/{name}")  # Its server was killed.
+            except OSError:
+                pass
+            else:
+                if reply is not None:
+                    return reply
+        return None
+
     def _alone(self) -> bytes | None:
-        """The answer of a child: whatever it hangs in, this process does not."""
-        reader, writer = os.pipe()
-        self._child = os.fork()
-        if not self._child:
-            self._in_child(writer)
-        os.close(writer)
+        """The answer of a child, which opens the bank."""
+
+        def answer(sink: int) -> None:
+            from reasonbank.surfaces.hooks.alone import answer
+
+            answer(self._call, sink)
+
+        reader, self._child = self._beside(answer)
         found = b""
         while part := os.read(reader, 65_536):
             found += part
-        return whole(found)
+        reply = whole(found)
+        if reply is None:
+            self._beside(lambda _: note(self._call, "failed"))
+        return reply
 
-    def _in_child(self, writer: int) -> None:
+    def _beside(self, work: "Callable[[int], None]") -> tuple[int, int]:
+        """Let a child do what could take long, as all does that touches a disk: whatever it hangs
+        in, this process does not. What it writes can be read; it may outlive this process."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(writer)
+            return reader, child
         try:
-            # It may outlive its parent, and no agent is to wait for what it holds open.
             signal = self._signal
             signal.setitimer(signal.ITIMER_REAL, CHILD_SECONDS)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            # No agent is to wait for what it holds open.
             nothing = os.open(os.devnull, os.O_RDWR)
             for each in (0, 1, 2):
                 os.dup2(nothing, each)
             os.dup2(writer, 3)
             os.closerange(4, 1024)
-            from reasonbank.surfaces.hooks.alone import answer
-
-            answer(self._call, 3)
+            work(3)
         finally:
             os._exit(0)
 
@@ -253,34 +289,6 @@ def _url_of_file(environment: Environment) -> tuple[str, bool]:
 # A server that has the bank open.
 
 
-def _asked(folder: str, request: bytes, left: "Callable[[], float]") -> bytes | None:
-    """What one of the servers says, if there is one that answers; see ``door``."""
-    try:
-        names = os.listdir(folder)
-        found = os.stat(folder)
-    except OSError:
-        return None
-    if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        return None
-    silent = 0
-    for name in names:
-        if name.startswith(".") or silent >= MOST_SILENT:
-            continue
-        try:
-            if reply := _asked_one(folder, name, request, left):
-                return reply
-        except TimeoutError:
-            silent += 1
-        except ConnectionRefusedError:
-            try:
-                os.unlink(f"{folder}/{name}")  # Its server was killed.
-            except OSError:
-                pass
-        except OSError:
-            pass
-    return None
-
-
 def _asked_one(folder: str, name: str, request: bytes, left: "Callable[[], float]") -> bytes | None:
     import _socket
 
@@ -292,7 +300,7 @@ def _asked_one(folder: str, name: str, request: bytes, left: "Callable[[], float
             return None
         # One that says that it is there is believed: to ask another costs more.
         sock.settimeout(left())
-        view = memoryview(framed(request))
+        view = memoryview(request)
         while view:
             view = view[sock.send(view) :]
         found = b""
@@ -336,16 +344,7 @@ def whole(found: bytes) -> bytes | None:
     return found[LENGTH:] if len(found) == LENGTH + length else None
 
 
-def packed(word: str, text: str) -> bytes:
-    return framed(word.encode()[:200]) + text.encode("utf-8", "replace")
-
-
-def unpacked(reply: bytes) -> tuple[str, bytes]:
-    length = int.from_bytes(reply[:LENGTH], "big")
-    return reply[LENGTH : LENGTH + length].decode("utf-8", "replace"), reply[LENGTH + length :]
-
-
-def _note(call: Call, word: str) -> None:
+def note(call: Call, word: str) -> None:
     """Say for `doctor` that this hook was called, and how it went; see ``fired``."""
     for name in (call.agent, call.event):
         if not name or len(name) > 40 or not name.replace("-", "").isalnum():

@@ -115,7 +115,9 @@ class Door:
             word, text = answered(call, settings, lambda meaning: self._bank.context)
             if word.startswith(FAILED) and self._listener is None:
                 return  # The bank was closed meanwhile.
-            connection.sendall(client.framed(client.MINE + client.packed(word, text)))
+            with suppress(OSError):
+                client.note(call, word)
+            connection.sendall(client.framed(client.MINE + text.encode("utf-8", "replace")))
 
     def _settings_of(self, call: client.Call) -> Settings | None:
         """The settings of who calls; None if they mean another bank than the one that is open."""
@@ -129,6 +131,7 @@ class Door:
         if known[0] != key:
             self._known = known = (key, load(call.environment))
         settings = known[1]
+        assert settings is not None
         there = self._stat_of(meant(call, settings))
         is_mine = there is not None and there[:2] == (self._stat or ())[:2]
         return settings if is_mine else None
