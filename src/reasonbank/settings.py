@@ -262,6 +262,24 @@ class Passive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """What `reasonbank hook` does when an agent calls it."""
+
+    enabled: Annotated[bool, "Whether hooks do anything at all."] = True
+    budget: Annotated[int, Whole(100, 100_000),
+        "How many tokens the memories for one prompt may take."] = 800
+    memories: Annotated[int, Whole(1, LIMITS.results), "The most memories for one prompt."] = 3
+    warn: Annotated[bool,
+        "Whether an agent is warned of what failed before, and told what helped."] = True
+    ask: Annotated[bool,
+        "Whether the agent is asked, once a session and only if something was learned, to record "
+        "it itself."] = False
+    learn: Annotated[bool,
+        "Whether sessions are handed over to be learned from, by a worker that ends by itself "
+        "where no server runs."] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
     """Questions that found nothing, kept to show what the bank does not know."""
 
@@ -366,6 +384,7 @@ class Settings:
     telemetry: Telemetry = field(default_factory=Telemetry)
     passive: Passive = field(default_factory=Passive)
     gaps: Gaps = field(default_factory=Gaps)
+    hooks: Hooks = field(default_factory=Hooks)
     server: Server = field(default_factory=Server)
     agent: Agent = field(default_factory=Agent)
     verify: Annotated[Mapping[str, str], Commands(),

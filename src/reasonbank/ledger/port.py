@@ -399,6 +399,12 @@ class Reading(Protocol):
 
     def forecasts(self, view: View) -> list[tuple[float, bool]]: ...
     def session_uses(self, view: View, session: str) -> list[str]: ...
+    def uses_noted(self, view: View, subjects: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """What was used under these subjects of this workspace: subject and ids, oldest first."""
+
+    def warnings(self, view: View, part: str, limit: int) -> list[Row]:
+        """The newest active memories of a failure whose text has this in it, letter by letter."""
+
     def changes_of(self, view: View, id: str) -> list[Event]: ...
     def batch(self, view: View, id: str) -> list[Event]:
         """The steps of a batch of this workspace, and what was reverted of it, in order."""

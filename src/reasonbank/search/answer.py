@@ -7,7 +7,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
@@ -31,6 +31,15 @@ SMALL = 20_000
 _ANYTHING = Filter()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unasked:
+    """Nobody asked: an agent is told by itself. What it was ``shown`` before is left out, what it
+    gets is written down under ``subject``, and that nothing was found is no gap."""
+
+    subject: str
+    shown: frozenset[str] = frozenset()
+
+
 def search(
     context: Context,
     query: str,
@@ -43,6 +52,7 @@ def search(
     explain: bool = False,
     follow_links: bool = False,
     cost: Callable[[Hit], int] | None = None,
+    unasked: Unasked | None = None,
 ) -> Reply:
     settings = context.settings
     question = Question(
@@ -55,15 +65,20 @@ def search(
         follow_links=follow_links,
         cost=cost,
     )
-    reply = _measured(context, question)
-    if not reply.hits:
+    reply = _measured(context, question, at_once=unasked is not None)
+    if unasked is not None:
+        reply = replace(reply, hits=tuple(h for h in reply if h.memory.id not in unasked.shown))
+    elif not reply.hits:
         reply = replace(reply, hint=hint(context))
     if context.store.ledger.read_only:
         return reply
     if session is not None and held_out(session, settings.proof):
         return _withhold(context, session, reply)
     if reply.hits:
-        reply = _keep_use(context, reply, _use(context, reply, query, session))
+        subject = "" if unasked is None else unasked.subject
+        reply = _keep_use(context, reply, _use(context, reply, query, session), subject)
+    elif unasked is not None:
+        return reply
     elif session is not None:
         # That it asked is all there is to say of it, and makes the task known.
         reply = _keep_use(context, reply, {"ids": [], "session": session})
@@ -74,12 +89,12 @@ def search(
     return reply
 
 
-def _measured(context: Context, question: Question) -> Reply:
+def _measured(context: Context, question: Question, *, at_once: bool) -> Reply:
     meters = context.store.meters
     started = time.perf_counter_ns()
     with context.span("search_memory") as told:
         try:
-            reply = recall(context, question)
+            reply = recall(context, question, at_once=at_once)
         except ReasonBankError:
             meters.count("search.failed")
             raise
@@ -94,12 +109,16 @@ def _measured(context: Context, question: Question) -> Reply:
     return reply
 
 
-def recall(context: Context, question: Question) -> Reply:
+def recall(context: Context, question: Question, *, at_once: bool = False) -> Reply:
+    """``at_once``: what has no vector yet is looked for by its words, and nobody is waited for."""
     store = context.store
     indexing = store.indexing
     senses = Senses(notes=list(store.notes))
     try:
-        senses.notes += indexing.catch_up()
+        if at_once:
+            indexing.follow()
+        else:
+            senses.notes += indexing.catch_up()
         senses.vector = indexing.question(question.text)
     except EmbeddingError as error:
         senses.without_meaning(error, "embedding")
@@ -149,7 +168,7 @@ def _use(context: Context, reply: Reply, query: str, session: str | None) -> JSO
     return used
 
 
-def _keep_use(context: Context, reply: Reply, use: JSON) -> Reply:
+def _keep_use(context: Context, reply: Reply, use: JSON, subject: str = "") -> Reply:
     """What a named task was given is on disk when it has it: whoever reports how the task went,
     wherever, credits these memories. Other uses are written down with the next commit, or when
     this process looks at them: a commit for each would cost more than the search (a search of
@@ -157,7 +176,7 @@ def _keep_use(context: Context, reply: Reply, use: JSON) -> Reply:
     is stale after it)."""
     if use["session"] is not None:
         try:
-            context.write(lambda txn: context.append(txn, EventType.USED, "", use))
+            context.write(lambda txn: context.append(txn, EventType.USED, subject, use))
             return reply
         except StorageError as error:
             # What is found is right all the same.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reasonbank.fence import fixed, prompt
 from reasonbank.fields import whole
 from reasonbank.model import Filter, Reply
-from reasonbank.search.answer import search
+from reasonbank.search.answer import Unasked, search
 from reasonbank.store.context import Context
 
 HEADING = fixed("""
@@ -41,6 +41,8 @@ def inject(
     max_tokens: int = 1000,
     limit: int | None = None,
     session: str | None = None,
+    filter: Filter = CHECKED,
+    unasked: Unasked | None = None,
 ) -> Injection:
     """The memories for a task or a branch of one, as text for its prompt, within a budget.
 
@@ -55,10 +57,11 @@ def inject(
         context,
         task,
         limit=limit,
-        filter=CHECKED,
+        filter=filter,
         max_tokens=max_tokens - heading,
         min_confidence=context.settings.belief.inject_above,
         session=session,
+        unasked=unasked,
     )
     kept, withheld = [], []
     for hit in reply:

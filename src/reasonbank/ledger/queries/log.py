@@ -35,6 +35,15 @@ class LogQueries(Queries):
         )
         return [event_of(row) for row in found]
 
+    def uses_noted(self, view: View, subjects: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+        wanted = self.db.dialect.texts(subjects)
+        found = self.db.all(
+            f"select subject, payload from events where subject in {wanted.sql} and what = ?"
+            f" and {OF_WORKSPACE} and payload != '' order by {ORDER}",
+            (*wanted.values, EventType.USED, view.workspace, view.workspace),
+        )
+        return [(subject, tuple(json.loads(payload)["ids"])) for subject, payload in found]
+
     def trace(self, view: View, id: str) -> Trace | None:
         known = self.db.one(
             "select 1 from traces where id = ? and workspace = ?", (id, view.workspace)

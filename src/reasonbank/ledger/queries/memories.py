@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reasonbank.ledger.database import columns, inline, records
-from reasonbank.ledger.events import Event, EventType
+from reasonbank.ledger.events import Event, EventType, encode
 from reasonbank.ledger.port import PACKED_EVIDENCE, Candidates, Filter, Row
 from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
 from reasonbank.model import DRAFT, Link, LinkType, Memory, Scope, Source, State, View, filtered
@@ -63,6 +63,15 @@ class MemoryQueries(Queries):
         found = self.db.all(
             f"select {_ROW} from memories where {where} order by num desc limit ?",
             (*values, limit),
+        )
+        return [Row._make(row) for row in found]
+
+    def warnings(self, view: View, part: str, limit: int) -> list[Row]:
+        realms = inline(self.realms(view, tuple(Scope), (State.ACTIVE,)))
+        found = self.db.all(
+            f"select {_ROW} from memories where realm in {realms} and error_type is not null"
+            f" and {self.db.dialect.contains('lesson', '?')} order by num desc limit ?",
+            (encode(part)[1:-1], limit),
         )
         return [Row._make(row) for row in found]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -144,8 +145,10 @@ def worker(shell: Shell, until_empty: bool) -> None:
 def run_worker(bank: Bank, *, until_empty: bool) -> int:
     from reasonbank.jobs.service import work
     from reasonbank.opening import model_for
+    from reasonbank.surfaces.hooks.door import answering_hooks
 
-    return work(bank.context, model_for(bank.store), until_empty=until_empty)
+    with nullcontext() if until_empty else answering_hooks(bank):
+        return work(bank.context, model_for(bank.store), until_empty=until_empty)
 
 
 @main.group()

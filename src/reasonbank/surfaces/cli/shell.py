@@ -156,6 +156,7 @@ MODULES = {
     "consolidate": "consolidate promote",
     "llm": "llm",
     "report": "report",
+    "hooks": "hook",
     "server": "mcp serve",
     "solve": "solve",
     "token": "token",

@@ -15,6 +15,7 @@ import uvicorn
 from reasonbank.access import OwnersToken, TokenStore
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidInput, Refused
+from reasonbank.surfaces.hooks.door import answering_hooks
 from reasonbank.surfaces.http.app import Application
 from reasonbank.surfaces.http.connections import patient
 from reasonbank.surfaces.http.gate import HEAD_BYTES, AllowedHosts, is_loopback
@@ -78,7 +79,7 @@ def serve(
     )
     told = Opened(address=address, locked=authenticate, owner=owner)
     try:
-        with background():
+        with background(), answering_hooks(bank):
             server = _Server(config, lambda: announce(told), application.stop)
             server.run(sockets=[listener])
     finally:

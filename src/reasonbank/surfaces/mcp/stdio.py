@@ -15,6 +15,7 @@ from mcp.types import JSONRPCError, JSONRPCResponse
 from reasonbank.bank import Bank
 from reasonbank.jobs.background import QUIET_SECONDS, Background
 from reasonbank.opening import model_for
+from reasonbank.surfaces.hooks.door import answering_hooks
 from reasonbank.surfaces.mcp import stdin
 from reasonbank.surfaces.mcp.opening import ID
 from reasonbank.surfaces.mcp.server import make_server
@@ -39,7 +40,7 @@ def run_stdio(bank: Bank, *, tools: str, roots: bool) -> None:
         return result
 
     server = make_server(bank, tools=tools, roots=roots, middleware=(then_work,))
-    with wire:
+    with wire, answering_hooks(bank):
         try:
             anyio.run(serve, server)
         finally:
