@@ -1,4 +1,4 @@
-"""`python -m tests.agents.result [pytest's options]`: run the agents' tests, and write tests/agents.md."""
+"""`python -m tests.agents.result [pytest options]`: run the tests, and write tests/agents.md."""
 
 from __future__ import annotations
 

@@ -45,11 +45,13 @@ AGENTS = (
     Agent(
         name="codex",
         title="Codex",
+        # It runs a hook only after its user has trusted it, once, in `/hooks`.
         events={
             "UserPromptSubmit": Event.PROMPT,
             "PreToolUse": Event.BEFORE_TOOL,
             "PostToolUse": Event.AFTER_TOOL,
             "Stop": Event.TURN_END,
+            "PreCompact": Event.BEFORE_COMPACTION,
             "SessionEnd": Event.SESSION_END,
         },
     ),
@@ -98,6 +100,7 @@ AGENTS = (
             "tool.execute.before": Event.BEFORE_TOOL,
             "tool.execute.after": Event.AFTER_TOOL,
             "session.idle": Event.TURN_END,
+            "experimental.session.compacting": Event.BEFORE_COMPACTION,
         },
     ),
     Agent(
