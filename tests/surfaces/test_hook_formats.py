@@ -67,7 +67,8 @@ FAILURES = {
         "PostToolUseFailure",
         tool_name="run_shell_command",
         tool_input=COMMAND,
-        error=f"Command: python3 check.py\nOutput: {TRACEBACK}\nExit Code: 1",
+        error=f"Command: python3 check.py\nDirectory: (root)\nOutput: {TRACEBACK}\n"
+        "Error: (none)\nExit Code: 1\nSignal: (none)\nProcess Group PGID: (none)",
         is_interrupt=False,
     ),
     "copilot-cli": copilot(
@@ -139,7 +140,7 @@ def test_a_prompt_is_read_with_its_session_and_its_project(agent):
 def test_a_command_that_failed_is_read_with_its_output(agent):
     told = read(agent, Event.AFTER_TOOL, FAILURES[agent])
     assert (told.command, told.failed, told.own) == ("python3 check.py", True, False)
-    assert TRACEBACK in told.output and "untrusted_context" not in told.output
+    assert told.output == TRACEBACK
 
 
 @pytest.mark.parametrize("agent", SUCCESSES)
@@ -147,6 +148,14 @@ def test_a_command_that_passed_did_not_fail(agent):
     told = read(agent, Event.AFTER_TOOL, SUCCESSES[agent])
     assert (told.command, told.failed) == ("python3 check.py", False)
     assert "1 passed" in told.output
+
+
+def test_what_a_command_printed_keeps_its_own_lines():
+    printed = "Output: 1\nError: two\nthree"
+    answer = {"llmContent": f"Output: {printed}\nExit Code: 2\nProcess Group PGID: 7"}
+    payload = common("AfterTool", tool_input=COMMAND, tool_response=answer)
+    told = read("gemini-cli", Event.AFTER_TOOL, payload)
+    assert (told.output, told.failed) == (printed, True)
 
 
 def test_codex_does_not_say_how_a_command_went_but_says_it_of_patches_and_tools():

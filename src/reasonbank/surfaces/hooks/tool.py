@@ -39,6 +39,13 @@ EXITS = (
     re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE),  # Gemini CLI, Qwen Code
     re.compile(r"<(?:shellId: \S+ )?(?:completed|exited) with exit code (-?\d+)>\s*\Z"),  # Copilot
 )
+HEADING = re.compile(r"\AExit code \d+\n")  # Claude Code
+FRAME = re.compile(
+    r"(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): .*"
+    r"|<[^<>]*with exit code -?\d+>"
+)
+"""Lines that Gemini CLI, Qwen Code and Copilot CLI put below what a command printed."""
+
 PATCH_EXIT = re.compile(r"\AExit code: (-?\d+)$", re.MULTILINE)  # Codex, of its patches only
 
 
@@ -54,7 +61,7 @@ def read(event_name: str, event: Event, payload: Mapping[str, Any]) -> Call:
         name=name,
         command=command,
         path=path,
-        output=output,
+        output=_printed(output) if command else output,
         failed=_failed(event_name, payload, result, command, output)
         if event is Event.AFTER_TOOL
         else None,
@@ -100,6 +107,19 @@ def said(result: object, deep: int = 4) -> str:
 def _unwrapped(text: str) -> str:
     """Gemini's mark around what came from outside."""
     return text.removeprefix("<untrusted_context>\n").removesuffix("\n</untrusted_context>")
+
+
+def _printed(output: str) -> str:
+    """What a command printed, without what an agent puts around it."""
+    output = HEADING.sub("", output)
+    lines = output.split("\n")
+    framed = output.startswith(("Output: ", "Command: ", "Directory: "))
+    begins = next((at for at, line in enumerate(lines) if line.startswith("Output: ")), None)
+    if framed and begins is not None:
+        lines = [lines[begins].removeprefix("Output: "), *lines[begins + 1 :]]
+    while lines and (not lines[-1] or FRAME.fullmatch(lines[-1])):
+        lines.pop()
+    return "\n".join(lines)
 
 
 def _either(payload: Mapping[str, Any], *names: str) -> object:
