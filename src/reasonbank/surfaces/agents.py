@@ -45,11 +45,13 @@ AGENTS = (
     Agent(
         name="codex",
         title="Codex",
+        # It runs a hook only after its user has trusted it, once, in `/hooks`.
         events={
             "UserPromptSubmit": Event.PROMPT,
             "PreToolUse": Event.BEFORE_TOOL,
             "PostToolUse": Event.AFTER_TOOL,
             "Stop": Event.TURN_END,
+            "PreCompact": Event.BEFORE_COMPACTION,
             "SessionEnd": Event.SESSION_END,
         },
     ),
@@ -57,9 +59,9 @@ AGENTS = (
         name="gemini-cli",
         title="Gemini CLI",
         # Not PreCompress: it fires before every call of the model, compaction or not.
+        # Not BeforeTool: the model reads nothing of its answer, save a refusal.
         events={
             "BeforeAgent": Event.PROMPT,
-            "BeforeTool": Event.BEFORE_TOOL,
             "AfterTool": Event.AFTER_TOOL,
             "AfterAgent": Event.TURN_END,
             "SessionEnd": Event.SESSION_END,
@@ -68,9 +70,10 @@ AGENTS = (
     Agent(
         name="qwen-code",
         title="Qwen Code",
+        # Not PreToolUse: the model reads nothing of its answer, save a refusal. UserPromptSubmit
+        # comes again, with an empty prompt, after every call of a tool.
         events={
             "UserPromptSubmit": Event.PROMPT,
-            "PreToolUse": Event.BEFORE_TOOL,
             "PostToolUseFailure": Event.AFTER_TOOL,
             "Stop": Event.TURN_END,
             "PreCompact": Event.BEFORE_COMPACTION,
@@ -97,14 +100,14 @@ AGENTS = (
             "tool.execute.before": Event.BEFORE_TOOL,
             "tool.execute.after": Event.AFTER_TOOL,
             "session.idle": Event.TURN_END,
+            "experimental.session.compacting": Event.BEFORE_COMPACTION,
         },
     ),
     Agent(
         name="cursor",
         title="Cursor",
+        # By its documents the model reads only what is said after a tool.
         events={
-            "beforeSubmitPrompt": Event.PROMPT,
-            "preToolUse": Event.BEFORE_TOOL,
             "postToolUse": Event.AFTER_TOOL,
             "stop": Event.TURN_END,
             "preCompact": Event.BEFORE_COMPACTION,
