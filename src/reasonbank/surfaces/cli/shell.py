@@ -154,6 +154,7 @@ MODULES = {
     "bank": "stats audit workspace trace export import reindex maintain doctor demo",
     "learn": "distil worker ticket capture inject queue",
     "consolidate": "consolidate promote",
+    "install": "install uninstall",
     "llm": "llm",
     "report": "report",
     "hooks": "hook",

@@ -1,0 +1,1 @@
+"""Wires ReasonBank into coding agents, and takes it out again: `reasonbank install AGENT`."""
