@@ -1,6 +1,7 @@
 """Transcripts of coding agents are read into sessions, whatever is in them."""
 
 import json
+from importlib import import_module
 
 import pytest
 from hypothesis import assume, given, settings, strategies as st
@@ -11,6 +12,7 @@ from tests.requirement import requirement
 from tests.safety.secrets_made_up import SECRET
 
 from reasonbank.fields import checked
+from reasonbank.learn.echo import without_echo
 from reasonbank.learn.session import (
     LONGEST_TEXT,
     Command,
@@ -19,16 +21,18 @@ from reasonbank.learn.session import (
     numbered,
     of_trace,
     to_trace,
-    without_echo,
 )
 from reasonbank.learn.transcripts import FORMATS, claude_code, codex, format_of, read as read_as
 from reasonbank.model import Outcome, Step, Trace
 from reasonbank.testing import a_memory, a_warning
 
-BOTH = pytest.mark.parametrize(
+EACH = pytest.mark.parametrize(
     ("write", "read"),
-    [(writers.claude_code, claude_code.read), (writers.codex, codex.read)],
-    ids=["claude code", "codex"],
+    [
+        (getattr(writers, module), import_module(f"reasonbank.learn.transcripts.{module}").read)
+        for module in FORMATS.values()
+    ],
+    ids=list(FORMATS),
 )
 STEPS = [
     U("Fix the total"),
@@ -49,7 +53,7 @@ def test_a_transcript_is_known_by_its_text(name):
 
 
 @requirement("DIS-8", left="four of the six agents, hooks, bulk, progress, resuming, growth")
-@BOTH
+@EACH
 def test_a_transcript_is_read_in_order_with_its_exit_codes(write, read):
     session = read(write("a", STEPS))
     assert session.task == "Fix the total"
@@ -66,13 +70,13 @@ def test_a_transcript_is_read_in_order_with_its_exit_codes(write, read):
     assert edit.change == "return 0"
 
 
-@BOTH
+@EACH
 def test_a_last_line_that_is_cut_off_is_passed_over(write, read):
     lines = write("a", STEPS)
     assert read([*lines[:-1], lines[-1][:40]]).entries == read(lines[:-1]).entries
 
 
-@BOTH
+@EACH
 def test_a_huge_output_is_cut_in_the_middle(write, read):
     noise = "x" * 3_000_000
     session = read(write("a", [U("go on"), C("make", 1, f"begin {noise} end")]))
@@ -82,13 +86,13 @@ def test_a_huge_output_is_cut_in_the_middle(write, read):
     assert command.output.endswith("end")
 
 
-@BOTH
+@EACH
 def test_a_command_that_the_user_stopped_neither_failed_nor_passed(write, read):
     (command,) = read(write("a", [U("run it"), C("npm start", None)])).commands()
     assert command.exit_code is None
 
 
-@BOTH
+@EACH
 def test_what_reasonbank_said_is_removed(write, read):
     echo = a_warning().format_for_prompt()
     session = read(write("a", [
@@ -100,7 +104,7 @@ def test_what_reasonbank_said_is_removed(write, read):
     assert "please" in session.task
 
 
-@BOTH
+@EACH
 def test_secrets_are_gone_when_a_session_has_been_read(write, read):
     session = read(write("a", [
         U(f"use {SECRET}"), C(f"curl -H 'token: {SECRET}'", 0, f"hello {SECRET}" + "x" * 9_000),

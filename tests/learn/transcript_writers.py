@@ -1,4 +1,4 @@
-"""Writes transcripts as Claude Code and Codex do, from a short notation."""
+"""Writes transcripts as the agents do, from a short notation."""
 
 import json
 import uuid
@@ -132,4 +132,113 @@ def codex(name, steps):
                                       "call_id": call, "input": patch})  # fmt: skip
                 put("response_item", {"type": "custom_tool_call_output", "call_id": call,
                                       "output": "Success."})  # fmt: skip
+    return [json.dumps(line) for line in lines]
+
+
+def gemini_cli(name, steps):
+    """The lines of a Gemini CLI chat."""
+    lines = [{"sessionId": _id(name, 0), "projectHash": "0" * 64, "kind": "main",
+              "startTime": "2026-03-01T12:00:00Z", "lastUpdated": "2026-03-01T12:00:00Z"},
+             {"$set": {"messages": [{"id": "0", "type": "user", "content": [{"text":
+              "<session_context>\nThis is the Gemini CLI.\n- **Workspace Directories:**\n"
+              "  - /home/me/app\n</session_context>"}]}]}}]  # fmt: skip
+
+    def put(kind, content, **more):
+        lines.append({"id": _id(name, len(lines)), "timestamp": "2026-03-01T12:00:00.5Z",
+                      "type": kind, "content": content, **more})  # fmt: skip
+
+    def tool(tool_name, args, output, status="success", **more):
+        id = f"{tool_name}_{len(lines)}"
+        told = {"functionResponse": {"id": id, "name": tool_name, "response": {"output": output}}}
+        call = {"id": id, "name": tool_name, "args": args, "status": status, "result": [told]}
+        put("gemini", "", toolCalls=[call | more])
+        lines.append(lines[-1])
+        put("user", [told])
+
+    for step in steps:
+        match step:
+            case U(text):
+                put("user", [{"text": text}])
+            case A(text):
+                put("gemini", text, tokens={"total": 15}, model="gemini-2.5-flash")
+            case C(command, code, output):
+                status = "cancelled" if code is None else "success"
+                ended = f"\nExit Code: {code}" if code else ""
+                said = f"<untrusted_context>\nOutput: {output}{ended}\nProcess Group PGID: 7\n"
+                tool("run_shell_command", {"command": command}, f"{said}</untrusted_context>",
+                     status)  # fmt: skip
+            case E(path, change):
+                args = {"file_path": f"/home/me/app/{path}", "content": change}
+                tool("write_file", args, "Successfully wrote it.", resultDisplay={"fileDiff": "+"})
+    return [json.dumps(line) for line in lines]
+
+
+def qwen_code(name, steps):
+    """The lines of a Qwen Code chat."""
+    lines = []
+
+    def put(kind, parts, **more):
+        lines.append({"uuid": _id(name, len(lines) + 1), "parentUuid": None, "type": kind,
+                      "sessionId": _id(name, 0), "cwd": "/home/me/app", "version": "0.24.4",
+                      "timestamp": "2026-03-01T12:00:00.5Z", "gitBranch": "main",
+                      "message": {"role": kind, "parts": parts}, **more})  # fmt: skip
+
+    def tool(tool_name, args, output, display, status):
+        id = f"call_{len(lines)}"
+        put("assistant", [{"functionCall": {"id": id, "name": tool_name, "args": args}}])
+        told = {"functionResponse": {"id": id, "name": tool_name, "response": {"output": output}}}
+        put("tool_result", [told],
+            toolCallResult={"callId": id, "status": status, "resultDisplay": display})  # fmt: skip
+
+    for step in steps:
+        match step:
+            case U(text):
+                put("user", [{"text": text}], provenance="real_user")
+            case A(text):
+                put("assistant", [{"text": "hm", "thought": True}, {"text": text}], model="qwen")
+            case C(command, code, output):
+                said = f"Command: {command}\nDirectory: (root)\nOutput: {output}\nExit Code: {code}"
+                shell = {"type": "shell_result", "exitCode": code, "output": output}
+                display = shell if len(lines) % 2 and code is not None else output
+                status = {None: "cancelled", 0: "success"}.get(code, "error")
+                tool("run_shell_command", {"command": command}, said, display, status)
+            case E(path, change):
+                args = {"file_path": f"/home/me/app/{path}", "old_string": "x",
+                        "new_string": change}  # fmt: skip
+                tool("edit", args, "Done.", {"fileDiff": "+"}, "success")
+    return [json.dumps(line) for line in lines]
+
+
+def copilot_cli(name, steps):
+    """The lines of Copilot CLI's events."""
+    lines = []
+
+    def put(kind, **data):
+        lines.append({"type": kind, "data": data, "id": _id(name, len(lines) + 1),
+                      "timestamp": "2026-03-01T12:00:00.5Z", "parentId": None})  # fmt: skip
+
+    def tool(tool_name, arguments, **result):
+        id = f"call_{len(lines)}"
+        put("assistant.message", content="", toolRequests=[
+            {"toolCallId": id, "name": tool_name, "arguments": arguments}])  # fmt: skip
+        put("tool.execution_start", toolCallId=id, toolName=tool_name, arguments=arguments)
+        put("tool.execution_complete", toolCallId=id, **result)
+
+    put("session.start", sessionId=_id(name, 0), context={"cwd": "/home/me/app"})
+    put("system.message", role="system", content="You are Copilot.")
+    for step in steps:
+        match step:
+            case U(text):
+                put("user.message", content=text, transformedContent=f"<now/>\n{text}")
+            case A(text):
+                put("assistant.message", content=text, toolRequests=[], model="gpt-5")
+            case C(command, None, output):
+                error = {"message": "The user rejected this tool call.", "code": "rejected"}
+                tool("bash", {"command": command}, success=False, error=error)
+            case C(command, code, output):
+                said = f"{output}\n<shellId: 0 completed with exit code {code}>"
+                tool("bash", {"command": command}, success=True, result={"content": said})
+            case E(path, change):
+                tool("create", {"path": f"/home/me/app/{path}", "file_text": change}, success=True,
+                     result={"content": "Created"})  # fmt: skip
     return [json.dumps(line) for line in lines]

@@ -17,6 +17,7 @@ import anyio
 import anyio.to_thread
 
 from reasonbank.errors import LeaseLost, StorageError
+from reasonbank.jobs import reader
 from reasonbank.jobs.learner import tasks
 from reasonbank.jobs.schedule import Scheduler
 from reasonbank.jobs.worker import Work, Worker
@@ -63,7 +64,7 @@ class WorkerService:
         learning = {} if reasoner == "agent" else tasks(thinker)
         self.worker = Worker(
             context,
-            {**learning, **(self._schedule.tasks() if turns else {})},
+            {**reader.tasks(), **learning, **(self._schedule.tasks() if turns else {})},
             slots=1 if only is not None else context.settings.learn.workers,
             workspace=workspace,
             only=only,

@@ -44,6 +44,8 @@ class Work:
     context: Context
     learned: tuple[str, ...] = ()
     """The memories that came of it, once its effects are written."""
+    left: JSON | None = None
+    """What the same job wants to know when it is asked for again."""
 
     async def checkpoint(self, value: JSON) -> None:
         """Keep what was paid for, so that the next attempt need not pay again."""
@@ -159,7 +161,7 @@ class Worker:
 
     def _finish(self, work: Work, effects: Effects) -> None:
         def both(txn: Writing) -> None:
-            txn.queue.finish(work.job)
+            txn.queue.finish(work.job, work.left)
             effects(work.context, txn)
 
         self._ledger.write(both)

@@ -7,7 +7,8 @@ from itertools import islice
 
 from reasonbank.fields import LIMITS
 from reasonbank.learn import kinds
-from reasonbank.learn.session import told, without_echo
+from reasonbank.learn.echo import without_echo
+from reasonbank.learn.session import told
 from reasonbank.ledger.port import Writing
 from reasonbank.model import DRAFT, Job, Memory, Outcome, Source, derived_id
 from reasonbank.safety.patterns import Pattern, compile

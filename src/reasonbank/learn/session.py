@@ -8,17 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from datetime import datetime
 from typing import Any
 
+from reasonbank.learn.echo import AN_ID, MOST_SHOWN, without_echo
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.model import Outcome, Step, Trace
-from reasonbank.safety.patterns import compile
 from reasonbank.safety.scrub import clean
 
 LONGEST_TEXT = 4_000
 """Of what one step said; the middle is cut, since commands fail at their end."""
 LARGEST_TRACE = 3_000_000
+SHOWN = "memories_shown"
+LEFT_OUT = "steps_left_out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,7 @@ class Turn:
     number: int
     by_user: bool
     text: str
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class Command:
     output: str
     exit_code: int | None
     claimed: bool = False
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,7 @@ class Edit:
     number: int
     path: str
     change: str = ""
+    at: datetime | None = None
 
 
 Entry = Turn | Command | Edit
@@ -73,6 +78,8 @@ class Session:
     given: str = field(default="", compare=False)
     shown: tuple[str, ...] = ()
     """The memories that were put before the agent."""
+    left_out: int = 0
+    """How many steps of a huge session are not among its entries."""
 
     @property
     def task(self) -> str:
@@ -100,7 +107,8 @@ def to_trace(session: Session, outcome: Outcome | None, **known: Any) -> Trace:
         metadata={"session": session.id, "agent": session.agent, "aborted": session.aborted}
         | dict(session.facts)
         | ({"directory": session.directory} if session.directory else {})
-        | ({SHOWN: list(session.shown)} if session.shown else {}),
+        | ({SHOWN: list(session.shown)} if session.shown else {})
+        | ({LEFT_OUT: session.left_out} if session.left_out else {}),
         **known,
     )
 
@@ -119,17 +127,18 @@ _ENDED = "exit code "
 
 def _step(entry: Entry) -> Step:
     match entry:
-        case Turn(number=number, by_user=by_user, text=text):
-            return Step(iteration=number, action="user" if by_user else "agent", content=text)
-        case Command(number=number, command=command, output=output, exit_code=exit_code):
+        case Turn(number=number, by_user=by_user, text=text, at=at):
+            action = "user" if by_user else "agent"
+            return Step(iteration=number, action=action, content=text, at=at)
+        case Command(number=number, command=command, output=output, exit_code=exit_code, at=at):
             # Whatever a command prints, its end is not the command's to tell.
             unknown = "\n" if _EXIT_CODE.match(output) else ""
             ended = unknown if exit_code is None else f"{_ENDED}{exit_code}\n"
             return Step(
-                iteration=number, action="command", content=command, feedback=ended + output
+                iteration=number, action="command", content=command, feedback=ended + output, at=at
             )
-        case Edit(number=number, path=path, change=change):
-            return Step(iteration=number, action="edit", content=path, feedback=change)
+        case Edit(number=number, path=path, change=change, at=at):
+            return Step(iteration=number, action="edit", content=path, feedback=change, at=at)
 
 
 _COMMANDS = {"command", "run", "bash", "shell", "exec", "execute", "test", "build", "verify"}
@@ -151,6 +160,7 @@ def of_trace(trace: Trace) -> Session:
         aborted=metadata.get("aborted") is True,
         given=trace.task,
         shown=shown_to(trace),
+        left_out=left if isinstance(left := metadata.get(LEFT_OUT), int) else 0,
     )
 
 
@@ -158,7 +168,7 @@ def shown_to(trace: Trace) -> tuple[str, ...]:
     """What was put before the agent, as far as the trace tells."""
     told = trace.metadata.get(SHOWN)
     ids = told if isinstance(told, list | tuple) else ()
-    return tuple(id for id in ids if isinstance(id, str) and _AN_ID.fullmatch(id))[:MOST_SHOWN]
+    return tuple(id for id in ids if isinstance(id, str) and AN_ID.fullmatch(id))[:MOST_SHOWN]
 
 
 def _entry(step: Step) -> Entry:
@@ -177,11 +187,12 @@ def _entry(step: Step) -> Entry:
             output=feedback,
             exit_code=exit_code,
             claimed=found is None and exit_code is not None,
+            at=step.at,
         )
     if action in _EDITS:
-        return Edit(number=0, path=content, change=feedback)
+        return Edit(number=0, path=content, change=feedback, at=step.at)
     told = content if action in ("user", "agent") else "\n".join(filter(None, (content, feedback)))
-    return Turn(number=0, by_user=action == "user", text=told)
+    return Turn(number=0, by_user=action == "user", text=told, at=step.at)
 
 
 def bounded(text: str, longest: int = LONGEST_TEXT) -> str:
@@ -195,63 +206,3 @@ def told(text: str) -> str:
     Secrets go before the cut: half a token would be recognised no more.
     """
     return bounded(clean(bounded(without_echo(text), 100 * LONGEST_TEXT)))
-
-
-SHOWN = "memories_shown"
-MOST_SHOWN = 50
-_SHOWN = compile(r"<memory id=\\{0,4}\"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\{0,4}\"")
-_AN_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-def shown_in(text: str) -> tuple[str, ...]:
-    """The ids of the memories that a transcript shows to have been put before the agent."""
-    found = (match[1] for match in _SHOWN.finditer(text))
-    return tuple(islice(dict.fromkeys(found), MOST_SHOWN))
-
-
-_OPENING, _CLOSING = "<memory id=", "</memory>"
-_ASIDE = re.compile(
-    r"<(system-reminder|reasonbank[a-z-]{0,40}|user-prompt-submit-hook)\b[^>]{0,200}>"
-)
-
-
-def without_echo(text: str) -> str:
-    """``text`` without what ReasonBank put there: nothing is learned from its own words."""
-    parts, position = [], 0
-    last = text.rfind(_CLOSING)
-    while (start := text.find(_OPENING, position)) >= 0:
-        parts.append(text[position:start])
-        if start < last:
-            position = text.find(_CLOSING, start) + len(_CLOSING)
-        else:
-            position = _end_of_fence(text, start)
-    return _without_asides("".join((*parts, text[position:])))
-
-
-def _end_of_fence(text: str, start: int) -> int:
-    """Where a fence ends that was cut off: each of its lines is marked."""
-    position = text.find("\n", start)
-    while position >= 0 and text.startswith(
-        ("|", "WARNING: ", "SUSPICIOUS: ", "DRAFT: "), position + 1
-    ):
-        position = text.find("\n", position + 1)
-    return len(text) if position < 0 else position
-
-
-def _without_asides(text: str) -> str:
-    parts, position = [], 0
-    while found := _ASIDE.search(text, position):
-        parts.append(text[position : found.start()])
-        closing = f"</{found[1]}>"
-        end = text.find(closing, found.end())
-        position = end + len(closing) if end >= 0 else len(text)
-    return "".join((*parts, text[position:]))
-
-
-_OWN_COMMAND = compile(r"(?:^|[;&|(]\s*|\brun\s+|/)reasonbank\s+[a-z]")
-_OWN_TOOL = re.compile(r"(?:^|_|\.|/)reasonbank(?:_|\.|/|$)", re.IGNORECASE)
-
-
-def is_own(*, command: str = "", tool: str = "") -> bool:
-    """Whether a step asked ReasonBank itself: its answer is no experience."""
-    return bool(_OWN_COMMAND.search(command) or _OWN_TOOL.search(tool))

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from reasonbank.fence import Fenced, Piece, Prompt, fenced, fixed, piece
-from reasonbank.learn.session import without_echo
+from reasonbank.learn.echo import without_echo
 from reasonbank.ledger.sessions import learned_steps
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.model import Step, Trace

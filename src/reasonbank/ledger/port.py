@@ -262,7 +262,9 @@ class QueueWriting(QueueReading, Protocol):
 
     def hold(self, job: Job, until: int) -> None: ...
     def checkpoint(self, job: Job, value: JSON) -> None: ...
-    def finish(self, job: Job) -> None: ...
+    def finish(self, job: Job, left: JSON | None = None) -> None:
+        """``left`` is the checkpoint from which it goes on, should it be asked for again."""
+
     def fail(self, job: Job, error: str, due: int | None) -> None:
         """Try again when it is due; with None, never."""
 

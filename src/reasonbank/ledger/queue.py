@@ -144,9 +144,10 @@ class JobQueue:
     def checkpoint(self, job: Job, value: JSON) -> None:
         self._held(job, "checkpoint = ?", json.dumps(value, ensure_ascii=False))
 
-    def finish(self, job: Job) -> None:
+    def finish(self, job: Job, left: JSON | None = None) -> None:
         # The claim stays: a ticket that is handed in twice is known by it.
-        self._held(job, "state = 'done', checkpoint = null, error = ?", None)
+        told = None if left is None else json.dumps(left, ensure_ascii=False)
+        self._held(job, "state = 'done', error = null, checkpoint = ?", told)
 
     def fail(self, job: Job, error: str, due: int | None) -> None:
         if due is None:

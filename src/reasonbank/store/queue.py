@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, replace
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 
-from reasonbank.errors import NotFound
+from reasonbank.errors import InvalidInput, NotFound
+from reasonbank.fields import text
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Writing
 from reasonbank.ledger.sessions import is_learned
-from reasonbank.model import HandedIn, Job, JobState, Trace, derived_id
+from reasonbank.model import HandedIn, Job, JobState, Trace, derived_id, to_micros
 from reasonbank.store import traces
 from reasonbank.store.context import Context
 
@@ -67,6 +69,103 @@ def again_if_grown(context: Context, txn: Writing, job: Job) -> None:
     trace = txn.trace(context.view, job.subject)
     if trace is not None and not is_learned(trace):
         txn.queue.retry(job.id, context.now())
+
+
+TRANSCRIPT = "transcript"
+"""The kind of a job that reads what an agent wrote down of a session."""
+TOGETHER = ("opencode",)
+"""The agents that keep all sessions in one file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """Where an agent wrote a session down: a file of its own, or one for all its sessions.
+
+    ``path`` may be empty for an agent that keeps all of them in one place.
+    """
+
+    agent: str
+    session: str
+    path: str
+
+    @property
+    def key(self) -> str:
+        """What is read once, whoever hands it over."""
+        return f"{self.agent} {self.session}" if self.agent in TOGETHER else self.path
+
+    def __str__(self) -> str:
+        return f"{self.agent} {self.session or '-'} {self.path}"
+
+    @classmethod
+    def of(cls, subject: str) -> Transcript:
+        """As it stands in a job."""
+        agent, session, path = subject.split(" ", 2)
+        return cls(agent=agent, session="" if session == "-" else session, path=path)
+
+
+def hand_over(context: Context, *, agent: str, session: str, path: str) -> None:
+    """Queue that a transcript is to be read: soon done, since an agent waits for it.
+
+    For the owner of this machine only, who may read any file: no token leads here. While it
+    waits, to hand it over again changes nothing; later it is read again.
+    """
+    if path or agent not in TOGETHER:
+        path = _whole(path)
+    handed = Transcript(agent=_word(agent, "agent"), session=_word(session, "session"), path=path)
+    if hand_over_all(context, [handed]):
+        context.store.work_waits()
+
+
+def hand_over_all(context: Context, transcripts: Sequence[Transcript]) -> int:
+    """Queue them in this order; how many did not wait already."""
+    jobs = [_reading(context, transcript) for transcript in transcripts]
+    reading = context.read().queue
+    now = context.now()
+    if all(_is_soon(reading.job(job.id), now) for job in jobs):
+        return 0
+
+    def work(txn: Writing) -> int:
+        return sum(_again(txn, job, now + place) for place, job in enumerate(jobs))
+
+    return context.write(work)
+
+
+def _reading(context: Context, transcript: Transcript) -> Job:
+    return Job(
+        id=derived_id(TRANSCRIPT, transcript.key),
+        kind=TRANSCRIPT,
+        subject=str(transcript),
+        workspace=context.view.workspace,
+    )
+
+
+def _again(txn: Writing, job: Job, now: int) -> bool:
+    """Whoever reads it now looks at its end whether it has grown meanwhile."""
+    if txn.queue.enqueue(job, now):
+        return True
+    known = txn.queue.job(job.id)
+    if known is None or known.state is JobState.RUNNING or _is_soon(known, now):
+        return False
+    txn.queue.retry(job.id, now)
+    return True
+
+
+def _is_soon(job: Job | None, now: int) -> bool:
+    if job is None or job.due is None:
+        return False
+    return job.state is JobState.WAITING and to_micros(job.due) <= now
+
+
+def _word(value: str, name: str) -> str:
+    """As a part of a job's subject: without spaces."""
+    return "".join(text(value, name, 200, blank=True).split())
+
+
+def _whole(path: str) -> str:
+    path = text(path, "path", 4096)
+    if not os.path.isabs(path):
+        raise InvalidInput("path", f"is not absolute: {path[:200]!r}")
+    return os.path.normpath(path)
 
 
 def listed(context: Context, state: JobState | str | None, limit: int) -> list[Job]:

@@ -1,12 +1,19 @@
-"""Transcripts of Claude Code: ~/.claude/projects/<project>/<session>.jsonl."""
+"""Transcripts of Claude Code: ~/.claude/projects/<project>/<session>.jsonl.
+
+Also what `claude -p --output-format stream-json` prints. What hooks added is in attachments,
+what subagents did in files of their own, or on side chains: neither is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reasonbank.learn.session import Command, Edit, Entry, Session, Turn, is_own, numbered, told
-from reasonbank.learn.transcripts import facts, items, mapping, objects, string, text_of, whole
+from reasonbank.learn.echo import is_own
+from reasonbank.learn.session import Session
+from reasonbank.learn.transcripts.lines import first, items, mapping, string, text_of, when, whole
+from reasonbank.learn.transcripts.reading import PENDING, Reader, changed, session_of
 from reasonbank.model import JSON
 from reasonbank.safety.patterns import compile
 
@@ -15,107 +22,94 @@ _EXIT_CODE = compile(r"\A(?:Error: )?(?:Command failed with )?[Ee]xit code:? (\d
 _USED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _INTERRUPTED = "[Request interrupted by user"
 _DECLINED = ("The user doesn't want to", "User rejected", "[Request interrupted")
-_NOT_SAID = ("<command-", "<local-command-", "<bash-", "Caveat: The messages below", _INTERRUPTED)
+_NOT_SAID = ("<command-", "<local-command-", "<bash-", "Caveat: The messages below",
+             "Stop hook feedback:", _INTERRUPTED)  # fmt: skip
+_BESIDES = {"summary", "file-history-snapshot", "queue-operation", "attachment", "mode",
+            "last-prompt", "atis-latch", "api-request-shape"}  # fmt: skip
 
 
-def known_by(first: str, text: str) -> bool:
-    return '"sessionId"' in text or '"type"' in first
+def known_by(opening: Sequence[JSON]) -> bool:
+    return any(
+        ("sessionId" in line or "session_id" in line or "uuid" in line)
+        and "content" in mapping(line.get("message"))
+        and line.get("type") in ("user", "assistant")
+        for line in opening
+    ) or (bool(opening) and all(line.get("type") in _BESIDES for line in opening))
 
 
 def read(lines: Iterable[str], *, id: str = "") -> Session:
-    """``id`` names the session where the transcript does not."""
-    reader = _Reader()
-    for line in objects(lines):
-        reader.take(line)
-    return Session(
-        id=reader.id or id or "unknown",
-        agent="claude-code",
-        entries=numbered(reader.entries.values()),
-        directory=reader.directory,
-        aborted=reader.aborted,
-        facts=facts(reader.model, sum(reader.tokens.values())),
-    )
+    return session_of(Transcript(), lines, id)
 
 
-class _Reader:
+class Transcript(Reader):
+    agent = "claude-code"
+
     def __init__(self) -> None:
-        self.id = ""
-        self.directory: str | None = None
-        self.aborted = False
-        self.entries: dict[str, Entry] = {}
-        """By the id of the tool's call, or of the line: a resumed session repeats lines."""
-        self.calls: dict[str, JSON] = {}
-        self.model = ""
-        self.tokens: dict[str, int] = {}
+        super().__init__()
+        self._used: OrderedDict[str, int] = OrderedDict()
         """By message: each of its lines says what all of it used."""
 
     def take(self, line: JSON) -> None:
-        if line.get("isSidechain") or line.get("isMeta") or line.get("isCompactSummary"):
+        if line.get("isMeta") or line.get("isCompactSummary"):
             return
         kind = line.get("type")
-        if kind not in ("user", "assistant"):
+        aside = line.get("isSidechain") or line.get("parent_tool_use_id")
+        if kind not in ("user", "assistant") or aside:
             return
-        self.id = self.id or string(line.get("sessionId"))
+        self.id = self.id or first(line, "sessionId", "session_id")
         self.directory = self.directory or string(line.get("cwd")) or None
         message = mapping(line.get("message"))
-        key = string(line.get("uuid")) or f"line {len(self.entries)}"
         if kind == "assistant":
-            self._answer(key, message)
+            self._answer(line, message)
         else:
-            self._user(key, line, message)
+            self._user(line, message)
 
-    def _answer(self, key: str, message: JSON) -> None:
+    def _answer(self, line: JSON, message: JSON) -> None:
         if (name := string(message.get("model"))) and not name.startswith("<"):
             self.model = name
         used = mapping(message.get("usage"))
-        self.tokens[string(message.get("id")) or key] = sum(whole(used.get(n)) for n in _USED)
+        self._use(
+            first(message, "id") or first(line, "uuid"), sum(whole(used.get(n)) for n in _USED)
+        )
         for block in items(message.get("content")):
             if block.get("type") == "tool_use":
-                self.calls[string(block.get("id"))] = block
-        self._say(key, text_of(message.get("content")), by_user=False)
+                self.wait_for(string(block.get("id")), block)
+        said = text_of(message.get("content"))
+        if said and self.is_new(string(line.get("uuid"))):
+            self.say(said, by_user=False, at=when(line.get("timestamp")))
 
-    def _user(self, key: str, line: JSON, message: JSON) -> None:
+    def _use(self, message: str, tokens: int) -> None:
+        self.tokens += tokens - self._used.get(message, 0)
+        self._used[message] = tokens
+        if len(self._used) > PENDING:
+            self._used.popitem(last=False)
+
+    def _user(self, line: JSON, message: JSON) -> None:
         content = message.get("content")
         for block in items(content):
             if block.get("type") == "tool_result":
                 self._result(line, block)
         said = text_of(content)
         self.aborted = said.startswith(_INTERRUPTED) or (self.aborted and not said)
-        if not said.startswith(_NOT_SAID):
-            self._say(key, said, by_user=True)
-
-    def _say(self, key: str, said: str, *, by_user: bool) -> None:
-        if text := told(said).strip():
-            self.entries[key] = Turn(number=0, by_user=by_user, text=text)
+        if said and not said.startswith(_NOT_SAID) and self.is_new(string(line.get("uuid"))):
+            self.say(said, by_user=True, at=when(line.get("timestamp")))
 
     def _result(self, line: JSON, block: JSON) -> None:
         id = string(block.get("tool_use_id"))
-        call = self.calls.get(id, {}) if id else {}
+        call = mapping(self.call(id))
         name, input = string(call.get("name")), mapping(call.get("input"))
         wrong = block.get("is_error") is True
-        if is_own(tool=name):
+        at = when(line.get("timestamp"))
+        if is_own(tool=name) or not self.is_new(id):
             return
         if name in _EDITING and not wrong:
-            self._edit(id, input)
+            parts = [input, *items(input.get("edits"))]
+            change = changed(parts, "new_string", "content", "new_source")
+            self.edited(first(input, "file_path", "notebook_path"), change, at)
         elif name == "Bash":
-            output, exit_code = _ended(line.get("toolUseResult"), block, wrong)
-            command = string(input.get("command"))
-            if command and not is_own(command=command):
-                self.entries[id] = Command(
-                    number=0, command=told(command), output=told(output), exit_code=exit_code
-                )
-
-    def _edit(self, id: str, input: JSON) -> None:
-        path = string(input.get("file_path")) or string(input.get("notebook_path"))
-        parts = [input, *items(input.get("edits"))]
-        change = "\n".join(
-            string(part.get(name))
-            for part in parts
-            for name in ("new_string", "content", "new_source")
-            if part.get(name)
-        )
-        if path:
-            self.entries[id] = Edit(number=0, path=told(path), change=told(change))
+            told = line.get("toolUseResult", line.get("tool_use_result"))
+            output, exit_code = _ended(told, block, wrong)
+            self.ran(string(input.get("command")), output, exit_code, at)
 
 
 def _ended(result: Any, block: JSON, wrong: bool) -> tuple[str, int | None]:

@@ -105,7 +105,7 @@ def session_in(text: str, form: str | None, outcome: str | None) -> Trace:
     from reasonbank.model import Outcome, Trace, derived_id
 
     told = None if outcome is None else choice(Outcome, outcome, "outcome")
-    form = form or _form_of(text)
+    form = form or transcripts.format_of(text) or "trace"
     if form == "trace":
         trace = Trace.from_json(text)
         return trace if told is None else replace(trace, outcome=told)
@@ -114,16 +114,6 @@ def session_in(text: str, form: str | None, outcome: str | None) -> Trace:
         raise InvalidInput("file", f"has no step of a {form} session; choose one with --format")
     # By its name: read twice, it is the same session.
     return session.to_trace(read, told, id=derived_id("session", read.agent, read.id))
-
-
-def _form_of(text: str) -> str:
-    """A trace is one object, which may take several lines; a transcript has one a line."""
-    from reasonbank.learn.transcripts import format_of
-
-    first = text.lstrip().partition("\n")[0]
-    if '"task"' in text and not first.rstrip().endswith("}"):
-        return "trace"
-    return format_of(text) or "trace"
 
 
 @command()
