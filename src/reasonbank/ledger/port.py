@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from reasonbank.ledger.events import Event, memory_of
+from reasonbank.ledger.sessions import Giving
 from reasonbank.model import (
     JSON,
     Change,
@@ -399,6 +400,7 @@ class Reading(Protocol):
 
     def forecasts(self, view: View) -> list[tuple[float, bool]]: ...
     def session_uses(self, view: View, session: str) -> list[str]: ...
+    def givings(self, view: View, session: str) -> list[Giving]: ...
     def changes_of(self, view: View, id: str) -> list[Event]: ...
     def batch(self, view: View, id: str) -> list[Event]:
         """The steps of a batch of this workspace, and what was reverted of it, in order."""

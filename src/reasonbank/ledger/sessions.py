@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from reasonbank.ledger.events import EventType
 from reasonbank.model import JSON, Outcome, Trace
@@ -20,6 +21,14 @@ def learned_steps(trace: Trace) -> int:
 def is_learned(trace: Trace) -> bool:
     """Whether all of it was learned from, be it much or little."""
     return LEARNED_STEPS in trace.metadata and learned_steps(trace) >= len(trace.trajectory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Giving:
+    """What a search gave a session at one moment, the best first."""
+
+    at: datetime
+    memories: tuple[str, ...]
 
 
 @dataclass(slots=True)
