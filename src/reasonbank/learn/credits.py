@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from reasonbank.fields import LIMITS
-from reasonbank.learn import session
+from reasonbank.learn import observed, session
 from reasonbank.learn.judge import Verdict, verified
-from reasonbank.learn.observed import Observation, observations
+from reasonbank.learn.observed import Observation
 from reasonbank.learn.outcome import Basis
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Reading, Wanted, Writing
@@ -25,6 +25,8 @@ from reasonbank.store.context import Context
 
 UNNAMED = "unknown"
 """What a session is called that has no name: others may be called so, too."""
+SHORT = 7
+"""So many digits of a commit's id git prints at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def _seen(
     known = _known(context, reading, trace, givings)
     times = [step.at for step in trace.trajectory]
     if any(times) and trace.outcome is None:
-        return observations(session.of_trace(trace), times, givings, known)
+        return observed.observations(session.of_trace(trace), times, givings, known)
     # Nobody knows when things happened, or the caller knows better how all of it went.
     if verdict is None or verdict.outcome is Outcome.MIXED:
         return ()
@@ -83,6 +85,20 @@ def _known(
     ids = dict.fromkeys(id for giving in givings for id in giving.memories)
     rows = [reading.row(context.view, id) for id in ids if id not in trace.memories_used]
     return {row.id: row.memory() for row in rows if row is not None}
+
+
+def led_to(context: Context, trace: Trace, commit: str) -> list[str]:
+    """The memories that the session was given before it made a commit, if they had a part in it."""
+    reading = context.read()
+    times = [step.at for step in trace.trajectory]
+    found: dict[str, None] = {}
+    for name in names_of(trace):
+        if not (givings := reading.givings(context.view, name)):
+            continue
+        known = _known(context, reading, trace, givings)
+        ids = observed.led_to(session.of_trace(trace), times, givings, known, commit[:SHORT])
+        found |= dict.fromkeys(ids if any(times) else known)
+    return list(found)
 
 
 def store(context: Context, txn: Writing, credits: Sequence[Credit]) -> None:

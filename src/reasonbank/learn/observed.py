@@ -62,17 +62,42 @@ def observations(
 
     ``times`` are those of the entries. ``known`` are the memories that are still there.
     """
-    when = _filled(times)
-    if when is None:
-        return []
-    turns = _turns(session.entries)
     found: dict[str, Observation] = {}
+    for stretch in _stretches(session, times, givings, known):
+        found |= stretch.found
+    return list(found.values())
+
+
+def led_to(
+    session: Session,
+    times: Sequence[datetime | None],
+    givings: Sequence[Giving],
+    known: Mapping[str, Memory],
+    printed: str,
+) -> list[str]:
+    """The memories that had a part in what led to a command which printed this."""
+    found: dict[str, None] = {}
+    for stretch in _stretches(session, times, givings, known):
+        if any(isinstance(act, Command) and printed in act.output for act in stretch.acts):
+            found |= dict.fromkeys(watch.memory.id for watch in stretch.involved())
+    return list(found)
+
+
+def _stretches(
+    session: Session,
+    times: Sequence[datetime | None],
+    givings: Sequence[Giving],
+    known: Mapping[str, Memory],
+) -> Iterator[_Stretch]:
+    when = _filled(times)
+    turns = _turns(session.entries)
     for giving in sorted(givings, key=lambda giving: giving.at)[-MOST_GIVINGS:]:
         here = [known[id] for id in giving.memories if id in known]
-        start = bisect_right(when, giving.at)
-        if here and start < len(when):
-            found |= _Stretch(session, turns, start, here).watched()
-    return list(found.values())
+        start = bisect_right(when, giving.at) if when else len(times)
+        if here and start < len(times):
+            stretch = _Stretch(session, turns, start, here)
+            stretch.watch()
+            yield stretch
 
 
 def _filled(times: Sequence[datetime | None]) -> list[datetime] | None:
@@ -191,7 +216,7 @@ class _Stretch:
                 watch.answers, watch.only = True, frozenset({_check(failed)[0]})
                 watch.kinds = frozenset()
 
-    def watched(self) -> dict[str, Observation]:
+    def watch(self) -> None:
         over = False
         for place in range(self.start, len(self.session.entries)):
             entry = self.session.entries[place]
@@ -207,10 +232,9 @@ class _Stretch:
                 self._look(place, entry)
             elif isinstance(entry, Edit):
                 self._note(entry)
-        return self.found
 
     def _look(self, place: int, command: Command) -> None:
-        involved = self._involved()
+        involved = self.involved()
         if takes_back(command):
             part = self.session.entries[self.start : place + 1]
             if reverted(replace(self.session, entries=part)):
@@ -233,14 +257,14 @@ class _Stretch:
         said = correction(prompt.text)
         if said:
             step = meant(said, self.acts[-MOST_STEPS:])
-            for watch in self._involved():
+            for watch in self.involved():
                 if watch.open and _is_to_blame(watch, said, step):
                     self._say(watch, False, Basis.CORRECTION, f"the user said: {said[:200]}")
         for watch in self.watches:
             watch.turn_ended()
             watch.open = watch.open and not said
 
-    def _involved(self) -> list[_Watch]:
+    def involved(self) -> list[_Watch]:
         """Those that have something in common with what was done; all, if none has."""
         found = [
             watch

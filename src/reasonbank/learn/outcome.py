@@ -8,6 +8,7 @@ from enum import StrEnum
 from reasonbank.learn.rules.changes import as_edit, only_reads
 from reasonbank.learn.rules.shell import invocation, kind_of_check
 from reasonbank.learn.session import Command, Edit, Session, Turn
+from reasonbank.ledger.sessions import TAKEN_BACK
 from reasonbank.model import Outcome
 from reasonbank.safety.patterns import brief, compile, spaced
 
@@ -16,7 +17,7 @@ class Basis(StrEnum):
     """What an outcome rests on, the most telling first."""
 
     CALLER = "the caller's word"
-    REVERT = "a git revert"
+    REVERT = TAKEN_BACK
     TESTS = "tests"
     BUILD = "a build or a linter"
     EXIT_CODE = "an exit code"

@@ -13,6 +13,9 @@ LEARNED_STEPS = "learned_steps"
 """What the metadata of a trace call the number of steps that were learned from; no such entry if
 none ever were."""
 
+TAKEN_BACK = "a git revert"
+"""Who says that the work of a session was undone: that outranks how it had looked before."""
+
 
 def learned_steps(trace: Trace) -> int:
     return int(trace.metadata.get(LEARNED_STEPS, 0))
@@ -61,8 +64,9 @@ def trace_of(events: Iterable[tuple[str, JSON]]) -> Trace | None:
             known = dict.fromkeys((*trace.memories_learned, *payload["ids"]))
             trace = replace(trace, memories_learned=tuple(known))
             confirmed = payload.get("confirmed") or confirmed
-            # Who has seen more of it knows better how it ended.
-            if payload.get("outcome") and (judged is None or judged.steps < learned):
+            # Who has seen more of it knows better how it ended, and git may see it later.
+            later = payload.get("by") == TAKEN_BACK
+            if payload.get("outcome") and (judged is None or judged.steps < learned + later):
                 judged = _Judged(learned, payload)
     if trace is not None and confirmed:
         trace = replace(trace, metadata={**trace.metadata, "confirmed": confirmed})

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # The newest so many outcomes of all candidates together: a search must stay quick.
 MOST_PAST_OUTCOMES = 20_000
 _EVIDENCE = "kind, positive, at, session, rater, comment"
+_RATER = (
+    "coalesce(rater, (select author from events where subject = '' and events.id = evidence.event))"
+)
 
 
 class EvidenceQueries(Queries):
@@ -53,8 +56,9 @@ class EvidenceQueries(Queries):
 
     def evidence(self, view: View, id: str, *, everywhere: bool = False) -> list[Evidence]:
         where, values = ("", ()) if everywhere else (" and workspace = ?", (view.workspace,))
+        # Who searched is said by the event alone: of many uses, the row counts the first.
         found = self.db.all(
-            f"select {_EVIDENCE} from evidence where num ="
+            f"select {_EVIDENCE.replace('rater', _RATER)} from evidence where num ="
             f" (select num from memories where id = ? and realm in {self._within(view)}){where}"
             " order by at desc",
             (id, *values),
