@@ -71,7 +71,7 @@ def test_what_tests_say_outranks_the_judge(plain_bank):
     assert len(model.calls) == 1, "nobody was asked how it went"
 
 
-@requirement("DIS-3", left="a revert after the session's end")
+@requirement("DIS-3")
 def test_where_nothing_tells_the_judge_decides_and_the_lessons_follow(plain_bank):
     model = Scripted(
         [{"outcome": "failure", "score": 10, "reason": "it hammers the server"},

@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from tests.surfaces.http_server import command
 
 from reasonbank import Bank, Settings, Trace
 from reasonbank.learn import git, stability
-from reasonbank.model import EvidenceKind
+from reasonbank.model import EvidenceKind, Outcome, Step, new_id
 from reasonbank.settings import Embed
 from reasonbank.store.commits import commits_of, with_commits
 from reasonbank.testing.builders import a_memory
@@ -191,6 +193,100 @@ def test_nothing_is_said_before_a_week_is_over_nor_of_another_branch(
         "it is not 7 days old yet", "it is on another branch",
     }  # fmt: skip
     assert told(bank, memory.id) == []
+
+
+@requirement("DIS-3")
+@requirement("CON-2")
+def test_a_revert_after_the_sessions_end_is_known_at_once(project: Project, bank: Bank) -> None:
+    memory = bank.record(a_memory())
+    made = project.commit({"steps.py": CODE}, "Steps", days_ago=2)
+    session = replace(a_session(made, memory.id), outcome=None)
+    passed = {"iteration": 2, "action": "command", "content": "pytest -q",
+              "feedback": "exit code 0\n3 passed in 0.1s"}  # fmt: skip
+    session = replace(session, trajectory=(*session.trajectory, Step(**passed)))
+    bank.distil(session)
+    bank.work()
+    assert bank.trace(session.id).outcome is Outcome.SUCCESS
+    assert stability.observe(bank.context).observed == 0 and told(bank, memory.id) == []
+    project("revert", "--no-edit", "HEAD", days_ago=1)
+    assert stability.observe(bank.context).observed == 1
+    assert told(bank, memory.id) == [False]
+    after = bank.trace(session.id)
+    assert after.outcome is Outcome.FAILURE
+    assert after.metadata["judged"]["by"] == "a git revert"
+    assert "reverted it" in after.metadata["judged"]["reason"]
+    again = stability.observe(bank.context)
+    assert (again.commits, again.observed) == ((), 0)
+    bank.store.ledger.write(lambda txn: txn.rebuild())
+    assert bank.trace(session.id) == after and told(bank, memory.id) == [False]
+    # Nobody used a memory, and it is known all the same.
+    alone = replace(session, id=new_id(), memories_used=())
+    bank.distil(alone)
+    bank.work()
+    stability.observe(bank.context)
+    assert bank.trace(alone.id).outcome is Outcome.FAILURE
+
+
+@requirement("DIS-3")
+def test_what_the_caller_said_of_a_session_stands_against_a_later_revert(
+    project: Project, bank: Bank
+) -> None:
+    memory = bank.record(a_memory())
+    session = a_session(project.commit({"steps.py": CODE}, "Steps", days_ago=2), memory.id)
+    bank.distil(session)
+    bank.work()
+    project("revert", "--no-edit", "HEAD", days_ago=1)
+    stability.observe(bank.context)
+    assert bank.trace(session.id).outcome is Outcome.SUCCESS
+    assert told(bank, memory.id) == [False]
+
+
+def test_what_was_reverted_and_put_back_within_the_week_was_kept(
+    project: Project, tmp_path: Path
+) -> None:
+    later = [0.0]
+    with Bank.open(
+        f"sqlite:///{tmp_path}/bank.db", workspace=project.folder, settings=SETTINGS,
+        clock=lambda: int((time.time() + later[0] * DAY) * 1e6),
+    ) as bank:  # fmt: skip
+        memory = bank.record(a_memory())
+        made = project.commit({"steps.py": CODE}, "Steps", days_ago=3)
+        bank.store_trace(a_session(made, memory.id))
+        project("revert", "--no-edit", "HEAD", days_ago=2)
+        assert stability.observe(bank.context).observed == 1 and told(bank, memory.id) == [False]
+        project("revert", "--no-edit", "HEAD", days_ago=1)
+        assert stability.observe(bank.context).observed == 0
+        later[0] = 4.5
+        assert stability.observe(bank.context).observed == 1 and told(bank, memory.id) == [True]
+        assert stability.observe(bank.context).observed == 0
+
+
+def test_git_tells_of_what_was_given_for_the_commit_and_not_of_other_turns(
+    project: Project, bank: Bank
+) -> None:
+    steps = bank.record(a_memory(title="Write steps as functions", content="One function a step."))
+    cake = bank.record(a_memory(title="Bake a cake", content="At 180 degrees in the oven."))
+    printed = project.commit({"steps.py": CODE}, "Steps", days_ago=8)
+
+    def now() -> str:
+        return datetime.now(UTC).isoformat()
+
+    told_steps: list[dict[str, Any]] = []
+
+    def step(action: str, content: str, feedback: str = "") -> None:
+        told_steps.append({"iteration": len(told_steps) + 1, "action": action, "content": content,
+                           "feedback": feedback, "at": now()})  # fmt: skip
+
+    step("user", "bake")
+    bank.search("bake a cake in the oven", session="s")
+    step("edit", "oven.py", "heat = 180")
+    step("user", "write the steps")
+    bank.search("write steps functions", session="s")
+    step("edit", "steps.py", CODE)
+    step("command", "git commit -m steps", f"exit code 0\n{printed}")
+    bank.store_trace({"task": "bake", "trajectory": told_steps, "metadata": {"session": "s"}})
+    assert stability.observe(bank.context).observed == 1
+    assert (told(bank, steps.id), told(bank, cake.id)) == ([True], [])
 
 
 def test_without_a_repository_nothing_is_observed_and_that_is_said(

@@ -101,6 +101,10 @@ def as_then(what, said):
             now |= {end: as_json(before[end]) for end in ("low", "high")}
     if what == "evidence":
         known = WRITTEN["said"]["evidence"]
+        for each in (each for told in said.values() for each in told):
+            if each["kind"] == "usage":
+                assert each.pop("rater"), "since then it is told who searched"
+                each["rater"] = None
         return {id: [each for each in told if each in known[id]] for id, told in said.items()}
     if what == "export":
         new = ("counter", "principal", "batch", "prev", "digest", "salt")

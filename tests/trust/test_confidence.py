@@ -6,7 +6,9 @@ import pytest
 from tests.requirement import requirement
 
 from reasonbank import Kind, Outcome, Scope, Settings, Source, State
+from reasonbank.search import answer
 from reasonbank.settings import BeliefSettings, Embed
+from reasonbank.store import evidence as store_evidence
 from reasonbank.testing import a_memory
 
 INITIAL = {
@@ -71,6 +73,7 @@ def test_each_kind_of_evidence_is_kept_as_what_it_is(plain_bank):
         Kind.USAGE: True, Kind.EXPLICIT: False, Kind.OUTCOME: True, Kind.STABILITY: False,
     }  # fmt: skip
     assert {e.session for e in evidence.values()} == {"s"}
+    assert {e.rater for e in evidence.values()} == {plain_bank.context.author}
     assert evidence[Kind.EXPLICIT].comment == "too slow"
     assert plain_bank.get(memory.id).usage_count == 1
 
@@ -83,6 +86,23 @@ def test_being_found_by_a_search_is_evidence_too(open_bank):
     with open_bank() as bank:
         assert bank.get(memory.id).confidence > 0.8
         assert [e.kind for e in bank.evidence(memory.id)] == [Kind.USAGE]
+
+
+@requirement("CON-2")
+def test_each_kind_of_evidence_says_who_observed_it(open_bank):
+    bank = open_bank(settings=Settings(embed=Embed(model="hashed"), author="anna"))
+    memory = bank.record(a_memory())
+    others = bank.context.seen_by(author="ben")
+    answer.search(others, "retry uploads", session="s")
+    store_evidence.feedback(others, memory.id, False, None, "s")
+    bank.search("retry uploads")
+    bank.credit("s", succeeded=True)
+    bank.stability(memory.id, kept=True)
+    known = {(e.kind, e.session): e.rater for e in bank.evidence(memory.id)}
+    assert known == {
+        (Kind.USAGE, "s"): "ben", (Kind.USAGE, None): "anna", (Kind.EXPLICIT, "s"): "ben",
+        (Kind.OUTCOME, "s"): "anna", (Kind.STABILITY, None): "anna",
+    }  # fmt: skip
 
 
 @requirement("CON-2")

@@ -9,7 +9,7 @@ from typing import TypeVar
 import anyio.to_thread
 
 from reasonbank.jobs.worker import Effects, Task, Work
-from reasonbank.learn import exchanges, lessons, session
+from reasonbank.learn import credits, exchanges, lessons, session
 from reasonbank.learn.distil import distil, memories as told_memories, new_of
 from reasonbank.learn.exchanges import MOST_BY_MODEL, Kept
 from reasonbank.learn.judge import Verdict, judge, verified
@@ -34,11 +34,13 @@ def tasks(model: Model | None) -> dict[str, Task]:
         found, verdict = by_rules(trace) if model is None else await _by_model(model, work, trace)
         ready = await _thread(lambda: lessons.prepare(context, found, trace))
         kept = await _thread(lambda: exchanges.prepare(context, trace, found))
+        seen = await _thread(lambda: credits.prepare(context, trace))
         if model is not None and kept.memories:
             kept = await _known_by_model(model, work, trace, kept)
 
         def effects(context: Context, txn: Writing) -> None:
             said = exchanges.store(context, txn, kept)
+            credits.store(context, txn, seen)
             work.learned = lessons.store(context, txn, trace, ready, verdict, said=said).learned
             queue.again_if_grown(context, txn, work.job)
 

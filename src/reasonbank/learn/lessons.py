@@ -10,6 +10,7 @@ from reasonbank.embed.calibration import calibration_for
 from reasonbank.errors import EmbeddingError
 from reasonbank.fields import LIMITS
 from reasonbank.learn import about
+from reasonbank.learn.credits import names_of
 from reasonbank.learn.judge import Verdict
 from reasonbank.learn.session import shown_to
 from reasonbank.ledger.events import EventType
@@ -94,9 +95,8 @@ def prepare(context: Context, told: Sequence[Memory], trace: Trace) -> list[Less
 def _given(context: Context, trace: Trace) -> list[Memory]:
     """The memories that the task was given: used, shown or searched for."""
     reading = context.read()
-    sessions = {trace.id, str(trace.metadata.get("session") or trace.id)[: LIMITS.label]}
     ids = dict.fromkeys((*trace.memories_used, *shown_to(trace)))
-    for session in sorted(sessions):
+    for session in sorted(names_of(trace)):
         ids |= dict.fromkeys(reading.session_uses(context.view, session))
     rows = [reading.row(context.view, id) for id in list(ids)[:MOST_GIVEN]]
     return [row.memory() for row in rows if row is not None and row.state == State.ACTIVE]
@@ -214,6 +214,7 @@ def store(
     ``said`` are memories that were kept of what was said in the session.
     """
     learned, confirmed = [], []
+    given = {id for name in names_of(trace) for id in txn.session_uses(context.view, name)}
     for lesson in lessons:
         memory = lesson.memory
         twin = _twin_now(context, txn, lesson)
@@ -222,7 +223,7 @@ def store(
         if twin is not None:
             # Found again by another session: that is a success of the lesson, whatever it
             # says; within the session that it was recalled into, or came from, it is an echo.
-            if twin not in (*trace.memories_used, *trace.memories_learned):
+            if twin not in given.union(trace.memories_used, trace.memories_learned):
                 evidence.observe_in(context, txn, twin, EvidenceKind.OUTCOME, True, trace.id)
             confirmed.append(twin)
         elif not txn.taken(memory.id) and not txn.forgotten(memory.id):

@@ -8,6 +8,7 @@ from enum import StrEnum
 from reasonbank.learn.rules.changes import as_edit, only_reads
 from reasonbank.learn.rules.shell import invocation, kind_of_check
 from reasonbank.learn.session import Command, Edit, Session, Turn
+from reasonbank.ledger.sessions import TAKEN_BACK
 from reasonbank.model import Outcome
 from reasonbank.safety.patterns import brief, compile, spaced
 
@@ -16,10 +17,11 @@ class Basis(StrEnum):
     """What an outcome rests on, the most telling first."""
 
     CALLER = "the caller's word"
-    REVERT = "a git revert"
+    REVERT = TAKEN_BACK
     TESTS = "tests"
     BUILD = "a build or a linter"
     EXIT_CODE = "an exit code"
+    CORRECTION = "the user's correction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ def verdict(session: Session, *, told: Outcome | None = None) -> VerifiedOutcome
     """The outcome of a session; ``told`` is the caller's word, which outranks all else."""
     if told is not None:
         return VerifiedOutcome(outcome=told, basis=Basis.CALLER, reason=f"the caller said {told}")
-    if revert := _reverted(session):
+    if revert := reverted(session):
         reason = f"`{revert.command[:80]}` took the work back (step {revert.number})"
         return VerifiedOutcome(outcome=Outcome.FAILURE, basis=Basis.REVERT, reason=reason)
     for basis, checks in _checks(session).items():
@@ -89,7 +91,14 @@ def _reverts(command: str) -> bool:
     return bool(_REVERT.search(command)) and "--abort" not in command
 
 
-def _reverted(session: Session) -> Command | None:
+def takes_back(command: Command) -> bool:
+    """Whether it may have undone what was edited before it."""
+    return command.exit_code == 0 and bool(
+        _reverts(command.command) or _RESTORE.search(command.command)
+    )
+
+
+def reverted(session: Session) -> Command | None:
     """The command that undid what was edited before it, if nothing was edited after it."""
     edits = [edit for entry in session.entries if (edit := as_edit(entry))]
     last_edit = max((edit.number for edit in edits), default=0)

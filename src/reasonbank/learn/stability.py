@@ -2,7 +2,9 @@
 
 A session that made a commit names it in its trace (``store.commits``). When the commit is 7 days
 old, the project's repository is asked how it stood then, and what it says is evidence for the
-memories that the session used and learned: once for each memory and commit.
+memories that the session used, was given for it and learned: once for each memory and commit.
+That it was reverted is known at once, and is said of the session, too; a commit that is put
+back within its 7 days was kept.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from reasonbank.learn import credits
 from reasonbank.learn.git import CannotTell, Repository, repository
-from reasonbank.ledger.events import evidence_key
-from reasonbank.ledger.port import Writing
-from reasonbank.model import EvidenceKind, Principal, Trace
+from reasonbank.ledger.events import EventType, evidence_key
+from reasonbank.ledger.port import Reading, Writing
+from reasonbank.ledger.sessions import TAKEN_BACK, is_learned, learned_steps
+from reasonbank.model import JSON, EvidenceKind, Outcome, Principal, Trace
 from reasonbank.store import evidence
 from reasonbank.store.commits import commits_of
 from reasonbank.store.context import Context
@@ -24,6 +28,7 @@ WINDOW_DAYS = 90
 """A session that is older is not looked at again: what is known of it was seen in time."""
 DAY = 86_400
 AUTHOR = "git"
+REVERTED = " reverted it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,11 @@ class Stability:
     reason: str
     memories: tuple[str, ...]
     trace: str
+
+    @property
+    def reverted(self) -> bool:
+        """By a commit that says so, not bit by bit."""
+        return self.kept is False and self.reason.endswith(REVERTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +92,20 @@ def observe(context: Context) -> Looked:
         count = 0
         for each in found.commits:
             for id in each.memories if each.kept is not None else ():
-                if txn.row(context.view, id) is None or _known(context, txn, id, each.commit):
+                if txn.row(context.view, id) is None:
+                    continue
+                if _said(context, txn, id, each.commit) is each.kept:
                     continue
                 evidence.observe_in(
                     context, txn, id, EvidenceKind.STABILITY, bool(each.kept),
                     _session(each.commit), each.reason,
                 )  # fmt: skip
                 count += 1
+            if each.reverted:
+                _take_back(context, txn, each)
         return count
 
-    told = any(each.kept is not None and each.memories for each in found.commits)
+    told = any(each.kept is not None for each in found.commits)
     return replace(found, observed=context.write(work) if told else 0)
 
 
@@ -99,39 +113,60 @@ def _session(commit: str) -> str:
     return f"commit {commit}"
 
 
-def _known(context: Context, reading: Writing | None, id: str, commit: str) -> bool:
+def _said(context: Context, reading: Reading, id: str, commit: str) -> bool | None:
     kind = EvidenceKind.STABILITY
     key = evidence_key(context.view.workspace, id, kind, AUTHOR, _session(commit))
-    return (reading or context.read()).observed(key) is not None
+    known = reading.observed(key)
+    return None if known is None else known[0]
+
+
+def _take_back(context: Context, txn: Writing, found: Stability) -> None:
+    """How the session went, unless its caller said so."""
+    trace = txn.trace(context.view, found.trace)
+    if trace is None or not _looked_well(trace):
+        return
+    payload: JSON = {"ids": [], "steps": learned_steps(trace), "outcome": str(Outcome.FAILURE),
+                     "by": TAKEN_BACK, "reason": found.reason}  # fmt: skip
+    context.append(txn, EventType.LEARNED, trace.id, payload)
+
+
+def _looked_well(trace: Trace) -> bool:
+    """Whether a revert is news. Of a session that is still to be learned from, how it looked is
+    said first."""
+    by = (trace.metadata.get("judged") or {}).get("by")
+    told = trace.outcome is not None and by is None
+    return is_learned(trace) and not told and by != TAKEN_BACK
 
 
 def _found(
     context: Context, project: Repository, trace: Trace, id: str, now: int
 ) -> Stability | None:
     """None where all of it is known already."""
+    reading = context.read()
     commit, kept, reason = None, None, "there is no such commit in this repository"
+    memories = list(_memories(context, trace, id))
+    said: dict[str, bool | None] = dict.fromkeys(memories)
     try:
         commit = project.commit(id)
-        memories = tuple(
-            memory for memory in _memories(context, trace)
-            if commit is None or not _known(context, None, memory, commit)
-        )  # fmt: skip
-        if not memories:
-            return None
         if commit is not None:
+            said = {memory: _said(context, reading, memory, commit) for memory in memories}
+            if said and all(said.values()):
+                return None
             kept, reason = judged(project, commit, now)
     except CannotTell as error:
         reason = str(error)
-    return Stability(
-        commit=commit or id, kept=kept, reason=reason, memories=memories, trace=trace.id
-    )
+    new = tuple(m for m in memories if said[m] is not kept or said[m] is None)
+    found = Stability(commit=commit or id, kept=kept, reason=reason, memories=new, trace=trace.id)
+    return found if new or (found.reverted and _looked_well(trace)) else None
 
 
-def _memories(context: Context, trace: Trace) -> Iterator[str]:
-    """What the session used and learned, and what the task did that it is a part of."""
+def _memories(context: Context, trace: Trace, commit: str) -> Iterator[str]:
+    """What the session used, was given for this commit and learned, and what the task did that
+    it is a part of."""
     reading = context.read()
     parent = reading.trace(context.view, trace.parent) if trace.parent else None
     named = [id for t in (trace, parent) if t for id in (*t.memories_used, *t.memories_learned)]
+    named += credits.led_to(context, trace, commit)
     for id in dict.fromkeys(named):
         if reading.row(context.view, id) is not None:
             yield id
@@ -141,19 +176,27 @@ def judged(project: Repository, commit: str, now: int) -> tuple[bool | None, str
     """Whether the commit was kept for 7 days, by how its branch stood then."""
     due = project.made_at(commit) + DAYS * DAY
     if now < due:
+        head = project.commit_of_head()
+        if project.includes(head, commit) and (by := _reverted_by(project, commit, head)):
+            return False, by
         return None, f"it is not {DAYS} days old yet"
     tip = project.tip_before(due)
     if not (tip and project.includes(tip, commit)):
         tip = project.commit_of_head()
         if not project.includes(tip, commit) and project.is_on_a_branch(commit):
             return None, "it is on another branch"
-    if reverted := [id for id in project.naming(commit, tip) if not project.naming(id, tip)]:
-        return False, f"{reverted[0][:12]} reverted it"
+    if by := _reverted_by(project, commit, tip):
+        return False, by
     here, all = _left(project, commit, tip)
     if not all:
         return True, "it changed no lines, and nothing reverted it"
     share = f"{here} of its {all} lines are left"
     return (True, share) if 2 * here >= all else (False, share)
+
+
+def _reverted_by(project: Repository, commit: str, tip: str) -> str | None:
+    reverts = [id for id in project.naming(commit, tip) if not project.naming(id, tip)]
+    return f"{reverts[0][:12]}{REVERTED}" if reverts else None
 
 
 def _left(project: Repository, commit: str, tip: str) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from reasonbank.errors import (
     Refused,
 )
 from reasonbank.fields import parse_id
-from reasonbank.learn import exchanges, lessons
+from reasonbank.learn import credits, exchanges, lessons
 from reasonbank.learn.distil import (
     SESSION,
     TEMPERATURE,
@@ -129,12 +129,14 @@ def submit(context: Context, ticket: str, answer: Any) -> Submitted:
     new = new_of(session_memories(answer, trace), trace)
     found = lessons.prepare(context, new, trace)
     kept = exchanges.prepare(context, trace, new)
+    seen = credits.prepare(context, trace)
     # What ran outranks what the agent thinks of its own work.
     told = verified(trace) or _said(answer)
 
     def work(txn: Writing) -> lessons.Stored:
         txn.queue.finish(job)
         said = exchanges.store(context, txn, kept)
+        credits.store(context, txn, seen)
         result = lessons.store(context, txn, trace, found, told, said=said)
         queue.again_if_grown(context, txn, job)
         return result

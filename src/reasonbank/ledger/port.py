@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from reasonbank.ledger.events import Event, memory_of
+from reasonbank.ledger.sessions import Giving
 from reasonbank.model import (
     JSON,
     Change,
@@ -407,6 +408,7 @@ class Reading(Protocol):
     def warnings(self, view: View, part: str, limit: int) -> list[Row]:
         """The newest active memories of a failure whose text has this in it, letter by letter."""
 
+    def givings(self, view: View, session: str) -> list[Giving]: ...
     def changes_of(self, view: View, id: str) -> list[Event]: ...
     def batch(self, view: View, id: str) -> list[Event]:
         """The steps of a batch of this workspace, and what was reverted of it, in order."""

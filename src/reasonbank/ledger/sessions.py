@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from reasonbank.ledger.events import EventType
 from reasonbank.model import JSON, Outcome, Trace
@@ -11,6 +12,9 @@ from reasonbank.model import JSON, Outcome, Trace
 LEARNED_STEPS = "learned_steps"
 """What the metadata of a trace call the number of steps that were learned from; no such entry if
 none ever were."""
+
+TAKEN_BACK = "a git revert"
+"""Who says that the work of a session was undone: that outranks how it had looked before."""
 
 
 def learned_steps(trace: Trace) -> int:
@@ -20,6 +24,14 @@ def learned_steps(trace: Trace) -> int:
 def is_learned(trace: Trace) -> bool:
     """Whether all of it was learned from, be it much or little."""
     return LEARNED_STEPS in trace.metadata and learned_steps(trace) >= len(trace.trajectory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Giving:
+    """What a search gave a session at one moment, the best first."""
+
+    at: datetime
+    memories: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -52,8 +64,9 @@ def trace_of(events: Iterable[tuple[str, JSON]]) -> Trace | None:
             known = dict.fromkeys((*trace.memories_learned, *payload["ids"]))
             trace = replace(trace, memories_learned=tuple(known))
             confirmed = payload.get("confirmed") or confirmed
-            # Who has seen more of it knows better how it ended.
-            if payload.get("outcome") and (judged is None or judged.steps < learned):
+            # Who has seen more of it knows better how it ended, and git may see it later.
+            later = payload.get("by") == TAKEN_BACK
+            if payload.get("outcome") and (judged is None or judged.steps < learned + later):
                 judged = _Judged(learned, payload)
     if trace is not None and confirmed:
         trace = replace(trace, metadata={**trace.metadata, "confirmed": confirmed})

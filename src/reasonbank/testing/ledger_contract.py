@@ -379,7 +379,7 @@ class LedgerContract(QueueContract):
         reading = ledger.read()
         tasks = {task.session: task for task in reading.tasks(HERE)}
         assert {name: task.succeeded for name, task in tasks.items()} == {
-            "task 1": True, "a trace": True, "task 3": False,
+            "task 1": True, "a trace": True, "task 2": False, "task 3": False,
         }  # fmt: skip
         assert set(tasks["task 1"].memories) == {first, second}
         assert tasks["task 3"].held_out and tasks["task 3"].memories == (second,)
@@ -387,15 +387,19 @@ class LedgerContract(QueueContract):
         assert reading.withheld(HERE, "task 3") == frozenset({second})
         assert reading.withheld(HERE, "task 1") is None
         assert reading.session_uses(HERE, "task 2") == [first, third]
-        assert reading.forecasts(HERE) == [(0.5, True), (0.5, True)]
+        assert [giving.memories for giving in reading.givings(HERE, "task 2")] == [(third, first)]
+        assert reading.givings(HERE, "task 3") == []
+        assert reading.forecasts(HERE) == [(0.5, False), (0.5, False), (0.5, True), (0.5, True)]
         assert reading.uses("here") == 4
         key = evidence_key("here", first, "outcome", "mika", "task 1")
         assert reading.observed(key) == (True, True) and reading.observed(b"?") is None
         assert reading.used_together(HERE, 1) == [(first, second, 1, 3)]
         nums = np.array([num_of(ledger, memory) for memory in memories[:3]], np.int64)
         outcomes = reading.past_outcomes(nums, "here", "m", 8)
-        assert sorted(outcomes.shares.round(3).tolist()) == [0.333, 0.667, 1.0]
-        assert outcomes.vectors.tolist() == [[*range(8)]] * 3
+        assert sorted(outcomes.shares.round(3).tolist()) == [
+            0.333, 0.667, 0.667, 1.0, 1.0,
+        ]  # fmt: skip
+        assert outcomes.vectors.tolist() == [[*range(8)]] * 5
         assert len(reading.past_outcomes(nums, "here", "another", 8).nums) == 0
 
     # Forgetting

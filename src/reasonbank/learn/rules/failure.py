@@ -25,7 +25,7 @@ class Failure:
     @property
     def vague(self) -> bool:
         """Whether the type alone says little."""
-        return self.type in _VAGUE
+        return self.type in VAGUE
 
     @property
     def only_a_test(self) -> bool:
@@ -84,7 +84,7 @@ _KINDS: tuple[tuple[str, str | None, str], ...] = (
 _PATTERNS = tuple((compile(f"(?m){p}"), name, which) for p, name, which in _KINDS)
 
 
-_VAGUE = frozenset(
+VAGUE = frozenset(
     {"error", "fatal", "CommandFailed", "TestFailure", "AssertionError", "UsageError"}
 )
 

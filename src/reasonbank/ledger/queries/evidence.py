@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
-from reasonbank.ledger.events import encode
+from reasonbank.ledger.events import EventType, encode
 from reasonbank.ledger.port import PastOutcomes, opinion_in
 from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
+from reasonbank.ledger.sessions import Giving
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
 from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 # The newest so many outcomes of all candidates together: a search must stay quick.
 MOST_PAST_OUTCOMES = 20_000
 _EVIDENCE = "kind, positive, at, session, rater, comment"
+_RATER = (
+    "coalesce(rater, (select author from events where subject = '' and events.id = evidence.event))"
+)
 
 
 class EvidenceQueries(Queries):
@@ -52,8 +56,9 @@ class EvidenceQueries(Queries):
 
     def evidence(self, view: View, id: str, *, everywhere: bool = False) -> list[Evidence]:
         where, values = ("", ()) if everywhere else (" and workspace = ?", (view.workspace,))
+        # Who searched is said by the event alone: of many uses, the row counts the first.
         found = self.db.all(
-            f"select {_EVIDENCE} from evidence where num ="
+            f"select {_EVIDENCE.replace('rater', _RATER)} from evidence where num ="
             f" (select num from memories where id = ? and realm in {self._within(view)}){where}"
             " order by at desc",
             (id, *values),
@@ -187,6 +192,30 @@ class EvidenceQueries(Queries):
             (view.workspace, session),
         )
         return [row[0] for row in found]
+
+    def givings(self, view: View, session: str) -> list[Giving]:
+        """What its searches returned, in their order."""
+        # The log has no index by session: where to begin is known from what was first used.
+        row = self.db.one(
+            "select min(events.seq) from evidence join events on events.subject = ''"
+            " and events.id = evidence.event"
+            " where evidence.workspace = ? and session = ? and kind = 'usage'",
+            (view.workspace, session),
+        )
+        if row is None or row[0] is None:
+            return []
+        found = self.db.all(
+            f"select at, payload from events where seq >= ? and what = '{EventType.USED}'"
+            f" and {OF_WORKSPACE} and {self.db.dialect.contains('payload', '?')}"
+            " order by counter, id",
+            (row[0], view.workspace, view.workspace, f'"session":{encode(session)}'),
+        )
+        told = [(at, json.loads(payload)) for at, payload in found]
+        return [
+            Giving(at=from_micros(at), memories=tuple(use["ids"]))
+            for at, use in told
+            if use.get("session") == session
+        ]
 
     def used_together(self, view: View, least: int) -> list[tuple[str, str, int, int]]:
         # A session that saw very many memories says little about any two of them.
