@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-MOST = 64_000
+MOST = 400_000
 """Characters of a front matter; what is longer is none."""
 _FENCE = "---"
 
@@ -33,18 +34,25 @@ def parts(text: str) -> tuple[str, str]:
     return text[start : end + 1], text[end + len(_FENCE) + 2 :]
 
 
-def _values(text: str) -> Mapping[str, Any]:
+def as_text(text: str) -> Mapping[str, Any]:
+    """The values alone, and all of them text: neither 1.10 nor yes is anything else."""
+    import yaml
+
+    return _values(parts(text)[0], yaml.BaseLoader)
+
+
+def _values(text: str, loader: Any = None) -> Mapping[str, Any]:
     import yaml
 
     try:
-        found = yaml.safe_load(text)
+        found = yaml.load(text, Loader=loader or yaml.SafeLoader)  # noqa: S506
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 2}" if mark else ""
         raise ValueError(f"its front matter is not YAML{where}") from None
     except (ValueError, RecursionError):  # A date that is none; a list in a list in a list …
         raise ValueError("its front matter cannot be read") from None
-    if found is None:
+    if not found:
         return {}
     if not isinstance(found, dict):
         raise ValueError("its front matter has no names")
@@ -55,8 +63,23 @@ def joined(values: Mapping[str, Any], body: str) -> str:
     """The inverse of ``split``."""
     import yaml
 
-    head = yaml.safe_dump(dict(values), allow_unicode=True, sort_keys=False, width=100)
+    head = yaml.dump(dict(values), Dumper=_dumper(), allow_unicode=True, sort_keys=False, width=100)
     return f"{_FENCE}\n{head}{_FENCE}\n{body}"
+
+
+@cache
+def _dumper() -> Any:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes what holds the end of a line: YAML folds them, and knows more than we do."""
+
+    def text(dumper: Any, value: str) -> Any:
+        style = None if value.splitlines() == [value] else '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    return Dumper
 
 
 def words(value: Any) -> list[str]:

@@ -155,6 +155,7 @@ MODULES = {
     "learn": "distil worker ticket capture inject queue",
     "consolidate": "consolidate promote",
     "llm": "llm",
+    "mirror": "mirror",
     "report": "report",
     "server": "mcp serve",
     "solve": "solve",
