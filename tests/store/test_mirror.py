@@ -1,5 +1,7 @@
 """A folder of Markdown and a bank, kept in step: whatever either side does, nothing is lost."""
 
+import contextlib
+import errno
 import json
 import os
 import random
@@ -8,7 +10,7 @@ import stat
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reasonbank import ConfirmationNeeded, ErrorContext, Memory, Outcome, Refused
+from reasonbank import ConfirmationNeeded, ErrorContext, Memory, Outcome, Refused, StorageError
 from reasonbank.store.mirror import files, mirror, text
 from reasonbank.testing import a_memory, a_warning
 
@@ -377,6 +379,39 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(desk):
     assert [what for what, _ in would] == ["archived", "recorded", "revised", "written"]
     assert desk.everything == before and desk.bank.audit(limit=1)[0].seq == newest
     assert desk.did() == would and desk.bank.get(gone.id).state == "archived"
+
+
+@pytest.mark.parametrize("writes", range(8))
+def test_a_disk_that_fills_up_loses_nothing_and_the_next_run_ends_it(desk, monkeypatch, writes):
+    """The n-th file cannot be put in place; whoever wrote what, it is somewhere afterwards."""
+    edited, disputed, gone = (desk.record(title, f"{title} text.") for title in
+                              ("Edited", "Disputed", "Gone"))  # fmt: skip
+    desk.run()
+    desk.edit("Edited text.", "Edited by hand.", next(desk.path.glob("edited-*")))
+    desk.edit("Disputed text.", "Disputed by hand.", next(desk.path.glob("disputed-*")))
+    desk.bank.update(disputed.id, content="Disputed in the bank.")
+    next(desk.path.glob("gone-*")).unlink()
+    desk.record("Fresh", "Fresh text.")
+    (desk.path / "new.md").write_text("Restart the proxy when the deployment hangs.")
+    left, real = iter(range(writes)), os.replace
+
+    def replace(*paths):
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(*paths)
+
+    with monkeypatch.context() as patch, contextlib.suppress(StorageError):
+        patch.setattr(os, "replace", replace)
+        desk.run()
+    assert not list(desk.path.glob(".*.part"))
+    desk.run()
+    told = {m.content for m in desk.bank.memories()}
+    assert told == {"Edited by hand.", "Disputed in the bank.", "Fresh text.",
+                    "Restart the proxy when the deployment hangs."}  # fmt: skip
+    assert desk.bank.get(gone.id).state == "archived" and desk.bank.get(edited.id).revision == 2
+    (beside,) = desk.path.glob("*.conflict-*")
+    assert "Disputed by hand." in beside.read_text()
+    assert desk.what() == [] and len(desk.names) == 5
 
 
 def test_names_that_are_alike_do_not_meet(desk):

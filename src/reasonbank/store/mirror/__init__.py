@@ -70,7 +70,7 @@ def mirror(
     return Mirrored(
         folder=str(path),
         dry_run=dry_run,
-        memories=len(run.entries),
+        memories=len(run.held if dry_run else run.entries),
         steps=tuple(run.steps),
         conflicts=tuple(folder.conflicts()),
     )

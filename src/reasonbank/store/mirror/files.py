@@ -9,6 +9,7 @@ import re
 import tempfile
 import unicodedata
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -100,6 +101,18 @@ class Folder:
         data = json.dumps(told, ensure_ascii=False, indent=1).encode()
         if _data(self.path / STATE) != data:
             _replace(self.path / STATE, data)
+
+
+def stamps(path: Path) -> dict[str, tuple[int, int]]:
+    """What changes when somebody writes, renames or deletes a file of the mirror."""
+    found = {}
+    with suppress(OSError), os.scandir(path) as there:
+        for each in there:
+            if each.name.endswith(".md"):
+                with suppress(OSError):
+                    seen = each.stat(follow_symlinks=False)
+                    found[each.name] = (seen.st_mtime_ns, seen.st_size)
+    return found
 
 
 def digest_of(data: bytes) -> str:
