@@ -1,6 +1,7 @@
 """What other memories kept: each format as its own program writes it, and as it should not be."""
 
 import json
+import os
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -204,6 +205,29 @@ def test_a_graph_as_the_server_answers_it_is_the_same(open_bank, tmp_path):
     assert (again.new, again.known) == (0, first.new)
 
 
+def test_what_is_there_twice_is_taken_once_unless_it_says_two_things(plain_bank, tmp_path):
+    told = [{"id": "a", "memory": "The first word counts."}, {"id": "a", "memory": "The second."},
+            {"id": "b", "memory": "Said twice."}, {"id": "b", "memory": "Said twice."}]  # fmt: skip
+    (tmp_path / "twice.json").write_text(json.dumps(told))
+    result = brought(plain_bank, tmp_path / "twice.json", "mem0")
+    assert sorted(contents(plain_bank).values()) == ["Said twice.", "The first word counts."]
+    assert reasons(result) == {"a": "is there twice, and says two things"}
+
+
+def test_an_observation_that_is_not_text_is_listed(plain_bank, tmp_path):
+    entity = {"type": "entity", "name": "x", "entityType": "y", "observations": [{"a": 1}, "Fits."]}
+    (tmp_path / "m.json").write_text(json.dumps(entity))
+    result = brought(plain_bank, tmp_path / "m.json", "memory-json")
+    assert (result.new, reasons(result)) == (1, {"x": "has an observation that is not text"})
+
+
+@formats
+def test_a_pipe_is_not_waited_for(plain_bank, tmp_path, format):
+    os.mkfifo(tmp_path / "CLAUDE.md")
+    with pytest.raises(InvalidInput):
+        brought(plain_bank, tmp_path / "CLAUDE.md", format)
+
+
 def test_a_new_observation_is_the_only_one_taken(plain_bank, tmp_path):
     path = a_memory_json(tmp_path)
     first = brought(plain_bank, path, "memory-json")
@@ -269,6 +293,23 @@ def test_a_database_of_an_older_version_is_read_as_well_and_left_as_it_is(plain_
     assert path.read_bytes() == before and sorted(p.name for p in tmp_path.glob("old*")) == [
         "old.db"
     ]
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_a_database_with_a_log_is_read_whole_and_nothing_is_left_beside_it(
+    plain_bank, tmp_path, in_use
+):
+    path = a_memory_service_database(tmp_path)
+    database = apsw.Connection(str(path))
+    database.pragma("journal_mode", "wal")
+    database.execute("insert into memories (content_hash, content) values ('h', 'In the log.')")
+    if not in_use:
+        database.close()
+    before = sorted(tmp_path.glob("sqlite_vec*"))
+    brought(plain_bank, path, "mcp-memory-service")
+    assert "In the log." in contents(plain_bank).values()
+    assert sorted(tmp_path.glob("sqlite_vec*")) == before
+    database.close()
 
 
 def test_a_bank_of_our_own_is_no_database_of_another_program(plain_bank, open_bank):

@@ -102,9 +102,9 @@ _Fit = tuple[Memory, str] | LeftOut
 
 
 def _fitting(context: Context, format: str, found: Iterable[Found]) -> Iterator[_Fit]:
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for each in found:
-        where = context.without_secrets(" ".join(each.where.split()))
+        where = cut(context.without_secrets(" ".join(each.where.split())), LIMITS.title)
         if isinstance(each, LeftOut):
             yield LeftOut(where=where, reason=context.without_secrets(each.reason))
             continue
@@ -115,8 +115,10 @@ def _fitting(context: Context, format: str, found: Iterable[Found]) -> Iterator[
             yield LeftOut(where=where, reason=str(error))
             continue
         if memory.id not in seen:
-            seen.add(memory.id)
+            seen[memory.id] = memory.content
             yield memory, where
+        elif seen[memory.id] != memory.content:
+            yield LeftOut(where=where, reason="is there twice, and says two things")
 
 
 def _told(context: Context, format: str, note: Note) -> dict[str, Any]:

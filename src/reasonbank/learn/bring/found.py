@@ -42,15 +42,14 @@ Found = Note | LeftOut
 
 
 def text_of(path: Path) -> str:
-    """A file's text. Raises ``InvalidInput`` with a reason that begins with a verb."""
+    """A file's text. Raises ``InvalidInput``."""
     try:
-        with path.open("rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise InvalidInput("path", f"{path} is not a regular file")
-            if found.st_size > LARGEST:
-                raise InvalidInput("path", f"{path} is larger than {LARGEST // 1_000_000} MB")
-            return file.read().decode("utf-8")
+        found = path.stat()  # Before it is opened: a pipe would wait for somebody to write.
+        if not stat.S_ISREG(found.st_mode):
+            raise InvalidInput("path", f"{path} is not a regular file")
+        if found.st_size > LARGEST:
+            raise InvalidInput("path", f"{path} is larger than {LARGEST // 1_000_000} MB")
+        return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise InvalidInput("path", f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -23,7 +23,11 @@ def read(path: Path) -> Iterator[Found]:
         if kind == "entity" and _texts(item, "name", "entityType") and _is_list(item):
             seen = True
             told = entities.setdefault(item["name"], (item["entityType"], []))[1]
-            told += [each for each in item["observations"] if isinstance(each, str)]
+            for observed in item["observations"]:
+                if isinstance(observed, str):
+                    told.append(observed)
+                else:
+                    yield LeftOut(where=item["name"], reason="has an observation that is not text")
         elif kind == "relation" and _texts(item, "from", "to", "relationType"):
             seen = True
             relations.append((item["from"], item["relationType"], item["to"]))

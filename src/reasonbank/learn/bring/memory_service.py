@@ -25,13 +25,25 @@ def read(path: Path) -> Iterator[Found]:
         raise InvalidInput("path", f"cannot read {path}: there is no such file")
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
-        database = apsw.Connection(f"file:{quote(str(path.resolve()))}", flags=flags)
+        database = apsw.Connection(f"file:{quote(str(path.resolve()))}{_how(path)}", flags=flags)
         try:
             yield from _notes(database, path)
         finally:
             database.close()
     except apsw.Error as error:
         raise InvalidInput("path", f"cannot read {path}: {error}") from None
+
+
+def _how(path: Path) -> str:
+    """A database with a log that nobody has open is read as a plain file: else SQLite would leave
+    an empty log beside it. One whose log is there may be in use, and is not opened twice."""
+    if path.with_name(f"{path.name}-wal").exists():
+        return ""
+    try:
+        with path.open("rb") as file:
+            return "?immutable=1" if file.read(20)[18:] == b"\2\2" else ""
+    except OSError as error:
+        raise InvalidInput("path", f"cannot read {path}: {error.strerror}") from None
 
 
 def _notes(database: Any, path: Path) -> Iterator[Found]:

@@ -147,7 +147,10 @@ def opened(path: Path, bank: str, workspace: str, *, adopt: bool) -> Folder:
             "the same find each other again"
         ) from None
     if owner != (bank, workspace):
-        raise Refused(f"{path} mirrors another bank or project; name another folder")
+        raise Refused(
+            f"{path} mirrors another bank or project; name another folder, or remove {STATE} in it "
+            "and say --adopt"
+        )
     return Folder(path, bank, workspace, entries)
 
 
