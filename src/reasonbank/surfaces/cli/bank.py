@@ -16,6 +16,9 @@ from reasonbank.surfaces.cli.output import replacing
 from reasonbank.surfaces.cli.plain import add_plain
 from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading, say, tell
 
+FORMATS = ("memory-json", "basic-memory", "mcp-memory-service", "mem0", "instructions")
+"""Those of `learn/bring`, which need not be loaded to be named."""
+
 
 @command()
 @click.option("--all", "everywhere", is_flag=True, help="Count all workspaces.")
@@ -206,15 +209,30 @@ def export_(shell: Shell, file: str, form: str | None, only_here: bool, overwrit
 
 
 @command("import")
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.option("--from", "form", type=click.Choice(list(FORMATS)), help="What wrote it.")
+@click.option("--dry-run", is_flag=True, help="With --from: only show what would be taken.")
 @click.option("--trusted", is_flag=True,
               help="Take all that another bank says: authors, evidence, deletions.")  # fmt: skip
-def import_(shell: Shell, file: str, trusted: bool) -> None:
-    """Read a file that `export` wrote, or memories as JSON lines.
+def import_(shell: Shell, file: str, form: str | None, dry_run: bool, trusted: bool) -> None:
+    """Read a file that `export` wrote, or memories as JSON lines; with --from, another memory.
 
     This bank's own export restores everything. Of another's, only what its memories say is
     recorded, in your name, unless it is --trusted.
+
+    \b
+    --from memory-json         memory.json of MCP's reference memory server
+           basic-memory        a folder of basic-memory
+           mcp-memory-service  the SQLite database of mcp-memory-service
+           mem0                what mem0's get_all answers, as JSON
+           instructions        CLAUDE.md, AGENTS.md, .cursor/rules, or their folder
     """
+    if form is not None:
+        if trusted:
+            raise click.UsageError("--trusted is for exports of ReasonBank, not for --from.")
+        return _bring(shell, file, form, dry_run)
+    if dry_run:
+        raise click.UsageError("--dry-run needs --from.")
     from reasonbank.surfaces.show import tables
 
     with reading(file) as source, shell.bank(creates=True) as bank:
@@ -232,6 +250,21 @@ def import_(shell: Shell, file: str, trusted: bool) -> None:
             )
 
     shell.show(result, draw)
+
+
+def _bring(shell: Shell, file: str, form: str, dry_run: bool) -> None:
+    from pathlib import Path
+
+    from reasonbank.learn.bring import bring
+    from reasonbank.surfaces.show import tables
+
+    with shell.bank(creates=not dry_run) as bank:
+        with tables.progress("Importing", quiet=shell.json) as advance:
+            result = bring(bank.context, Path(file), form, dry_run=dry_run, progress=advance)
+        if result.new and not dry_run:
+            with tables.progress("Embedding", quiet=shell.json) as advance:
+                bank.embed_new(advance)
+    shell.show(result, lambda: tables.brought(result))
 
 
 @command()

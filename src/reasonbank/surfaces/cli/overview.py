@@ -10,7 +10,8 @@ GROUPS = {
     "Teach": "remember record feedback outcome stability capture distil ticket",
     "Look": "list show history genealogy trace stats report audit batches",
     "Correct": "update link archive restore undo forget",
-    "Care": "doctor maintain consolidate promote reindex queue worker workspace export import",
+    "Care": "doctor maintain consolidate promote reindex queue worker workspace export import "
+    "mirror",
     "Connect": "mcp serve token install uninstall hook llm demo",
 }
 OTHERS = "More"

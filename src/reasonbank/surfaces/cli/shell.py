@@ -156,6 +156,7 @@ MODULES = {
     "consolidate": "consolidate promote",
     "install": "install uninstall",
     "llm": "llm",
+    "mirror": "mirror",
     "report": "report",
     "hooks": "hook",
     "server": "mcp serve",

@@ -26,6 +26,7 @@ from reasonbank.model import (
     Revision,
     Trace,
     Workspace,
+    counted,
 )
 from reasonbank.surfaces.show.fitting import clean, shortener
 
@@ -34,12 +35,15 @@ if TYPE_CHECKING:
 
     from reasonbank.access import StoredToken
     from reasonbank.health import Check
+    from reasonbank.learn.bring import Brought
     from reasonbank.search.recommend import Recommendation
     from reasonbank.store.batches import Batch
     from reasonbank.tidy.promote import Proposal
 
 SHOWN = 600
 """Characters of what came of one step."""
+LISTED = 50
+"""Rows of a table that could have thousands."""
 TASK = 160
 """Characters of a task, where many are listed."""
 _SIGNS = {"success": "✓", "failure": "✗", "mixed": "±"}
@@ -440,6 +444,36 @@ def checks(found: Sequence[Check]) -> None:
         table.add_row(_text(sign, style=colour), check.name, _text(check.found),
                       _text(check.repair or "", style="bold"))  # fmt: skip
     _print(table)
+
+
+def brought(found: Brought) -> None:
+    table = _table("", "title:w", "from:w", ":w")
+    for each in found.memories[:LISTED]:
+        told = ", ".join(f"⚠ {reason}" for reason in each.suspicious)
+        mark = _text(_SIGNS[each.outcome], style=_COLOURS[each.outcome])
+        known = "" if each.new else "known already"
+        table.add_row(mark, _text(each.title), _text(each.where), _text(told or known))
+    if found.memories:
+        _print(table)
+    _print_more(len(found.memories))
+    if found.left_out:
+        table = _table("left out:w", "why:w")
+        for left in found.left_out[:LISTED]:
+            table.add_row(_text(left.where), _text(left.reason))
+        _print(table)
+        _print_more(len(found.left_out))
+    verb = "Would take" if found.dry_run else "Took"
+    told = f"{verb} {counted(found.new)} from {found.format}"
+    told += f", {found.known} known already" if found.known else ""
+    told += f", {len(found.left_out)} left out" if found.left_out else ""
+    _print(_text(told))
+    if found.batch:
+        _print(_text(f"To take it all back: reasonbank undo {found.batch}", style="dim"))
+
+
+def _print_more(count: int) -> None:
+    if count > LISTED:
+        _print(_text(f"… and {count - LISTED} more; --json lists all", style="dim"))
 
 
 @contextmanager
