@@ -414,6 +414,30 @@ def test_a_disk_that_fills_up_loses_nothing_and_the_next_run_ends_it(desk, monke
     assert desk.what() == [] and len(desk.names) == 5
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_becomes_of_a_file_its_memory_stays_and_a_second_run_is_quiet(desk, seed):
+    """Bytes changed, cut, doubled, front matter of other shapes: never an error."""
+    chance = random.Random(seed)
+    id = desk.record().id
+    desk.run()
+    name, sound = desk.file.name, desk.file.read_bytes()
+    for _ in range(25):
+        data = bytearray((desk.path / name).read_bytes() if chance.random() < 0.5 else sound)
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(data) + 1)
+            data[at : at + chance.randint(0, 9)] = chance.choice(
+                [b"", b"---\n", b"\n", b": ", b"[", b"&a [*a]", b"\xff", b"\0", b"'", b"2024-13-45",
+                 b"!!python/object:os.system", b"- [" * 2000, bytes(data[:50])]
+            )  # fmt: skip
+        (desk.path / name).write_bytes(data)
+        desk.run(confirm=True)
+        again = desk.run(confirm=True)
+        assert {step.what for step in again.steps} <= {"left"}
+        assert desk.bank.history(id)[0].memory.content == "Wait longer each time."
+        if not (desk.path / name).exists():
+            name = desk.names[0]
+
+
 def test_names_that_are_alike_do_not_meet(desk):
     for number in range(50):
         desk.record("Lesson!" if number % 2 else "lesson?", f"Text of lesson {number}.")
