@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 # pydantic titles every field with its own name; who exceeds a length is told so.
 _UNTOLD = ("title", "minLength", "maxLength", "maxItems", "format")
 
 
-def taken(schema: dict[str, Any]) -> dict[str, Any]:
-    """What a tool takes.
+def taken(schema: dict[str, Any], named: Collection[str] = ()) -> dict[str, Any]:
+    """What a tool takes, or of that only what is ``named``.
 
     That an optional parameter may also be null is true, but need not be told: it may be left
     out. That a part takes nothing else is said by the error of whoever sends it.
@@ -18,6 +19,10 @@ def taken(schema: dict[str, Any]) -> dict[str, Any]:
     for part in told.get("$defs", {}).values():
         part.pop("description", None)  # Whoever refers to it says what it is for.
         part.pop("additionalProperties", None)
+    if named:
+        # More is taken than is told.
+        told.pop("additionalProperties", None)
+        told["properties"] = {name: told["properties"][name] for name in named}
     return told
 
 

@@ -30,6 +30,9 @@ class ToolSpec:
     hints: ToolAnnotations
     formerly: Mapping[str, str] = field(default_factory=dict, hash=False)
     """What a parameter used to be called: still taken, and told to nobody."""
+    meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    told: tuple[str, ...] = ()
+    """The parameters that a model is told of; none named: all. Every one of them is taken."""
 
     @property
     def name(self) -> str:
