@@ -8,7 +8,7 @@ import random
 import pytest
 
 from reasonbank.surfaces.agents import AGENTS, Event
-from reasonbank.surfaces.hooks.formats import READ, context, question, read
+from reasonbank.surfaces.hooks.formats import READ, context, permission, question, read
 from reasonbank.surfaces.hooks.told import Told
 
 COMMAND = {"command": "python3 check.py", "description": "Run the check"}
@@ -306,6 +306,18 @@ def test_an_agent_is_asked_at_the_end_of_a_turn_and_not_because_it_was_asked(age
     assert question(told(agent, Event.TURN_END, stopping=True), "What did you learn?") == ""
     assert question(told(agent, Event.SESSION_END), "What did you learn?") == ""
     assert question(told(agent, Event.TURN_END), "") == ""
+
+
+def test_only_the_three_tools_that_are_wired_may_run_with_nobody_to_ask():
+    def leave(tool, agent="copilot-cli", event=Event.BEFORE_TOOL, **arguments):
+        return permission(read(agent, event, copilot(toolName=tool, toolArgs=arguments)))
+
+    assert json.loads(leave("reasonbank-memory_search")) == {"permissionDecision": "allow"}
+    assert leave("reasonbank-memory_forget") == ""
+    assert leave("reasonbank-other-memory_search") == ""
+    assert leave("bash", command="reasonbank list; rm -rf /") == ""
+    assert leave("reasonbank-memory_search", event=Event.AFTER_TOOL) == ""
+    assert leave("reasonbank-memory_search", agent="codex") == ""
 
 
 def test_a_stop_that_a_hook_caused_is_told_apart():

@@ -3,6 +3,7 @@
     read(agent, event, payload)   the agent's JSON, as `Told`
     context(told, text)           what to print so that the model reads text
     question(told, text)          what to print at the end of a turn so that the agent goes on
+    permission(told)              what to print so that a tool of ours runs with nobody to ask
 
 Seen with the real programs (the versions are in tests/agents/programs.py):
 
@@ -40,6 +41,9 @@ READ = {
     "cursor": frozenset({Event.AFTER_TOOL}),
 }
 """At which events the model reads what a hook answers."""
+
+PERMITTED = tuple(f"reasonbank-memory_{verb}" for verb in ("search", "record", "outcome"))
+"""As Copilot CLI names them. Never a command that runs us: anything might stand beside it."""
 
 AFTER = ("PostToolUse", "PostToolUseFailure")
 """Two moments that are one event here: an agent tells failures apart by them."""
@@ -96,6 +100,14 @@ def question(told: Told, text: str) -> str:
         case "cursor":
             return json.dumps({"followup_message": text})
     return json.dumps({"decision": "block", "reason": text}) if told.agent in READ else ""
+
+
+def permission(told: Told) -> str:
+    """Copilot CLI keeps permissions by project; a hook that `install` wired gives its leave to the
+    three tools that `install` wired, in whichever project. All others keep theirs in a file."""
+    if told.agent != "copilot-cli" or told.event is not Event.BEFORE_TOOL:
+        return ""
+    return json.dumps({"permissionDecision": "allow"}) if told.tool in PERMITTED else ""
 
 
 def _name(agent: str, event: Event, payload: Mapping[str, Any]) -> str:
