@@ -66,7 +66,7 @@ def unwired(text: str, target: Target, before: Before | None, *, again: bool = F
     if before is not None and text == before.written:
         return Outcome(text=before.base)
     if target.form == "whole":
-        ours = _is_ours_whole(text)
+        ours = is_ours_whole(text)
         return Outcome(text=None if ours else text, notes=[] if ours else [_told(None)])
     rest = _without(text, target, before, again=again)
     if before is not None and before.base is not None and rest != text:
@@ -85,20 +85,19 @@ def present(text: str, target: Target) -> tuple[list[Entry], list[Entry]]:
     return there, [entry for entry in target.entries if entry not in there]
 
 
-def server_command(text: str, target: Target) -> list[str]:
-    """With what words a config starts the server that is called like ours."""
+def server(text: str, target: Target) -> tuple[list[str], dict[str, Any] | None]:
+    """The server that is called like ours, whoever wrote it, and the words that start it."""
     root = _read(text, target)
     for entry in target.entries:
-        if (
-            not entry.listed
-            and entry.path[-1] == NAME
-            and isinstance(found := _at(root, entry.path), dict)
-        ):
-            return _words(found)
-    return []
+        there = _at(root, entry.path)
+        if not entry.listed and entry.path[-1] == NAME and isinstance(there, dict):
+            return _words(there), there
+    return [], None
 
 
 def hook_commands(text: str) -> list[str]:
+    if not text.strip("\ufeff \t\r\n"):
+        return []
     return [str(node.value) for _, node in _strings(jsonc.parse(text)) if is_hook(node.value)]
 
 
@@ -224,7 +223,7 @@ def _check(base: str | None, new: str, target: Target, entries: tuple[Entry, ...
 def _whole(text: str | None, target: Target, before: Before | None, *, replace: bool) -> Outcome:
     if text == target.text:
         return Outcome(text=text, base=text)
-    mine = text is None or (before and text == before.written) or _is_ours_whole(text)
+    mine = text is None or (before and text == before.written) or is_ours_whole(text)
     if not mine and not replace:
         return Outcome(text=text, base=text, notes=[_told(None)])
     base = before.base if before and text == before.written else None if mine else text
@@ -232,7 +231,7 @@ def _whole(text: str | None, target: Target, before: Before | None, *, replace: 
     return Outcome(text=target.text, base=base, edits=edits)
 
 
-def _is_ours_whole(text: str) -> bool:
+def is_ours_whole(text: str) -> bool:
     if "`reasonbank install opencode`" in text[:400]:
         return True
     try:
