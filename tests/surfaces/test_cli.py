@@ -514,7 +514,11 @@ def test_the_installed_command_works_as_a_process(shell, tmp_path):
 @requirement("CLI-4")
 def test_the_demo_shows_how_outcomes_change_what_is_answered_first(shell, tmp_path):
     scenes = shell.json("demo", REASONBANK_EMBED_MODEL="minilm", TMPDIR=str(tmp_path))
-    first, again, mistake, unknown = (s["reply"] for s in scenes if s["reply"])
+    told, first, again, mistake, unknown = (s["reply"] for s in scenes if s["reply"])
+    learned = scenes[0]["learned"]
+    assert len(learned) == 2, "from two sessions that two agents wrote down"
+    assert told["memories"][0]["title"] in learned
+    assert "docker compose up -d db" in str(told["memories"][0])
     trust = {title: after - before for s in scenes for title, before, after in s["confidence"]}
     assert first["memories"][0]["title"] != again["memories"][0]["title"]
     assert trust[again["memories"][0]["title"]] > 0 > trust[first["memories"][0]["title"]]

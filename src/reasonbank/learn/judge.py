@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reasonbank.fence import prompt
 from reasonbank.learn import outcome, session
 from reasonbank.learn.transcript_text import account
-from reasonbank.llm.port import Model, system, user
+from reasonbank.llm.port import Message, Model, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of
 from reasonbank.llm.roles import acting
@@ -35,12 +35,12 @@ class Verdict:
 
 async def judge(model: Model, trace: Trace) -> Verdict:
     with acting("judging"):
-        reply = await model.complete(
-            [system(words("learn", "judge")), user(prompt(*account(trace)))],
-            schema=SCHEMA,
-            temperature=0.0,
-        )
+        reply = await model.complete(asking(trace), schema=SCHEMA, temperature=0.0)
     return verdict(reply.value)
+
+
+def asking(trace: Trace) -> list[Message]:
+    return [system(words("learn", "judge")), user(prompt(*account(trace)))]
 
 
 def verified(trace: Trace) -> Verdict | None:

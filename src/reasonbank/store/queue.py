@@ -130,9 +130,14 @@ def hand_over_all(context: Context, transcripts: Sequence[Transcript]) -> int:
     return context.write(work)
 
 
+def id_of(transcript: Transcript) -> str:
+    """Of the job that reads it."""
+    return derived_id(TRANSCRIPT, transcript.key)
+
+
 def _reading(context: Context, transcript: Transcript) -> Job:
     return Job(
-        id=derived_id(TRANSCRIPT, transcript.key),
+        id=id_of(transcript),
         kind=TRANSCRIPT,
         subject=str(transcript),
         workspace=context.view.workspace,

@@ -317,6 +317,8 @@ def demo(shell: Shell) -> None:
             continue
         click.echo()
         tell(f"{number}. {scene.what}", bold=True)
+        for title in scene.learned:
+            tell(f"   Learned: {title}")
         for title, before, after in scene.confidence:
             say(f"   {title}: confidence {before:.3f} → {after:.3f}")
         if scene.reply is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 GROUPS = {
     "Ask": "search recommend inject solve gaps",
-    "Teach": "remember record feedback outcome stability capture distil ticket",
+    "Teach": "remember record feedback outcome stability capture distil backfill ticket",
     "Look": "list show history genealogy trace stats report audit batches",
     "Correct": "update link archive restore undo forget",
     "Care": "doctor maintain consolidate promote reindex queue worker workspace export import "

@@ -153,6 +153,7 @@ MODULES = {
               "link genealogy",
     "bank": "stats audit workspace trace export import reindex maintain doctor demo",
     "learn": "distil worker ticket capture inject queue",
+    "backfill": "backfill",
     "consolidate": "consolidate promote",
     "install": "install uninstall",
     "llm": "llm",
