@@ -15,6 +15,7 @@ from tests.conftest import Clock, Opener
 from tests.requirement import requirement
 
 from reasonbank import Bank, Memory, Settings
+from reasonbank.model import from_micros
 from reasonbank.proof.report import report, sentences
 from reasonbank.search.answer import held_out
 from reasonbank.settings import Embed, ProofSettings
@@ -214,7 +215,7 @@ def test_the_report_draws_predicted_against_observed_success(
     assert "<svg" in page and page.count("<circle") == len(found.calibration.bins)
 
 
-@requirement("PRV-3", left="failures inside a session: events, not only whole tasks")
+@requirement("PRV-3")
 def test_a_failure_that_a_warning_was_stored_for_is_a_repeated_mistake(
     open_bank: Opener, clock: Clock
 ) -> None:
@@ -231,6 +232,32 @@ def test_a_failure_that_a_warning_was_stored_for_is_a_repeated_mistake(
     assert (mistakes.failures, mistakes.warned) == (4, 1)
     assert mistakes.by_warning == ((warning.id, 1),)
     assert mistakes.rate == 0.25
+
+
+@requirement("PRV-3")
+def test_the_report_counts_failures_inside_of_sessions_and_whether_they_were_warned_of(
+    open_bank: Opener, clock: Clock
+) -> None:
+    bank = open_bank()
+    warning = bank.record(a_warning())
+
+    def session(name: str, *, shown: bool, printed: str) -> None:
+        clock.advance(days=1)
+        if shown:
+            bank.search("DeadlockDetected rows locked in any order", session=name)
+        at = from_micros(clock.now + 1_000_000).isoformat()
+        step = {"iteration": 1, "action": "command", "content": "migrate", "at": at,
+                "feedback": f"exit code {1 if printed else 0}\n{printed}"}  # fmt: skip
+        bank.store_trace({"task": "migrate", "trajectory": [step], "metadata": {"session": name}})
+
+    session("unwarned", shown=False, printed="DeadlockDetected: rows")
+    session("unheeded", shown=True, printed="DeadlockDetected: rows")
+    session("heeded", shown=True, printed="")
+    session("another", shown=False, printed="")
+    met = report(bank.context).in_sessions
+    assert (met.all.again, met.all.although_shown, met.all.avoided) == (2, 1, 1)
+    assert [id for id, _ in met.by_warning] == [warning.id]
+    assert "although it was shown" in " ".join(sentences(report(bank.context)))
 
 
 @requirement("PRV-3")

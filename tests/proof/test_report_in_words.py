@@ -7,7 +7,7 @@ from typing import Any
 
 from reasonbank.proof.calibration import Bin, Calibration
 from reasonbank.proof.holdout import Difference
-from reasonbank.proof.mistakes import Repeated
+from reasonbank.proof.mistakes import InSessions, Met, Repeated
 from reasonbank.proof.report import Report, sentences
 from reasonbank.surfaces.show.report_page import html
 
@@ -36,6 +36,9 @@ TESTED = Calibration(
 )
 
 
+MET = Met(again=2, although_shown=1, avoided=3)
+
+
 def a_report(**given: Any) -> Report:
     known: dict[str, Any] = {
         "workspace": "w",
@@ -48,6 +51,7 @@ def a_report(**given: Any) -> Report:
         "calibration": TESTED,
         "mistakes": Repeated(failures=8, warned=2, by_warning=(("m3", 2), ("m4", 1))),
         "titles": {"m1": "Retry", "m2": "<b>Lock</b>", "m4": "Wait"},
+        "in_sessions": InSessions(all=MET, by_warning=(("m4", MET),)),
     }
     return Report(**known | given)
 
@@ -61,13 +65,21 @@ def test_a_report_in_words_says_what_is_known() -> None:
         "Hurts: m3 (m3).",
         "Forecasts of 36 uses were off by 0.062 on average (Brier score 0.188).",
         "2 of 8 failures were ones that a warning was stored for.",
+        "In 2 sessions a command failed as a stored warning says, in 1 of them although it was "
+        "shown; 3 times a warning was shown and its failure did not come.",
     ]
 
 
 def test_and_what_it_would_take_to_know_more() -> None:
     none = Repeated(failures=0, warned=0, by_warning=())
     assert sentences(
-        a_report(overall=UNKNOWN, harmful=(), calibration=UNTESTED, mistakes=none)
+        a_report(
+            overall=UNKNOWN,
+            harmful=(),
+            calibration=UNTESTED,
+            mistakes=none,
+            in_sessions=InSessions(),
+        )
     ) == [
         "52 tasks ended, 12 of them without memory on purpose.",
         "What memory is worth cannot be told yet: set proof.hold_out (0.1 holds out every tenth "
@@ -116,8 +128,14 @@ def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> No
                 {"id": "m3", "title": None, "count": 2},
                 {"id": "m4", "title": "Wait", "count": 1},
             ],
+            "in_sessions": {
+                "again": 2, "although_shown": 1, "avoided": 3,
+                "by_warning": [
+                    {"id": "m4", "title": "Wait", "again": 2, "although_shown": 1, "avoided": 3},
+                ],
+            },
         },
-    }
+    }  # fmt: skip
 
 
 def test_the_page_has_the_sentences_and_a_row_for_each_memory_without_its_markup() -> None:
@@ -158,6 +176,6 @@ def test_a_dot_lies_across_at_what_was_predicted_and_up_at_what_was_observed() -
 
 
 def test_what_there_are_no_numbers_for_is_not_drawn() -> None:
-    page = html(a_report(calibration=UNTESTED, by_memory=()))
+    page = html(a_report(calibration=UNTESTED, by_memory=(), in_sessions=InSessions()))
     assert page.endswith("stored for.</p></html>\n")
     assert "<svg" not in page and "<table" not in page

@@ -93,6 +93,7 @@ def as_then(what, said):
         return {k: v for k, v in said.items() if k != "growth"}
     if what == "report":
         then = WRITTEN["said"]["report"]
+        del said["repeated_mistakes"]["in_sessions"]
         told = [(said["memory"], then["memory"])]
         told += zip(said["by_memory"], then["by_memory"], strict=True)
         for now, before in told:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from reasonbank.learn.rules.failure import VAGUE, complaint_of, stable
+from functools import lru_cache
+
+from reasonbank.learn.rules.failure import VAGUE, Failure, complaint_of, stable
 from reasonbank.learn.session import Command
 from reasonbank.model import ErrorContext
 from reasonbank.safety.patterns import compile
@@ -21,7 +23,7 @@ def is_same(error: ErrorContext | None, failed: Command) -> bool:
     """``failed`` is a command that did; what it printed is compared with what is known."""
     if error is None:
         return False
-    failure = complaint_of(failed.output)
+    failure = _failure(failed.output[-LONGEST:])
     pattern = stable(error.failure_pattern or "")
     if failure is not None:
         mine, theirs = _words(pattern), _words(failure.pattern)
@@ -36,6 +38,12 @@ def is_same(error: ErrorContext | None, failed: Command) -> bool:
     return error_match(failed.output[-LONGEST:], type, error.failure_pattern) >= SAME
 
 
+@lru_cache(maxsize=256)
+def _failure(output: str) -> Failure | None:
+    return complaint_of(output)
+
+
+@lru_cache(maxsize=4096)
 def _words(text: str) -> frozenset[str]:
     return frozenset(WORD.findall(_PLACEHOLDER.sub(" ", text).lower()))
 

@@ -4,6 +4,7 @@ import json
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from reasonbank.ledger.events import Event, memory_of
@@ -409,6 +410,7 @@ class Reading(Protocol):
         """The newest active memories of a failure whose text has this in it, letter by letter."""
 
     def givings(self, view: View, session: str) -> list[Giving]: ...
+    def shown(self, view: View) -> dict[str, dict[str, datetime]]: ...
     def changes_of(self, view: View, id: str) -> list[Event]: ...
     def batch(self, view: View, id: str) -> list[Event]:
         """The steps of a batch of this workspace, and what was reverted of it, in order."""

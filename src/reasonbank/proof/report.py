@@ -3,13 +3,16 @@ believed, which mistakes came again. Numbers that are not known are null."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 
-from reasonbank.ledger.port import Filter
-from reasonbank.model import JSON, State
+from reasonbank.learn.credits import names_of
+from reasonbank.ledger.port import Filter, Reading
+from reasonbank.model import JSON, State, Trace
 from reasonbank.proof.calibration import Calibration, calibrated
 from reasonbank.proof.holdout import Difference, by_memory, harmful, overall
-from reasonbank.proof.mistakes import Repeated, repeated
+from reasonbank.proof.mistakes import InSessions, Repeated, in_sessions, repeated
 from reasonbank.store import memories, traces
 from reasonbank.store.context import Context
 
@@ -31,6 +34,7 @@ class Report:
     calibration: Calibration
     mistakes: Repeated
     titles: dict[str, str]
+    in_sessions: InSessions = field(default_factory=InSessions)
 
     def to_json(self) -> JSON:
         return {
@@ -53,6 +57,13 @@ class Report:
                     {"id": id, "title": self.titles.get(id), "count": count}
                     for id, count in self.mistakes.by_warning
                 ],
+                "in_sessions": {
+                    **asdict(self.in_sessions.all),
+                    "by_warning": [
+                        {"id": id, "title": self.titles.get(id), **asdict(met)}
+                        for id, met in self.in_sessions.by_warning
+                    ],
+                },
             },
         }
 
@@ -64,8 +75,10 @@ def report(context: Context) -> Report:
     found = {id: d for id, d in by_memory(tasks).items() if d.difference is not None}
     ranked = sorted(found.items(), key=lambda entry: (-(entry[1].difference or 0.0), entry[0]))
     warnings = Filter(warnings_only=True, states=tuple(State))
-    mistakes = repeated(memories.listed(context, warnings, EVERY), traces.listed(context, EVERY))
-    named = [*found, *(id for id, _ in mistakes.by_warning)]
+    known, told = memories.listed(context, warnings, EVERY), traces.listed(context, EVERY)
+    mistakes = repeated(known, told)
+    met = in_sessions(known, told, _shown(context, reading, told))
+    named = [*found, *(id for id, _ in (*mistakes.by_warning, *met.by_warning))]
     return Report(
         workspace=context.view.workspace,
         tasks=len(tasks),
@@ -77,7 +90,19 @@ def report(context: Context) -> Report:
         calibration=calibrated(reading.forecasts(context.view)),
         mistakes=mistakes,
         titles=dict(reading.titles(context.view, named)),
+        in_sessions=met,
     )
+
+
+def _shown(
+    context: Context, reading: Reading, told: Sequence[Trace]
+) -> dict[str, dict[str, datetime]]:
+    by_session = reading.shown(context.view)
+    return {
+        trace.id: {id: at for name in names for id, at in by_session[name].items()}
+        for trace in told
+        if (names := [name for name in names_of(trace) if name in by_session])
+    }
 
 
 def sentences(found: Report) -> list[str]:
@@ -110,5 +135,12 @@ def sentences(found: Report) -> list[str]:
         said.append(
             f"{mistakes.warned} of {mistakes.failures} failures were ones that a warning "
             "was stored for."
+        )
+    met = found.in_sessions.all
+    if met.again or met.avoided:
+        said.append(
+            f"In {met.again} sessions a command failed as a stored warning says, in "
+            f"{met.although_shown} of them although it was shown; {met.avoided} times a warning "
+            "was shown and its failure did not come."
         )
     return said

@@ -429,11 +429,25 @@ class UnheededWarning(NamedMemory):
     count: int
 
 
+class MetWarning(NamedMemory):
+    again: int
+    although_shown: int
+    avoided: int
+
+
+class MistakesInSessions(TypedDict):
+    again: int
+    although_shown: int
+    avoided: int
+    by_warning: list[MetWarning]
+
+
 class RepeatedMistakes(TypedDict):
     failures: int
     warned: int
     rate: float | None
     by_warning: list[UnheededWarning]
+    in_sessions: MistakesInSessions
 
 
 class LearningReport(TypedDict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
@@ -216,6 +217,18 @@ class EvidenceQueries(Queries):
             for at, use in told
             if use.get("session") == session
         ]
+
+    def shown(self, view: View) -> dict[str, dict[str, datetime]]:
+        """By session, when each memory was first given to it."""
+        found: dict[str, dict[str, datetime]] = {}
+        for session, id, at in self.db.all(
+            "select session, id, at from evidence join memories using (num)"
+            " where kind = 'usage' and session is not null and evidence.workspace = ?"
+            f" and realm in {self._within(view)}",
+            (view.workspace,),
+        ):
+            found.setdefault(session, {})[id] = from_micros(at)
+        return found
 
     def used_together(self, view: View, least: int) -> list[tuple[str, str, int, int]]:
         # A session that saw very many memories says little about any two of them.
