@@ -93,11 +93,27 @@ def _stretches(
     turns = _turns(session.entries)
     for giving in sorted(givings, key=lambda giving: giving.at)[-MOST_GIVINGS:]:
         here = [known[id] for id in giving.memories if id in known]
-        start = bisect_right(when, giving.at) if when else len(times)
+        start = _begin(session.entries, when, giving) if when else len(times)
         if here and start < len(times):
             stretch = _Stretch(session, turns, start, here)
             stretch.watch()
             yield stretch
+
+
+def _begin(entries: Sequence[Entry], when: Sequence[datetime], giving: Giving) -> int:
+    """The first entry that came after it was given."""
+    start = bisect_right(when, giving.at)
+    if giving.moment != "after-tool" or start == len(entries):
+        return start
+    # An agent may write down how a command ended only after its hooks have run.
+    late = _has_failed(entries[start])
+    if late and start and _has_failed(entries[start - 1]):
+        late = when[start] - giving.at < giving.at - when[start - 1]
+    return start + 1 if late else start
+
+
+def _has_failed(entry: Entry) -> bool:
+    return isinstance(entry, Command) and passed(entry) is False
 
 
 def _filled(times: Sequence[datetime | None]) -> list[datetime] | None:

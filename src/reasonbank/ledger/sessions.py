@@ -26,12 +26,22 @@ def is_learned(trace: Trace) -> bool:
     return LEARNED_STEPS in trace.metadata and learned_steps(trace) >= len(trace.trajectory)
 
 
+UNASKED = ("prompt", "before-tool", "after-tool")
+"""The moments at which a session is given memories that it did not search for."""
+
+
+def noted_at(moment: str, session: str) -> str:
+    """Under what subject a use is noted that nobody asked for."""
+    return f"hook:{moment}:{session}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Giving:
-    """What a search gave a session at one moment, the best first."""
+    """What a session was given at one moment, the best first; without one, it searched."""
 
     at: datetime
     memories: tuple[str, ...]
+    moment: str = ""
 
 
 @dataclass(slots=True)

@@ -68,7 +68,7 @@ class Rollout(Reader):
             case "response_item", ("function_call" | "custom_tool_call" | "local_shell_call"):
                 self._call(payload, at)
             case "response_item", ("function_call_output" | "custom_tool_call_output"):
-                self._output(payload)
+                self._output(payload, at)
             case "event_msg", "turn_aborted":
                 self.aborted = True
             case "event_msg", "thread_rolled_back":
@@ -119,12 +119,13 @@ class Rollout(Reader):
         ]
         self.wait_for(id, places)
 
-    def _output(self, payload: JSON) -> None:
+    def _output(self, payload: JSON, at: datetime | None) -> None:
         places = self.call(string(payload.get("call_id"))) or [0]
         if isinstance(command := self.steps.at(places[0]), Command):
             output, exit_code = _ended(payload.get("output"))
             exit_code = command.exit_code if exit_code is None else exit_code
-            done = replace(command, output=told(output) or command.output, exit_code=exit_code)
+            output = told(output) or command.output
+            done = replace(command, output=output, exit_code=exit_code, at=at or command.at)
             self.steps.put(places[0], done)
 
     def _item(self, item: JSON, at: datetime | None) -> None:
@@ -156,7 +157,7 @@ class Rollout(Reader):
         if place is None or not isinstance(known, Command):
             self.steps.add(done)
         elif known.exit_code in (None, done.exit_code):
-            self.steps.put(place, replace(done, output=done.output or known.output, at=known.at))
+            self.steps.put(place, replace(done, output=done.output or known.output))
         else:
             self.steps.add(done)
 

@@ -11,7 +11,7 @@ from reasonbank.ledger.database import inline, records
 from reasonbank.ledger.events import EventType, encode
 from reasonbank.ledger.port import PastOutcomes, opinion_in
 from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
-from reasonbank.ledger.sessions import Giving
+from reasonbank.ledger.sessions import UNASKED, Giving, noted_at
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
 from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 # The newest so many outcomes of all candidates together: a search must stay quick.
 MOST_PAST_OUTCOMES = 20_000
 _EVIDENCE = "kind, positive, at, session, rater, comment"
+_SUBJECTS = ", ".join(("''", *(f"'{noted_at(moment, '')}' || session" for moment in UNASKED)))
 _RATER = (
-    "coalesce(rater, (select author from events where subject = '' and events.id = evidence.event))"
+    f"coalesce(rater, (select author from events where subject in ({_SUBJECTS})"
+    " and events.id = evidence.event))"
 )
 
 
@@ -195,26 +197,30 @@ class EvidenceQueries(Queries):
         return [row[0] for row in found]
 
     def givings(self, view: View, session: str) -> list[Giving]:
-        """What its searches returned, in their order."""
+        """What its searches returned and what it was shown unasked, in their order."""
+        moments = {noted_at(moment, session): moment for moment in UNASKED}
+        subjects = self.db.dialect.texts([*moments, ""])
         # The log has no index by session: where to begin is known from what was first used.
         row = self.db.one(
-            "select min(events.seq) from evidence join events on events.subject = ''"
+            f"select min(events.seq) from evidence join events on events.subject in {subjects.sql}"
             " and events.id = evidence.event"
             " where evidence.workspace = ? and session = ? and kind = 'usage'",
-            (view.workspace, session),
+            (*subjects.values, view.workspace, session),
         )
         if row is None or row[0] is None:
             return []
         found = self.db.all(
-            f"select at, payload from events where seq >= ? and what = '{EventType.USED}'"
+            f"select subject, at, payload from events where seq >= ? and subject in {subjects.sql}"
+            f" and what = '{EventType.USED}'"
             f" and {OF_WORKSPACE} and {self.db.dialect.contains('payload', '?')}"
             " order by counter, id",
-            (row[0], view.workspace, view.workspace, f'"session":{encode(session)}'),
-        )
-        told = [(at, json.loads(payload)) for at, payload in found]
+            (row[0], *subjects.values, view.workspace, view.workspace,
+             f'"session":{encode(session)}'),
+        )  # fmt: skip
+        told = [(subject, at, json.loads(payload)) for subject, at, payload in found]
         return [
-            Giving(at=from_micros(at), memories=tuple(use["ids"]))
-            for at, use in told
+            Giving(at=from_micros(at), memories=tuple(use["ids"]), moment=moments.get(subject, ""))
+            for subject, at, use in told
             if use.get("session") == session
         ]
 

@@ -27,7 +27,7 @@ PAUSE = 0.5
 @click.option("--adopt", is_flag=True,
               help="Also a folder with files of yours: its Markdown becomes memories.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-@click.option("--watch", is_flag=True, help="Go on until stopped: look every second.")
+@click.option("--watch", is_flag=True, help="Go on until stopped: look twice a second.")
 @click.option("--yes", is_flag=True, help="Archive also if most files are gone at once.")
 def mirror(shell: Shell, folder: str, adopt: bool, dry_run: bool, watch: bool, yes: bool) -> None:
     """Keep a Markdown file per memory in a folder, and take over what you edit.

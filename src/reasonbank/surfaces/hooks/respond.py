@@ -18,6 +18,7 @@ from reasonbank.fence import fixed, prompt
 from reasonbank.fields import LIMITS
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Reading, Row
+from reasonbank.ledger.sessions import UNASKED, noted_at
 from reasonbank.model import JSON, Memory
 from reasonbank.settings import Hooks
 from reasonbank.store import workspaces
@@ -73,14 +74,17 @@ class Hooked:
         return self.context().fit_name(self.told.session[: LIMITS.label], LIMITS.label)
 
     def subject(self, event: Event) -> str:
-        return f"hook:{event}:{self.session}"
+        return noted_at(event, self.session)
 
     def shown(self, context: Context, event: Event) -> frozenset[str]:
-        """What this session was shown at such a moment, and has not forgotten since."""
+        """What this session need not be shown at such a moment, as it was and has not forgotten
+        it since. What came with a prompt may be many turns ago: at the very command that it
+        warns of it is told again, once."""
         if not self.session:
             return frozenset()
         compaction = self.subject(Event.BEFORE_COMPACTION)
-        subjects = (self.subject(event), compaction)
+        moments = UNASKED if event is Event.PROMPT else UNASKED[1:]
+        subjects = (*(self.subject(Event(moment)) for moment in moments), compaction)
         shown: set[str] = set()
         for subject, ids in context.read().uses_noted(context.view, subjects):
             if subject == compaction:
