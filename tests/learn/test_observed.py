@@ -25,6 +25,7 @@ class G:
     """Memories are given, by their names."""
 
     names: str
+    moment: str = ""
 
 
 NPM = a_memory(
@@ -60,9 +61,9 @@ def told(story):
     for second, step in enumerate(story):
         at = START + timedelta(seconds=10 * second)
         match step:
-            case G(names):
+            case G(names, moment):
                 ids = tuple(MEMORIES[name].id for name in names.split())
-                givings.append(Giving(at=at, memories=ids))
+                givings.append(Giving(at=at, memories=ids, moment=moment))
                 continue
             case U(text):
                 entries.append(Turn(number=0, by_user=True, text=text))
@@ -104,6 +105,16 @@ def test_what_is_checked_after_a_memory_was_given_tells_of_it(check, expected):
 
 def test_what_was_checked_before_does_not():
     assert seen(U("go"), RED, C("npm ci", 0), G("npm"), A("I know that"), C("npm ls")) == {}
+
+
+@requirement("CON-2")
+def test_what_answers_a_failure_may_be_noted_before_the_failure_is():
+    """Some agents run their hooks before they write down how a command ended."""
+    given = G("port", "after-tool")
+    rest = [C("fuser -k 8080/tcp", 0), GREEN]
+    assert seen(U("go"), given, TAKEN, *rest) == seen(U("go"), TAKEN, given, *rest)
+    assert seen(U("go"), given, TAKEN, *rest) == {"port": HELPED}
+    assert seen(U("go"), given, TAKEN, E("web/a.py"), TAKEN) == {"port": FAILED}
 
 
 def test_without_times_nobody_can_tell():

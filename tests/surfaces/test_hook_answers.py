@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hook_calls import a_command, payload
 from tests.requirement import requirement
 
 from reasonbank import Bank, Settings
-from reasonbank.model import ErrorContext, Memory, Outcome
+from reasonbank.model import ErrorContext, Memory, Outcome, Step, Trace
 from reasonbank.settings import Hooks, ProofSettings
 from reasonbank.surfaces.agents import Event
 from reasonbank.surfaces.hooks import formats
@@ -97,12 +98,58 @@ def test_after_a_compaction_it_is_told_again(agent):
     assert agent("prompt", prompt=ASKED) == ""
 
 
-@requirement("CON-2", left="tests, builds, corrections and reverts as evidence")
+@requirement("CON-2")
 def test_what_a_session_was_shown_is_credited_with_its_outcome(agent):
     shown = agent.bank.record(FLAKY)
     agent("prompt", prompt=ASKED)
     assert agent.bank.credit("one", succeeded=True) == 1
     assert agent.bank.get(shown.id).confidence > shown.confidence
+
+
+@requirement("CON-2")
+def test_what_helped_after_a_failure_is_credited_by_the_session_itself(words):
+    """Shown by a hook, verified by a transcript: nobody votes."""
+    known = words.bank.record(a_warning(
+        error_type="ModuleNotFoundError",
+        failure_pattern="ModuleNotFoundError: No module named 'greet'",
+        corrective_guidance="Write greet.py.",
+    ))  # fmt: skip
+    failed = "ModuleNotFoundError: No module named 'greet'"
+    assert words("after-tool", **a_command("python check.py"), error=f"Exit code 1\n{failed}")
+    given = words.bank.context.read().givings(words.bank.context.view, "one")
+    assert [(giving.moment, giving.memories) for giving in given] == [("after-tool", (known.id,))]
+    around = given[0].at
+
+    def step(number: int, seconds: float, action: str, content: str, feedback: str = "") -> Step:
+        at = around + timedelta(seconds=seconds)
+        return Step(iteration=number, action=action, content=content, feedback=feedback, at=at)
+
+    words.bank.distil(Trace(
+        task="make it pass",
+        trajectory=(
+            step(1, -9, "user", "make it pass"),
+            step(2, 0.1, "command", "python check.py", f"exit code 1\n{failed}"),
+            step(3, 5, "edit", "greet.py", "def hello(): ..."),
+            step(4, 9, "command", "python check.py", "exit code 0\n1 passed"),
+        ),
+        metadata={"session": "one", "directory": str(words.directory)},
+    ))  # fmt: skip
+    words.bank.work()
+    outcomes = [e for e in words.bank.evidence(known.id) if e.kind == "outcome"]
+    assert [(e.positive, e.rater, e.session) for e in outcomes] == [(True, "an exit code", "one")]
+
+
+def test_what_was_told_before_a_command_is_not_told_again_after_it(words):
+    words.bank.record(a_warning(
+        description="When `python check.py` fails",
+        error_type="ModuleNotFoundError",
+        failure_pattern="ModuleNotFoundError: No module named 'greet'",
+        corrective_guidance="Write greet.py.",
+    ))  # fmt: skip
+    failed = "Exit code 1\nModuleNotFoundError: No module named 'greet'"
+    assert words("before-tool", **a_command("python check.py"))
+    assert words("after-tool", **a_command("python check.py"), error=failed) == ""
+    assert words("after-tool", **a_command("python check.py"), error=failed, session="another")
 
 
 def test_asking_makes_no_workspace(agent, tmp_path):
