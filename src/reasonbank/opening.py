@@ -121,7 +121,7 @@ def own_files(bank: Path) -> list[Path]:
     return [path for path in found if path.exists()]
 
 
-DERIVED = (".embedding", ".replies", ".replies-journal")
+DERIVED = (".embedding", ".replies", ".replies-journal", ".hooks")
 
 LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] = {
     "sqlite": _sqlite,

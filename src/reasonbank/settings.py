@@ -268,7 +268,6 @@ class Hooks:
     enabled: Annotated[bool, "Whether hooks do anything at all."] = True
     budget: Annotated[int, Whole(100, 100_000),
         "How many tokens the memories for one prompt may take."] = 800
-    memories: Annotated[int, Whole(1, LIMITS.results), "The most memories for one prompt."] = 3
     warn: Annotated[bool,
         "Whether an agent is warned of what failed before, and told what helped."] = True
     ask: Annotated[bool,

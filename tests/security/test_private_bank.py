@@ -189,7 +189,9 @@ def test_a_first_start_makes_a_token_that_only_its_owner_can_read(tmp_path):
         [made] = command(tmp_path, "token", "list")[1]
         assert (made["name"], made["scope"], made["workspaces"]) == ("owner", "admin", None)
         assert made["id"] == server.token.split("_")[1]
-        assert set(modes(tmp_path / "reasonbank").values()) == {0o600}
+        found = modes(tmp_path / "reasonbank")
+        assert found.pop("bank.db.hooks") == 0o700
+        assert set(found.values()) == {0o600}
     with serving(tmp_path) as again:
         assert again.token == server.token
 

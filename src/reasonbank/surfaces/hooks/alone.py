@@ -29,9 +29,9 @@ def answer(call: client.Call, sink: int) -> None:
         if not path or os.path.exists(path):
 
             def opened(meaning: bool) -> Context:
-                if meaning not in contexts:
+                if meaning not in contexts and True not in contexts:
                     contexts[meaning] = _opened(call, path, settings, meaning=meaning)
-                return contexts[meaning]
+                return contexts[True in contexts]
 
             word, text = answered(call, settings, opened)
     except ReasonBankError as error:

@@ -7,11 +7,11 @@ it as well. After a compaction the agent has forgotten it, and may be told again
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from reasonbank.errors import StorageError
 from reasonbank.fence import fixed, prompt
@@ -19,7 +19,7 @@ from reasonbank.fields import LIMITS
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Reading, Row
 from reasonbank.ledger.sessions import UNASKED, noted_at
-from reasonbank.model import JSON, Memory
+from reasonbank.model import JSON, Filter, Memory
 from reasonbank.settings import Hooks
 from reasonbank.store import workspaces
 from reasonbank.store.context import Context
@@ -27,11 +27,11 @@ from reasonbank.surfaces.agents import AGENTS, Event
 from reasonbank.surfaces.hooks import formats
 from reasonbank.surfaces.hooks.told import Told
 
-if TYPE_CHECKING:
-    from reasonbank.search.answer import Unasked
-    from reasonbank.search.inject import Injection
-
+CHECKED = Filter(drafts=False)
+"""Nobody reads it before the model does."""
 MOST_LOOKED_AT = 200
+MOST_MEMORIES = 3
+"""For one prompt: more memory makes agents worse."""
 LONG = 1_000
 """Characters; of a longer prompt only the beginning would be understood."""
 PART, SHORTEST = 600, 12
@@ -129,28 +129,26 @@ def _for_prompt(hooked: Hooked) -> str:
     text = hooked.told.prompt.strip()
     if not any(map(str.isalpha, text)):
         return ""
-    context = hooked.context(meaning=True)
-    found = _injected(hooked, context, _what_matters(context, text), hooked.settings.memories)
-    return found.prompt
+    matters = _what_matters(hooked.context(meaning=True), text)
+    return _injected(hooked, matters, MOST_MEMORIES, CHECKED)
 
 
-def _injected(hooked: Hooked, context: Context, text: str, limit: int) -> Injection:
+def _injected(hooked: Hooked, text: str, limit: int, filter: Filter) -> str:
+    from reasonbank.search.answer import Unasked
     from reasonbank.search.inject import inject
 
-    return inject(
+    event = hooked.told.event
+    context = hooked.context(meaning=True)
+    found = inject(
         context,
         text,
         max_tokens=hooked.settings.budget,
         limit=limit,
         session=hooked.session or None,
-        unasked=_unasked(hooked, context, hooked.told.event),
+        filter=filter,
+        unasked=Unasked(subject=hooked.subject(event), shown=hooked.shown(context, event)),
     )
-
-
-def _unasked(hooked: Hooked, context: Context, event: Event) -> Unasked:
-    from reasonbank.search.answer import Unasked
-
-    return Unasked(subject=hooked.subject(event), shown=hooked.shown(context, event))
+    return found.prompt
 
 
 def _what_matters(context: Context, text: str) -> str:
@@ -163,7 +161,6 @@ def _what_matters(context: Context, text: str) -> str:
         return text
     from reasonbank.search.answer import recall
     from reasonbank.search.gather import Question
-    from reasonbank.search.inject import CHECKED
 
     def relevance(part: str) -> float:
         question = Question(
@@ -211,16 +208,17 @@ def _before_tool(hooked: Hooked) -> str:
         found = [row for row in rows_of_file if concerns(row.memory(), told.path)]
     else:
         return ""
-    # Of those who never helped, the latest; what ended in failure before what was put right.
+    # What ended in failure before what was put right, and of these the latest.
     found.sort(key=lambda row: row.memory().outcome == "success")
     return _told(hooked, context, BEFORE, found, most=1)
 
 
-_LOOKING = ("read", "view", "glob", "grep", "list", "search", "fetch", "cat", "ls")
+_LOOKING = frozenset({"read", "view", "glob", "grep", "list", "search", "fetch", "cat", "ls"})
+_WORDS = re.compile(r"[A-Z]?[a-z]+")
 
 
 def _only_reads(tool: str) -> bool:
-    return any(name in tool.lower() for name in _LOOKING)
+    return not _LOOKING.isdisjoint(word.lower() for word in _WORDS.findall(tool))
 
 
 def _first_words(words: str) -> str:
@@ -248,7 +246,9 @@ def _after_tool(hooked: Hooked) -> str:
         return _told(hooked, context, AFTER, same, most=2)
     if failure.vague:
         return ""
-    return _by_meaning(hooked, f"{failure.type}: {failure.message}", failure.type)
+    # In other words than those that are stored; its kind must be the same.
+    alike = replace(CHECKED, error_type=failure.type)
+    return _injected(hooked, f"{failure.type}: {failure.message}", 1, alike)
 
 
 def _looks_failed(told: Told) -> bool:
@@ -266,24 +266,6 @@ def _looks_failed(told: Told) -> bool:
         return not ended
     failure = failure_of(ran.output)
     return failure is not None and not failure.vague
-
-
-def _by_meaning(hooked: Hooked, text: str, type: str) -> str:
-    """A failure in other words than those that are stored; its kind must be the same."""
-    from reasonbank.model import Filter
-    from reasonbank.search.inject import inject
-
-    context = hooked.context(meaning=True)
-    found = inject(
-        context,
-        text,
-        max_tokens=hooked.settings.budget,
-        limit=1,
-        session=hooked.session or None,
-        filter=Filter(drafts=False, error_type=type),
-        unasked=_unasked(hooked, context, Event.AFTER_TOOL),
-    )
-    return found.prompt
 
 
 def _told(hooked: Hooked, context: Context, heading: str, rows: list[Row], *, most: int) -> str:
