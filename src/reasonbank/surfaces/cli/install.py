@@ -145,6 +145,9 @@ def _show(
                 _drawn(change, dry_run=dry_run)
             for advice in PLUGS[name].advice if installs else ():
                 tell(f"  Note: {advice}", fg="yellow")
+        if installs and any(not change.private for change in made.changes):
+            tell("Note: agents follow the files of a project only once you have told them to "
+                 "trust it.", fg="yellow")  # fmt: skip
         for problem in made.problems:
             click.secho(f"Error: {problem}", fg="red", err=True)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reasonbank.errors import InvalidInput
+from reasonbank.errors import InvalidInput, Refused
 from reasonbank.safety.scrub import scrub
 from reasonbank.surfaces.agents import AGENTS
 from reasonbank.surfaces.install import files
+from reasonbank.surfaces.install.edits import changes
 from reasonbank.surfaces.install.fitting_in import Outcome, unwired, wired
 from reasonbank.surfaces.install.jsonc import Malformed
 from reasonbank.surfaces.install.notes import Note, Notes, before, copy_of
@@ -73,17 +73,18 @@ def _planned(
     install: bool, replace: bool,
 ) -> Plan:  # fmt: skip
     known = Notes(environment).read()
-    changes: list[Change] = []
+    made: list[Change] = []
     problems: list[str] = []
     for agent in agents:
         try:
-            changes += [
+            made += [
                 _change(agent, target, known, wish, install=install, replace=replace)
                 for target in targets(agent, wish, environment)
             ]
-        except InvalidInput as error:
-            problems.append(f"{agent}: {error.problem}; nothing was changed for this agent")
-    return Plan(changes=tuple(changes), problems=tuple(problems))
+        except (InvalidInput, Refused) as error:
+            said = error.problem if isinstance(error, InvalidInput) else error
+            problems.append(f"{agent}: {said}; nothing was changed for this agent")
+    return Plan(changes=tuple(made), problems=tuple(problems))
 
 
 def _change(
@@ -173,10 +174,12 @@ def difference(change: Change) -> str:
     old, new = (
         (data or b"").decode("utf-8", "replace").splitlines() for data in (change.old, change.new)
     )
-    lines = [
-        line for line in difflib.unified_diff(old, new, n=0, lineterm="")
-        if not line.startswith(("---", "+++", "@@"))
-    ]  # fmt: skip
+    found = changes(old, new)
+    if found is None:
+        return "(too much to be shown)"
+    lines = []
+    for start, end, instead in found:
+        lines += [*(f"-{line}" for line in old[start:end]), *(f"+{line}" for line in instead)]
     went = {line[1:].rstrip(",") for line in lines if line.startswith("-")}
     came = {line[1:].rstrip(",") for line in lines if line.startswith("+")}
     shown = (line for line in lines if line[1:].rstrip(",") not in went & came)
