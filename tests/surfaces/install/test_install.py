@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import re
+import shlex
 import shutil
 import signal
 import stat
@@ -377,6 +379,45 @@ def _broken(dice, data):
                 [b"[]", b"null", b'"x"', b"{'a': 1}", b"\x00", b"<xml/>", b"[" * 9999]
             )
     return data[:at] + data[at + 1 + dice.randrange(4) :]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mcp_servers = { a = { command = 'x' } }",
+        "a = 1\nmcp_servers.a.command = 'x'",
+        "mcp_servers = 3",
+    ],
+)
+def test_a_form_that_no_table_can_be_added_to_is_told_with_its_place(home, text):
+    path = home.write(".codex/config.toml", text)
+    said = home.run("install", "codex", rc=2)
+    assert re.search(r"config.toml: line \d, column 1: our entry does not fit", said)
+    assert path.read_text() == text and not (home.folder / ".codex/hooks.json").exists()
+
+
+def test_one_agent_that_cannot_be_written_does_not_keep_the_others_waiting(home):
+    (home.folder / ".claude.json").mkdir()
+    home.seed("qwen-code")
+    said = home.run("install", "claude-code", "qwen-code", rc=2)
+    assert "claude-code" in said and "not a regular file" in said
+    assert "reasonbank" in (home.folder / ".qwen/settings.json").read_text()
+    assert not (home.folder / ".claude").exists()
+
+
+def test_a_program_and_a_bank_with_spaces_in_their_names(home, tmp_path):
+    home.seed("claude-code")
+    before = home.files()
+    moved = tmp_path / "b in" / "reasonbank"
+    moved.parent.mkdir()
+    home.program = home.program.rename(moved)
+    for bank in ("sqlite:///a b.db", "sqlite:///b c.db"):
+        home.run("install", "claude-code", "--bank", bank)
+    stop = home.read(".claude/settings.json")["hooks"]["Stop"]
+    [command] = [hook["command"] for group in stop for hook in group["hooks"]]
+    assert shlex.split(command)[0] == str(moved) and shlex.split(command)[-1] == "sqlite:///b c.db"
+    home.run("uninstall", "claude-code")
+    assert home.files() == before
 
 
 @pytest.mark.parametrize("moment", ["copy", "note", "file"])

@@ -60,7 +60,7 @@ def install(
     else:
         with Notes(os.environ).alone():
             made = plan.installing(meant, wish, os.environ, replace=replace)
-            plan.install(made, os.environ)
+            made = plan.install(made, os.environ)
     _show(shell, made, meant, dry_run=dry_run, installs=True)
     if not agents and not shell.json:
         tell("Nothing was changed. To do it: reasonbank install all, or name the agents."
@@ -86,7 +86,7 @@ def uninstall(shell: Shell, agents: tuple[str, ...], project: bool, dry_run: boo
     else:
         with Notes(os.environ).alone():
             made = plan.uninstalling(meant, wish, os.environ)
-            plan.uninstall(made, os.environ)
+            made = plan.uninstall(made, os.environ)
     _show(shell, made, meant, dry_run=dry_run, installs=False)
     _end(made)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,30 +126,49 @@ def _change(
     )  # fmt: skip
 
 
-def install(plan: Plan, environment: Mapping[str, str]) -> None:
+def install(plan: Plan, environment: Mapping[str, str]) -> Plan:
     """First the copies and the note, then the file: whenever this is killed, all is undone by
     `uninstall`."""
+    return _carried_out(plan, lambda change: _put(change, environment))
+
+
+def uninstall(plan: Plan, environment: Mapping[str, str]) -> Plan:
+    return _carried_out(plan, lambda change: _taken(change, environment))
+
+
+def _carried_out(plan: Plan, act: Callable[[Change], None]) -> Plan:
+    """What was done; one agent's trouble is not another's."""
+    done, problems = [], {}
     for change in plan.changes:
-        if change.action == "unchanged":
-            continue
+        try:
+            if change.agent not in problems:
+                act(change)
+                done.append(change)
+        except (InvalidInput, Refused) as error:
+            said = error.problem if isinstance(error, InvalidInput) else error
+            problems[change.agent] = f"{change.agent}: {said}"
+    return Plan(changes=tuple(done), problems=(*plan.problems, *problems.values()))
+
+
+def _put(change: Change, environment: Mapping[str, str]) -> None:
+    if change.action == "unchanged" or change.new is None:
+        return
+    for copy in change.copies:
+        files.keep(copy_of(change.file, copy), copy, change.file)
+    _note(change, environment, change.note)
+    files.write(change.file, change.new, old=change.old, private=change.private)
+
+
+def _taken(change: Change, environment: Mapping[str, str]) -> None:
+    if change.action != "unchanged":
         for copy in change.copies:
             files.keep(copy_of(change.file, copy), copy, change.file)
-        _note(change, environment, change.note)
-        if change.new is not None:
+        if change.new is None:
+            files.delete(change.file, old=change.old)
+        else:
             files.write(change.file, change.new, old=change.old, private=change.private)
-
-
-def uninstall(plan: Plan, environment: Mapping[str, str]) -> None:
-    for change in plan.changes:
-        if change.action != "unchanged":
-            for copy in change.copies:
-                files.keep(copy_of(change.file, copy), copy, change.file)
-            if change.new is None:
-                files.delete(change.file, old=change.old)
-            else:
-                files.write(change.file, change.new, old=change.old, private=change.private)
-        _tidied(change)
-        _note(change, environment, None)
+    _tidied(change)
+    _note(change, environment, None)
 
 
 def _tidied(change: Change) -> None:
