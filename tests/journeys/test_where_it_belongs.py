@@ -215,7 +215,10 @@ CHOICES = {
     "stability": ["00000000-0000-7000-8000-000000000001", "--kept"],
     "update": ["--title", "Another"],
 }  # fmt: skip
-NO_BANK = {"demo": "has one of its own", "llm check": "asks the model only"}
+NO_BANK = {
+    "demo": "has one of its own", "llm check": "asks the model only",
+    "install": "writes the configs of agents", "uninstall": "likewise",
+}  # fmt: skip
 
 
 def commands(group=main, prefix=""):

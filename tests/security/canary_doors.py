@@ -46,6 +46,7 @@ NOT_CALLED = {
     "serve": "is the way in over HTTP", "mcp": "is the way in over standard streams",
     "worker": "does the jobs of all workspaces", "demo": "has a bank of its own",
     "backfill": "reads files of this machine's owner, into all workspaces",
+    "install": "opens no bank", "uninstall": "opens no bank",
 }  # fmt: skip
 # What concerns the whole bank, for whoever looks after it or runs on this machine.
 WHOLE = frozenset({

@@ -3,22 +3,31 @@
 import json
 import os
 import random
+import re
+import shlex
 import shutil
 import signal
 import stat
 import subprocess
 import sys
 import tomllib
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.requirement import requirement
 
 from reasonbank.surfaces.agents import AGENTS
-from reasonbank.surfaces.install import jsonc
+from reasonbank.surfaces.cli import main
+from reasonbank.surfaces.install import jsonc, plan
 from reasonbank.surfaces.install.wiring import PLUGS, Wish, targets
 
 NAMES = [agent.name for agent in AGENTS]
+VARIABLES = (
+    "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "QWEN_HOME", "COPILOT_HOME",
+    "OPENCODE_CONFIG_DIR", "CURSOR_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "UV",
+)  # fmt: skip
 CLAUDE = '{\n\t"env": {"A": "b"},\n\t"permissions": {"allow": ["Bash(ls:*)"]}\n}'
 SEEDS = {
     "claude-code": {
@@ -49,14 +58,22 @@ class Home:
         folder.mkdir()
 
     def run(self, *arguments, rc=0, cwd=None, **more):
+        """In this process, which is quicker; `door` is how users do it."""
+        blank = dict.fromkeys(VARIABLES, "")
+        environment = {**blank, "HOME": str(self.folder), "PATH": f"{self.bin}:/nowhere", **more}
+        with chdir(cwd or self.folder), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [str(self.program)])
+            done = CliRunner().invoke(main, arguments, env={**environment, "COLUMNS": "400"})
+        assert done.exit_code == rc, done.output
+        return done.output
+
+    def door(self, *arguments):
         environment = {"HOME": str(self.folder), "PATH": f"{self.bin}:/usr/bin:/bin",
-                       "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **more}  # fmt: skip
-        done = subprocess.run(
-            [self.program, *arguments], env=environment, cwd=cwd or self.folder,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == rc, done.stdout + done.stderr
-        return done.stdout + done.stderr
+                       "PYTHONPATH": os.environ.get("PYTHONPATH", "")}  # fmt: skip
+        return subprocess.run(
+            [self.program, *arguments], env=environment, cwd=self.folder,
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
 
     def json(self, *arguments, **more):
         return json.loads(self.run(*arguments, "--json", **more))
@@ -101,6 +118,18 @@ def test_after_install_and_uninstall_all_is_as_before_byte_for_byte(home, agent,
     assert first != before
     assert "unchanged" in home.run("install", agent) and home.files() == first
     home.run("uninstall", agent)
+    assert home.files() == before
+
+
+@requirement("CLI-2")
+def test_at_the_door_every_agent_is_connected_and_taken_out_again(home):
+    for agent in NAMES:
+        home.seed(agent)
+    before = home.files()
+    said = home.door("install", "all")
+    assert all(agent.title in said for agent in AGENTS) and str(home.program) in said
+    assert "changed" not in home.door("install", "all").replace("unchanged", "")
+    home.door("uninstall", "all")
     assert home.files() == before
 
 
@@ -252,6 +281,19 @@ def test_in_a_project_it_names_no_path_of_this_machine(home, tmp_path):
     assert not [*project.iterdir()]
 
 
+def test_another_project_and_another_bank_can_be_named(home, tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    home.run("install", "claude-code", "--workspace", str(project), rc=2)
+    words = ("--project", "--workspace", str(project), "--bank", "sqlite:///b.db")
+    home.run("install", "claude-code", *words)
+    said = (project / ".mcp.json").read_text() + (project / ".claude/settings.json").read_text()
+    assert '"--bank", "sqlite:///b.db"' in said
+    assert "hook prompt --agent claude-code --bank sqlite:///b.db" in said
+    home.run("uninstall", "claude-code", "--project", "--workspace", str(project))
+    assert not [*project.iterdir()]
+
+
 @pytest.mark.parametrize("agent", NAMES)
 def test_over_http_each_project_names_itself_and_no_file_holds_a_token(home, tmp_path, agent):
     project = tmp_path / "project"
@@ -295,24 +337,21 @@ def test_a_line_of_the_user_with_a_secret_is_not_shown(home):
 def test_two_hundred_malformed_configs_are_left_alone_and_told_with_their_place(home):
     dice = random.Random(18)
     homes = {name: {k: v.encode() for k, v in seed.items()} for name, seed in SEEDS.items()}
-    from click.testing import CliRunner
-
-    from reasonbank.surfaces.cli import main
-
     refused = 0
     for _ in range(1000):
         agent = dice.choice([*homes])
         name = dice.choice([*homes[agent]])
         data = _broken(dice, homes[agent][name])
         path = home.write(name, data)
-        environment = {"HOME": str(home.folder), "XDG_CONFIG_HOME": "", "COLUMNS": "400"}
-        done = CliRunner().invoke(main, ["install", agent], env=environment)
-        if done.exit_code == 0:  # It can still be read: then it is also undone.
-            assert CliRunner().invoke(main, ["uninstall", agent], env=environment).exit_code == 0
+        wish, environment = Wish(), {"HOME": str(home.folder)}
+        made = plan.installing([agent], wish, environment)
+        if not made.problems:  # It can still be read: then it is also undone.
+            plan.install(made, environment)
+            plan.uninstall(plan.uninstalling([agent], wish, environment), environment)
             assert path.read_bytes() == data
         else:
-            assert done.exit_code == 2, done.output
-            assert f"{path}: line " in done.stderr and ", column " in done.stderr
+            said = home.run("install", agent, rc=2)
+            assert f"{path}: line " in said and ", column " in said
             assert path.read_bytes() == data and not [*path.parent.glob("*.bak")]
             refused += 1
         shutil.rmtree(home.folder)
@@ -340,6 +379,38 @@ def _broken(dice, data):
                 [b"[]", b"null", b'"x"', b"{'a': 1}", b"\x00", b"<xml/>", b"[" * 9999]
             )
     return data[:at] + data[at + 1 + dice.randrange(4) :]
+
+
+@pytest.mark.parametrize("text", ["mcp_servers = { a = { command = 'x' } }", "mcp_servers = 3"])
+def test_a_form_that_no_table_can_be_added_to_is_told_with_its_place(home, text):
+    path = home.write(".codex/config.toml", text)
+    said = home.run("install", "codex", rc=2)
+    assert re.search(r"config.toml: line \d, column 1: our entry does not fit", said)
+    assert path.read_text() == text and not (home.folder / ".codex/hooks.json").exists()
+
+
+def test_one_agent_that_cannot_be_written_does_not_keep_the_others_waiting(home):
+    (home.folder / ".claude.json").mkdir()
+    home.seed("qwen-code")
+    said = home.run("install", "claude-code", "qwen-code", rc=2)
+    assert "claude-code" in said and "not a regular file" in said
+    assert "reasonbank" in (home.folder / ".qwen/settings.json").read_text()
+    assert not (home.folder / ".claude").exists()
+
+
+def test_a_program_and_a_bank_with_spaces_in_their_names(home, tmp_path):
+    home.seed("claude-code")
+    before = home.files()
+    moved = tmp_path / "b in" / "reasonbank"
+    moved.parent.mkdir()
+    home.program = home.program.rename(moved)
+    for bank in ("sqlite:///a b.db", "sqlite:///b c.db"):
+        home.run("install", "claude-code", "--bank", bank)
+    stop = home.read(".claude/settings.json")["hooks"]["Stop"]
+    [command] = [hook["command"] for group in stop for hook in group["hooks"]]
+    assert shlex.split(command)[0] == str(moved) and shlex.split(command)[-1] == "sqlite:///b c.db"
+    home.run("uninstall", "claude-code")
+    assert home.files() == before
 
 
 @pytest.mark.parametrize("moment", ["copy", "note", "file"])

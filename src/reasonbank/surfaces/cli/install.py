@@ -28,7 +28,7 @@ _PROJECT = click.option(
 _DRY = click.option("--dry-run", is_flag=True, help="Say what would change; change nothing.")
 
 
-@command(workspace=False)
+@command()
 @_WHO
 @_PROJECT
 @_DRY
@@ -36,13 +36,13 @@ _DRY = click.option("--dry-run", is_flag=True, help="Say what would change; chan
               help="Also take over entries of that name which somebody wrote by hand.")  # fmt: skip
 @click.option(
     "--http",
-    "url",
+    "address",
     metavar="URL",
     help="A server that runs already, e.g. http://127.0.0.1:8321; needs --project.",
 )
 def install(
     shell: Shell, agents: tuple[str, ...], project: bool, dry_run: bool, replace: bool,
-    url: str | None,
+    address: str | None,
 ) -> None:  # fmt: skip
     """Connect coding agents: server, permissions and hooks.
 
@@ -53,14 +53,14 @@ def install(
     from reasonbank.surfaces.install.notes import Notes
 
     meant = _meant(agents)
-    wish = _wish(shell, project, url)
+    wish = _wish(shell, project, address)
     dry_run = dry_run or not agents
     if dry_run:
         made = plan.installing(meant, wish, os.environ, replace=replace)
     else:
         with Notes(os.environ).alone():
             made = plan.installing(meant, wish, os.environ, replace=replace)
-            plan.install(made, os.environ)
+            made = plan.install(made, os.environ)
     _show(shell, made, meant, dry_run=dry_run, installs=True)
     if not agents and not shell.json:
         tell("Nothing was changed. To do it: reasonbank install all, or name the agents."
@@ -68,7 +68,7 @@ def install(
     _end(made)
 
 
-@command(workspace=False)
+@command()
 @_WHO
 @_PROJECT
 @_DRY
@@ -86,7 +86,7 @@ def uninstall(shell: Shell, agents: tuple[str, ...], project: bool, dry_run: boo
     else:
         with Notes(os.environ).alone():
             made = plan.uninstalling(meant, wish, os.environ)
-            plan.uninstall(made, os.environ)
+            made = plan.uninstall(made, os.environ)
     _show(shell, made, meant, dry_run=dry_run, installs=False)
     _end(made)
 
@@ -108,6 +108,8 @@ def _wish(shell: Shell, project: bool, url: str | None) -> Wish:
     from reasonbank.surfaces.install.launcher import launcher
     from reasonbank.surfaces.install.wiring import NAME, Wish
 
+    if shell.workspace and not project:
+        raise InvalidInput("workspace", "needs --project: it says which project is meant")
     if url is not None and not url.startswith(("http://", "https://")):
         raise InvalidInput("http", "is to be an address such as http://127.0.0.1:8321")
     if url is not None and not project:
@@ -117,7 +119,7 @@ def _wish(shell: Shell, project: bool, url: str | None) -> Wish:
         # A project's files go to other machines, where our path is not.
         launcher=(NAME,) if project else launcher(sys.argv[0], os.environ),
         bank=shell.url,
-        project=Path.cwd() if project else None,
+        project=Path(shell.workspace or ".").absolute() if project else None,
         url=url and url.rstrip("/").removesuffix("/mcp") + "/mcp",
     )
 
@@ -143,6 +145,9 @@ def _show(
                 _drawn(change, dry_run=dry_run)
             for advice in PLUGS[name].advice if installs else ():
                 tell(f"  Note: {advice}", fg="yellow")
+        if installs and any(not change.private for change in made.changes):
+            tell("Note: agents follow the files of a project only once you have told them to "
+                 "trust it.", fg="yellow")  # fmt: skip
         for problem in made.problems:
             click.secho(f"Error: {problem}", fg="red", err=True)
 

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+MOST = 4_000_000
+"""Pairs of lines that are compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:
@@ -28,9 +31,13 @@ def applied(text: str, edits: Iterable[Edit]) -> str | None:
 
 def merged(base: str, one: str, other: str) -> str | None:
     """What two changed in one text, where they changed different lines; None where not."""
-    lines = base.splitlines(keepends=True)
-    first, second = _changes(lines, one), _changes(lines, other)
-    if any((a < d and c < b) or a == b == c == d for a, b, _ in first for c, d, _ in second):
+    lines, others = base.splitlines(keepends=True), other.splitlines(keepends=True)
+    first, second = changes(lines, one.splitlines(keepends=True)), changes(lines, others)
+    if (
+        first is None
+        or second is None
+        or any((a < d and c < b) or a == b == c == d for a, b, _ in first for c, d, _ in second)
+    ):
         return None
     at, parts = 0, []
     for start, end, instead in sorted([*first, *second], key=lambda change: change[:2]):
@@ -39,7 +46,22 @@ def merged(base: str, one: str, other: str) -> str | None:
     return "".join([*parts, *lines[at:]])
 
 
-def _changes(lines: Sequence[str], text: str) -> list[tuple[int, int, list[str]]]:
-    others = text.splitlines(keepends=True)
-    matcher = SequenceMatcher(None, lines, others, autojunk=False)
-    return [(a, b, others[c:d]) for kind, a, b, c, d in matcher.get_opcodes() if kind != "equal"]
+def changes(lines: Sequence[str], others: Sequence[str]) -> list[tuple[int, int, list[str]]] | None:
+    """Which lines become which; None for more than can be compared in a moment."""
+    start = _common(lines, others)
+    end = _common(lines[start:][::-1], others[start:][::-1])
+    ours, theirs = lines[start : len(lines) - end], others[start : len(others) - end]
+    if len(ours) * len(theirs) > MOST:
+        return None
+    matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
+    return [
+        (start + a, start + b, [*theirs[c:d]])
+        for kind, a, b, c, d in matcher.get_opcodes()
+        if kind != "equal"
+    ]
+
+
+def _common(lines: Sequence[str], others: Sequence[str]) -> int:
+    """With how many equal lines both begin."""
+    pairs = enumerate(zip(lines, others, strict=False))
+    return next((n for n, (one, other) in pairs if one != other), min(len(lines), len(others)))

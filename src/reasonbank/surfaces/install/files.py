@@ -25,9 +25,9 @@ def read(file: Path) -> bytes | None:
     try:
         found = file.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise Refused(f"{file} is not a regular file; nothing was changed")
+            raise Refused(f"{file} is not a regular file")
         if found.st_size > LARGEST:
-            raise Refused(f"{file} has {found.st_size:,} bytes; nothing was changed")
+            raise Refused(f"{file} has {found.st_size:,} bytes")
         return file.read_bytes()
     except FileNotFoundError:
         return None

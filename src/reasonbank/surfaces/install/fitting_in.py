@@ -207,17 +207,22 @@ def _adding(text: str, target: Target, entry: Entry) -> Iterator[Edit]:
 
 def _check(base: str | None, new: str, target: Target, entries: tuple[Entry, ...]) -> None:
     """Everything else reads as before, and our entries as they were meant."""
-    root = _read(new, target)
-    if not all(_has(root, entry) for entry in entries):
-        raise Malformed("the entry cannot be written into this file", 1, 1)
-    if target.form == "toml":
+    try:
+        root = _read(new, target)
+    except Malformed:
+        root = None
+    fits = root is not None and all(_has(root, entry) for entry in entries)
+    if fits and target.form == "toml":
         old = tomltable.parse(base or "")
         for tree in (old, root):
             servers = tree.get("mcp_servers")
             if isinstance(servers, dict):
                 servers.pop(NAME, None)
-        if {"mcp_servers": {}} | old != {"mcp_servers": {}} | root:
-            raise Malformed("the table cannot be added to this file; add it by hand", 1, 1)
+        fits = {"mcp_servers": {}} | old == {"mcp_servers": {}} | root
+    if not fits:
+        text = base or ""
+        at = max(text.find(entries[0].path[0] if entries else ""), 0)
+        raise malformed(text, at, "our entry does not fit in with what is here; add it by hand")
 
 
 def _whole(text: str | None, target: Target, before: Before | None, *, replace: bool) -> Outcome:

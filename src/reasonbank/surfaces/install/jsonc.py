@@ -10,12 +10,16 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from reasonbank.surfaces.install.edits import Edit
 
 Path = tuple[str | int, ...]
 DEEPEST = 200
+LOOKED_AT = 200
+"""So many objects and lists, to see how a text is indented."""
 WIDEST = 72
 """So many columns may a value have that is written in one line."""
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -73,8 +77,9 @@ class Node:
         return node
 
 
+@lru_cache(maxsize=8)  # A config is asked about many times, and some have megabytes.
 def parse(text: str) -> Node:
-    """Raises ``Malformed``."""
+    """Raises ``Malformed``. Nobody changes the tree."""
     start = 1 if text.startswith("\ufeff") else 0
     root = _value(text, _skip(text, start), 0)
     if (rest := _skip(text, root.end)) < len(text):
@@ -205,12 +210,16 @@ class _Style:
     @classmethod
     def of(cls, text: str, root: Node) -> _Style:
         newline = "\r\n" if "\r\n" in text else "\n"
-        for node in _nodes(root):
-            for part in node.names if node.object else node.parts or ():
-                inner, outer = _margin(text, part.start), _margin(text, node.start)
-                alone = text[: part.start].endswith(newline + inner)
-                if alone and len(inner) > len(outer) and inner.startswith(outer):
-                    return cls(newline, inner[len(outer) :])
+        if "\n" not in text:
+            return cls(newline, "  ")
+        for node in islice(_nodes(root), LOOKED_AT):
+            first = next(iter(node.names if node.object else node.parts or ()), None)
+            if first is None:
+                continue
+            inner, outer = _margin(text, first.start), _margin(text, node.start)
+            alone = text.endswith(newline + inner, 0, first.start)
+            if alone and len(inner) > len(outer) and inner.startswith(outer):
+                return cls(newline, inner[len(outer) :])
         return cls(newline, "  ")
 
 

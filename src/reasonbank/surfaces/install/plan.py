@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reasonbank.errors import InvalidInput
+from reasonbank.errors import InvalidInput, Refused
 from reasonbank.safety.scrub import scrub
 from reasonbank.surfaces.agents import AGENTS
 from reasonbank.surfaces.install import files
+from reasonbank.surfaces.install.edits import changes
 from reasonbank.surfaces.install.fitting_in import Outcome, unwired, wired
 from reasonbank.surfaces.install.jsonc import Malformed
 from reasonbank.surfaces.install.notes import Note, Notes, before, copy_of
@@ -73,17 +73,18 @@ def _planned(
     install: bool, replace: bool,
 ) -> Plan:  # fmt: skip
     known = Notes(environment).read()
-    changes: list[Change] = []
+    made: list[Change] = []
     problems: list[str] = []
     for agent in agents:
         try:
-            changes += [
+            made += [
                 _change(agent, target, known, wish, install=install, replace=replace)
                 for target in targets(agent, wish, environment)
             ]
-        except InvalidInput as error:
-            problems.append(f"{agent}: {error.problem}; nothing was changed for this agent")
-    return Plan(changes=tuple(changes), problems=tuple(problems))
+        except (InvalidInput, Refused) as error:
+            said = error.problem if isinstance(error, InvalidInput) else error
+            problems.append(f"{agent}: {said}; nothing was changed for this agent")
+    return Plan(changes=tuple(made), problems=tuple(problems))
 
 
 def _change(
@@ -125,30 +126,49 @@ def _change(
     )  # fmt: skip
 
 
-def install(plan: Plan, environment: Mapping[str, str]) -> None:
+def install(plan: Plan, environment: Mapping[str, str]) -> Plan:
     """First the copies and the note, then the file: whenever this is killed, all is undone by
     `uninstall`."""
+    return _carried_out(plan, lambda change: _put(change, environment))
+
+
+def uninstall(plan: Plan, environment: Mapping[str, str]) -> Plan:
+    return _carried_out(plan, lambda change: _taken(change, environment))
+
+
+def _carried_out(plan: Plan, act: Callable[[Change], None]) -> Plan:
+    """What was done; one agent's trouble is not another's."""
+    done, problems = [], {}
     for change in plan.changes:
-        if change.action == "unchanged":
-            continue
+        try:
+            if change.agent not in problems:
+                act(change)
+                done.append(change)
+        except (InvalidInput, Refused) as error:
+            said = error.problem if isinstance(error, InvalidInput) else error
+            problems[change.agent] = f"{change.agent}: {said}"
+    return Plan(changes=tuple(done), problems=(*plan.problems, *problems.values()))
+
+
+def _put(change: Change, environment: Mapping[str, str]) -> None:
+    if change.action == "unchanged" or change.new is None:
+        return
+    for copy in change.copies:
+        files.keep(copy_of(change.file, copy), copy, change.file)
+    _note(change, environment, change.note)
+    files.write(change.file, change.new, old=change.old, private=change.private)
+
+
+def _taken(change: Change, environment: Mapping[str, str]) -> None:
+    if change.action != "unchanged":
         for copy in change.copies:
             files.keep(copy_of(change.file, copy), copy, change.file)
-        _note(change, environment, change.note)
-        if change.new is not None:
+        if change.new is None:
+            files.delete(change.file, old=change.old)
+        else:
             files.write(change.file, change.new, old=change.old, private=change.private)
-
-
-def uninstall(plan: Plan, environment: Mapping[str, str]) -> None:
-    for change in plan.changes:
-        if change.action != "unchanged":
-            for copy in change.copies:
-                files.keep(copy_of(change.file, copy), copy, change.file)
-            if change.new is None:
-                files.delete(change.file, old=change.old)
-            else:
-                files.write(change.file, change.new, old=change.old, private=change.private)
-        _tidied(change)
-        _note(change, environment, None)
+    _tidied(change)
+    _note(change, environment, None)
 
 
 def _tidied(change: Change) -> None:
@@ -173,10 +193,12 @@ def difference(change: Change) -> str:
     old, new = (
         (data or b"").decode("utf-8", "replace").splitlines() for data in (change.old, change.new)
     )
-    lines = [
-        line for line in difflib.unified_diff(old, new, n=0, lineterm="")
-        if not line.startswith(("---", "+++", "@@"))
-    ]  # fmt: skip
+    found = changes(old, new)
+    if found is None:
+        return "(too much to be shown)"
+    lines = []
+    for start, end, instead in found:
+        lines += [*(f"-{line}" for line in old[start:end]), *(f"+{line}" for line in instead)]
     went = {line[1:].rstrip(",") for line in lines if line.startswith("-")}
     came = {line[1:].rstrip(",") for line in lines if line.startswith("+")}
     shown = (line for line in lines if line[1:].rstrip(",") not in went & came)

@@ -20,7 +20,7 @@ SECONDS = 3
 """A hook ends by itself after 1.5 s; this is for the day on which it does not even start."""
 TOKEN = "REASONBANK_TOKEN"  # noqa: S105
 HEADER = "X-ReasonBank-Workspace"
-_HOOK = re.compile(r"\breasonbank\S*[\"']? hook (?:[a-z-]+) --agent [a-z-]+(?: --bank \S+)?$")
+_HOOK = re.compile(r"\breasonbank\S*[\"']? hook (?:[a-z-]+) --agent [a-z-]+(?: --bank .+)?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
