@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 
 import pytest
-from tests.requirement import requirement
 
 from reasonbank.learn.echo import is_own, shown_in, without_echo
 from reasonbank.search.inject import HEADING
@@ -18,7 +17,6 @@ def injected(heading=HEADING):
     return f"{heading}\n{MEMORY.format_for_prompt()}\n{a_warning().format_for_prompt()}"
 
 
-@requirement("MEM-7", left="words of hooks that are not in a fence")
 @pytest.mark.parametrize("told", [
     "{}", "<system-reminder>\nhook additional context: {}\n</system-reminder>",
     "<system_reminder>\n{}\n</system_reminder>", "<hook_context>{}</hook_context>",
