@@ -20,18 +20,21 @@ TESTS = (
     "tests/faults/test_convergence.py",
     "tests/faults/test_many_hands.py",
     "tests/security/test_canaries.py",
+    "tests/faults/test_huge_transcripts.py",
 )
 SCALE = {
     "REASONBANK_TEST_CONVERGENCE_RUNS": "2000",
     "REASONBANK_TEST_CONVERGENCE_STEPS": "100",
     "REASONBANK_TEST_HANDS": "2000",
     "REASONBANK_TEST_CANARIES": "10000",
+    "REASONBANK_TEST_TRANSCRIPT_MB": "500",
 }
 HEAD = """# Soak
 
 `make soak` runs these at length. Banks that exchange exports must agree whatever was done in them;
 writers through all surfaces are killed at random, and what was acknowledged must stand; of 27
-workspaces that are asked for everything, none learns or changes what is another's.
+workspaces that are asked for everything, none learns or changes what is another's; a transcript
+is read that is larger than the memory it may take.
 """
 
 

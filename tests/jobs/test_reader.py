@@ -47,7 +47,7 @@ def told(open_bank, tmp_path):
     return Told()
 
 
-@requirement("DIS-8", left="the hooks that hand it over")
+@requirement("DIS-8", left="live from hooks")
 def test_what_is_handed_over_is_learned_from_in_the_project_of_its_session(told):
     told.hand_over(told.write(MENDED))
     assert [job.state for job in told.jobs()] == [JobState.WAITING]
@@ -55,6 +55,7 @@ def test_what_is_handed_over_is_learned_from_in_the_project_of_its_session(told)
     there = told.bank.within(told.folder)
     [trace] = there.traces()
     assert len(trace.memories_learned) == 1
+    assert all(step.at is not None for step in trace.trajectory)
     assert there.search("No module named 'requests'")
     assert told.bank.traces() == []
 
@@ -143,3 +144,22 @@ def test_a_session_that_is_stored_elsewhere_is_left_there(told):
     told.bank.work(everywhere=True)
     [job] = told.jobs()
     assert "another project" in job.error
+
+
+def test_a_session_too_long_to_be_kept_whole_is_learned_from_as_it_grows(told, monkeypatch):
+    from reasonbank.learn.transcripts import steps
+
+    for name, number in {"FIRST": 20, "LAST": 10, "MOST": 60}.items():
+        monkeypatch.setattr(steps, name, number)
+    noise = [C(f"ls {number}") for number in range(50)]
+    told.hand_over(told.write([*MENDED, *noise]))
+    told.bank.work(everywhere=True)
+    there = told.bank.within(told.folder)
+    [first] = there.traces()
+    assert len(first.trajectory) == 30 and len(first.memories_learned) == 1
+    told.hand_over(told.write([*MENDED, *noise, *MORE, C("ls")]))
+    told.bank.work(everywhere=True)
+    [trace] = there.traces()
+    assert len(trace.memories_learned) == 2, "the new part, and that only"
+    assert trace.metadata["steps_left_out"] == 28
+    assert trace.trajectory[-1].content == "ls"

@@ -40,7 +40,7 @@ def real(agent: str, folder: Path) -> Transcript:
     return Transcript(agent="", session="", path=str(path))
 
 
-@requirement("DIS-8", left="hooks")
+@requirement("DIS-8", left="live from hooks")
 @pytest.mark.parametrize("agent", AGENTS)
 def test_what_each_agent_wrote_is_read_as_what_it_did(agent, tmp_path):
     session, _ = files.session_at(real(agent, tmp_path))
@@ -62,7 +62,6 @@ def test_what_each_agent_wrote_is_read_as_what_it_did(agent, tmp_path):
     assert None not in times and times == sorted(times)
 
 
-@requirement("MEM-7", left="texts of hooks that are neither fenced nor tagged")
 @pytest.mark.parametrize("agent", AGENTS)
 def test_what_hooks_put_before_the_model_is_known_and_not_learned_from(agent, tmp_path):
     session, _ = files.session_at(real(agent, tmp_path))
@@ -71,6 +70,7 @@ def test_what_hooks_put_before_the_model_is_known_and_not_learned_from(agent, tm
         assert session.shown == (MEMORY,)
 
 
+@requirement("MEM-7")
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_lesson_is_found_in_each_of_them(agent, tmp_path):
     session, _ = files.session_at(real(agent, tmp_path))

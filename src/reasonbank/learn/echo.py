@@ -43,17 +43,24 @@ _ASIDE = re.compile(
     r"<(system[-_]reminder|reasonbank[a-z-]{0,40}|user-prompt-submit-hook|hook_context"
     r"|qwen:user-prompt-submit-context)\b[^>]{0,200}>"
 )
-_HEADING = compile(
-    r"From earlier tasks, recalled by ReasonBank\.[^<>]{0,300}?leave aside what does not\.\s?"
+_HEADING = re.compile(
+    r"(?:From earlier tasks, recalled by|This failed before, as|This error is known, as)"
+    r"\s{1,5}ReasonBank[^<&]{0,400}(?=<memory id=|&lt;memory id=)"
 )
+_QUESTION = re.compile(
+    r"Before you finish: something failed in this session[^<&]{0,500}?only true today\."
+)
+"""What a hook asks at the end of a turn; some agents write it down as if the user had asked."""
 
 
 def without_echo(text: str) -> str:
     """``text`` without what ReasonBank put there."""
+    if "ReasonBank" in text:
+        text = _HEADING.sub("", text)
+    if "Before you finish" in text:
+        text = _QUESTION.sub("", text)
     for opening, closing in _FENCES:
         text = _without_fences(text, opening, closing)
-    if "recalled by ReasonBank" in text:
-        text = _HEADING.sub("", text)
     return _without_asides(text)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from reasonbank.learn.session import Command, Entry, Turn, numbered
 
-FIRST = 1_000
-LAST = 1_000
+FIRST = 3_000
+LAST = 200
 MOST = 4_000
 """So many steps of a session are kept: the first, the last, and between them failures, what
-followed them, and what the user said."""
+followed them, and what the user said. The last are few, since they are stored anew whenever the
+session goes on."""
 AFTERMATH = 12
 """So many steps after a failure belong to it."""
 REMEMBERED = 1_000
