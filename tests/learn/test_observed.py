@@ -22,9 +22,10 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class G:
-    """Memories are given, by their names."""
+    """Memories are given, by their names, and maybe by a hook."""
 
     names: str
+    moment: str = ""
 
 
 NPM = a_memory(
@@ -60,9 +61,9 @@ def told(story):
     for second, step in enumerate(story):
         at = START + timedelta(seconds=10 * second)
         match step:
-            case G(names):
+            case G(names, moment):
                 ids = tuple(MEMORIES[name].id for name in names.split())
-                givings.append(Giving(at=at, memories=ids))
+                givings.append(Giving(at=at, memories=ids, moment=moment))
                 continue
             case U(text):
                 entries.append(Turn(number=0, by_user=True, text=text))
@@ -176,6 +177,17 @@ def test_an_answer_to_a_failure_is_told_by_the_next_run_of_what_failed():
     start = [U("deploy"), deploy, G("port"), C("fuser -k 8080/tcp")]
     assert seen(*start, replace_code(deploy, 0)) == {"port": (True, Basis.EXIT_CODE)}
     assert seen(*start, deploy) == {"port": (False, Basis.EXIT_CODE)}
+
+
+def test_a_hook_says_what_it_gave_a_memory_for():
+    tried = [C("fuser -k 8080/tcp"), TAKEN]
+    before, after = G("port", "before-tool"), G("port", "after-tool")
+    assert seen(U("test web"), TAKEN, before, *tried) == {}, "a warning that was not heeded"
+    assert seen(U("test web"), TAKEN, after, *tried) == {"port": FAILED}, "an answer that failed"
+    # Found by its meaning, for a failure in other words.
+    busy = C("pytest -q", 1, "E   RuntimeError: the socket is busy\n=== 1 failed in 0.1s ===")
+    assert seen(U("test web"), busy, after, C("fuser -k 8080/tcp"), GREEN) == {"port": HELPED}
+    assert seen(U("test web"), busy, after, C("fuser -k 8080/tcp"), C("ruff check .", 1)) == {}
 
 
 def replace_code(command, code):

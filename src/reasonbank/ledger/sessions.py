@@ -16,6 +16,15 @@ none ever were."""
 TAKEN_BACK = "a git revert"
 """Who says that the work of a session was undone: that outranks how it had looked before."""
 
+BEFORE_TOOL, AFTER_TOOL = "before-tool", "after-tool"
+MOMENTS = ("prompt", BEFORE_TOOL, AFTER_TOOL)
+"""At which hooks give memories."""
+
+
+def given_at(moment: str, session: str) -> str:
+    """The subject under which it is noted what a hook gave; what was asked for has none."""
+    return f"hook:{moment}:{session}"
+
 
 def learned_steps(trace: Trace) -> int:
     return int(trace.metadata.get(LEARNED_STEPS, 0))
@@ -28,10 +37,11 @@ def is_learned(trace: Trace) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Giving:
-    """What a search gave a session at one moment, the best first."""
+    """What a session was given at one moment, the best first; a hook says which ``moment``."""
 
     at: datetime
     memories: tuple[str, ...]
+    moment: str = ""
 
 
 @dataclass(slots=True)

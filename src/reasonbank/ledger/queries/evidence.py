@@ -11,7 +11,7 @@ from reasonbank.ledger.database import inline, records
 from reasonbank.ledger.events import EventType, encode
 from reasonbank.ledger.port import PastOutcomes, opinion_in
 from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
-from reasonbank.ledger.sessions import Giving
+from reasonbank.ledger.sessions import MOMENTS, Giving, given_at
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
 from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 MOST_PAST_OUTCOMES = 20_000
 _EVIDENCE = "kind, positive, at, session, rater, comment"
 _RATER = (
-    "coalesce(rater, (select author from events where subject = '' and events.id = evidence.event))"
+    "coalesce(rater, (select max(author) from events where events.id = evidence.event and subject"
+    f" in ('', {', '.join(repr(given_at(moment, '')) + ' || session' for moment in MOMENTS)})))"
 )
 
 
@@ -197,24 +198,25 @@ class EvidenceQueries(Queries):
     def givings(self, view: View, session: str) -> list[Giving]:
         """What its searches returned, in their order."""
         # The log has no index by session: where to begin is known from what was first used.
+        moments = {given_at(moment, session): moment for moment in MOMENTS}
         row = self.db.one(
-            "select min(events.seq) from evidence join events on events.subject = ''"
-            " and events.id = evidence.event"
+            "select min(events.seq) from evidence join events on events.id = evidence.event"
+            f" and events.subject in ('', {', '.join('?' * len(moments))})"
             " where evidence.workspace = ? and session = ? and kind = 'usage'",
-            (view.workspace, session),
+            (*moments, view.workspace, session),
         )
         if row is None or row[0] is None:
             return []
         found = self.db.all(
-            f"select at, payload from events where seq >= ? and what = '{EventType.USED}'"
+            f"select at, subject, payload from events where seq >= ? and what = '{EventType.USED}'"
             f" and {OF_WORKSPACE} and {self.db.dialect.contains('payload', '?')}"
             " order by counter, id",
             (row[0], view.workspace, view.workspace, f'"session":{encode(session)}'),
         )
-        told = [(at, json.loads(payload)) for at, payload in found]
+        told = [(at, moments.get(about, ""), json.loads(use)) for at, about, use in found]
         return [
-            Giving(at=from_micros(at), memories=tuple(use["ids"]))
-            for at, use in told
+            Giving(at=from_micros(at), memories=tuple(use["ids"]), moment=moment)
+            for at, moment, use in told
             if use.get("session") == session
         ]
 
