@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
@@ -220,16 +219,16 @@ class EvidenceQueries(Queries):
             if use.get("session") == session
         ]
 
-    def shown(self, view: View) -> dict[str, dict[str, datetime]]:
-        """By session, when each memory was first given to it."""
-        found: dict[str, dict[str, datetime]] = {}
+    def shown(self, view: View) -> dict[str, dict[str, int]]:
+        """By session, when each memory was first given to it (microseconds)."""
+        found: dict[str, dict[str, int]] = {}
         for session, id, at in self.db.all(
             "select session, id, at from evidence join memories using (num)"
             " where kind = 'usage' and session is not null and evidence.workspace = ?"
             f" and realm in {self._within(view)}",
             (view.workspace,),
         ):
-            found.setdefault(session, {})[id] = from_micros(at)
+            found.setdefault(session, {})[id] = at
         return found
 
     def used_together(self, view: View, least: int) -> list[tuple[str, str, int, int]]:
