@@ -16,6 +16,8 @@ from reasonbank.jobs.learner import tasks
 from reasonbank.jobs.worker import Worker
 from reasonbank.learn.credits import UNNAMED
 from reasonbank.learn.session import Command, Edit, Session as Told, Turn, numbered, to_trace
+from reasonbank.ledger.events import EventType
+from reasonbank.ledger.sessions import given_at
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import EvidenceKind, derived_id, from_micros
 from reasonbank.settings import Embed, ProofSettings
@@ -231,6 +233,21 @@ def test_a_session_that_was_given_nothing_on_purpose_tells_how_it_ended(open_ban
     bank.credit("the session", succeeded=False)
     alone.goes_on(U("once more"), GREEN).handed_over()
     assert bank.context.read().ended(view, "the session") is False
+
+
+def test_what_a_hook_noted_is_found_and_says_who_was_given_it(plain_bank, life, clock):
+    memory = plain_bank.record(a_memory(**NPM))
+    life.goes_on(U("install web"))
+    use = {"ids": [memory.id], "session": "the session"}
+    subject = given_at("before-tool", "the session")
+    context = plain_bank.context
+    context.write(lambda txn: context.append(txn, EventType.USED, subject, use))
+    [giving] = context.read().givings(context.view, "the session")
+    assert (giving.memories, giving.moment) == ((memory.id,), "before-tool")
+    life.goes_on(C("npm ci"), GREEN).handed_over()
+    assert outcomes(plain_bank, memory.id) == [(True, "tests", "the session")]
+    [used] = [e for e in plain_bank.evidence(memory.id) if e.kind is EvidenceKind.USAGE]
+    assert used.rater == context.author
 
 
 # In whatever order and parts

@@ -22,7 +22,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class G:
-    """Memories are given, by their names."""
+    """Memories are given, by their names, and maybe by a hook."""
 
     names: str
     moment: str = ""
@@ -187,6 +187,17 @@ def test_an_answer_to_a_failure_is_told_by_the_next_run_of_what_failed():
     start = [U("deploy"), deploy, G("port"), C("fuser -k 8080/tcp")]
     assert seen(*start, replace_code(deploy, 0)) == {"port": (True, Basis.EXIT_CODE)}
     assert seen(*start, deploy) == {"port": (False, Basis.EXIT_CODE)}
+
+
+def test_a_hook_says_what_it_gave_a_memory_for():
+    tried = [C("fuser -k 8080/tcp"), TAKEN]
+    before, after = G("port", "before-tool"), G("port", "after-tool")
+    assert seen(U("test web"), TAKEN, before, *tried) == {}, "a warning that was not heeded"
+    assert seen(U("test web"), TAKEN, after, *tried) == {"port": FAILED}, "an answer that failed"
+    # Found by its meaning, for a failure in other words.
+    busy = C("pytest -q", 1, "E   RuntimeError: the socket is busy\n=== 1 failed in 0.1s ===")
+    assert seen(U("test web"), busy, after, C("fuser -k 8080/tcp"), GREEN) == {"port": HELPED}
+    assert seen(U("test web"), busy, after, C("fuser -k 8080/tcp"), C("ruff check .", 1)) == {}
 
 
 def replace_code(command, code):

@@ -32,7 +32,7 @@ from reasonbank.learn.rules.corrections import correction, meant, names_in
 from reasonbank.learn.rules.failure import complaint_of
 from reasonbank.learn.rules.shell import invocation, kind_of_check, parsed
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn
-from reasonbank.ledger.sessions import Giving
+from reasonbank.ledger.sessions import AFTER_TOOL, BEFORE_TOOL, Giving
 from reasonbank.model import Memory
 from reasonbank.safety.patterns import compile
 
@@ -95,7 +95,7 @@ def _stretches(
         here = [known[id] for id in giving.memories if id in known]
         start = _begin(session.entries, when, giving) if when else len(times)
         if here and start < len(times):
-            stretch = _Stretch(session, turns, start, here)
+            stretch = _Stretch(session, turns, start, here, giving.moment)
             stretch.watch()
             yield stretch
 
@@ -103,7 +103,7 @@ def _stretches(
 def _begin(entries: Sequence[Entry], when: Sequence[datetime], giving: Giving) -> int:
     """The first entry that came after it was given."""
     start = bisect_right(when, giving.at)
-    if giving.moment != "after-tool" or start == len(entries):
+    if giving.moment != AFTER_TOOL or start == len(entries):
         return start
     # An agent may write down how a command ended only after its hooks have run.
     late = _has_failed(entries[start])
@@ -209,8 +209,9 @@ class _Stretch:
     """A session from the moment at which some memories were given."""
 
     def __init__(
-        self, session: Session, turns: Sequence[int], start: int, memories: Sequence[Memory]
-    ) -> None:
+        self, session: Session, turns: Sequence[int], start: int, memories: Sequence[Memory],
+        moment: str,
+    ) -> None:  # fmt: skip
         self.session, self.start = session, start
         entries = session.entries
         self.starts = frozenset(turn for turn in turns if turn > start)
@@ -219,16 +220,16 @@ class _Stretch:
         self.prompt = asked.text if isinstance(asked, Turn) else ""
         self.watches = [_watch(memory) for memory in memories]
         before = entries[start - 1] if start > own else None
-        if isinstance(before, Command) and passed(before) is False:
-            self._answer(before)
+        if isinstance(before, Command) and moment != BEFORE_TOOL and passed(before) is False:
+            self._answer(before, sure=moment == AFTER_TOOL)
         self.done: set[str] = set()
         self.written: set[str] = set()
         self.acts: list[Command | Edit] = []
         self.found: dict[str, Observation] = {}
 
-    def _answer(self, failed: Command) -> None:
+    def _answer(self, failed: Command, *, sure: bool) -> None:
         for watch in self.watches:
-            if is_same(watch.memory.error_context, failed):
+            if sure or is_same(watch.memory.error_context, failed):
                 watch.answers, watch.only = True, frozenset({_check(failed)[0]})
                 watch.kinds = frozenset()
 

@@ -4,7 +4,6 @@ import json
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from reasonbank.ledger.events import Event, memory_of
@@ -392,6 +391,8 @@ class Reading(Protocol):
         """How often memories helped and failed, by workspace and author."""
 
     def tasks(self, view: View) -> list[Task]: ...
+    def givings(self, view: View, session: str) -> list[Giving]: ...
+    def shown(self, view: View) -> dict[str, dict[str, int]]: ...
     def ended(self, view: View, session: str) -> bool | None:
         """How this task ended, if anybody said."""
 
@@ -409,8 +410,6 @@ class Reading(Protocol):
     def warnings(self, view: View, part: str, limit: int) -> list[Row]:
         """The newest active memories of a failure whose text has this in it, letter by letter."""
 
-    def givings(self, view: View, session: str) -> list[Giving]: ...
-    def shown(self, view: View) -> dict[str, dict[str, datetime]]: ...
     def changes_of(self, view: View, id: str) -> list[Event]: ...
     def batch(self, view: View, id: str) -> list[Event]:
         """The steps of a batch of this workspace, and what was reverted of it, in order."""

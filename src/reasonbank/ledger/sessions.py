@@ -16,6 +16,15 @@ none ever were."""
 TAKEN_BACK = "a git revert"
 """Who says that the work of a session was undone: that outranks how it had looked before."""
 
+BEFORE_TOOL, AFTER_TOOL = "before-tool", "after-tool"
+MOMENTS = ("prompt", BEFORE_TOOL, AFTER_TOOL)
+"""At which hooks give memories."""
+
+
+def given_at(moment: str, session: str) -> str:
+    """The subject under which it is noted what a hook gave; what was asked for has none."""
+    return f"hook:{moment}:{session}"
+
 
 def learned_steps(trace: Trace) -> int:
     return int(trace.metadata.get(LEARNED_STEPS, 0))
@@ -26,18 +35,9 @@ def is_learned(trace: Trace) -> bool:
     return LEARNED_STEPS in trace.metadata and learned_steps(trace) >= len(trace.trajectory)
 
 
-UNASKED = ("prompt", "before-tool", "after-tool")
-"""The moments at which a session is given memories that it did not search for."""
-
-
-def noted_at(moment: str, session: str) -> str:
-    """Under what subject a use is noted that nobody asked for."""
-    return f"hook:{moment}:{session}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Giving:
-    """What a session was given at one moment, the best first; without one, it searched."""
+    """What a session was given at one moment, the best first; a hook says which ``moment``."""
 
     at: datetime
     memories: tuple[str, ...]

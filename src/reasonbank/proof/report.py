@@ -9,7 +9,7 @@ from datetime import datetime
 
 from reasonbank.learn.credits import names_of
 from reasonbank.ledger.port import Filter, Reading
-from reasonbank.model import JSON, State, Trace
+from reasonbank.model import JSON, State, Trace, from_micros
 from reasonbank.proof.calibration import Calibration, calibrated
 from reasonbank.proof.holdout import Difference, by_memory, harmful, overall
 from reasonbank.proof.mistakes import InSessions, Repeated, in_sessions, repeated
@@ -99,7 +99,7 @@ def _shown(
 ) -> dict[str, dict[str, datetime]]:
     by_session = reading.shown(context.view)
     return {
-        trace.id: {id: at for name in names for id, at in by_session[name].items()}
+        trace.id: {id: from_micros(at) for name in names for id, at in by_session[name].items()}
         for trace in told
         if (names := [name for name in names_of(trace) if name in by_session])
     }

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
 from reasonbank.ledger.events import EventType, encode
 from reasonbank.ledger.port import PastOutcomes, opinion_in
 from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
-from reasonbank.ledger.sessions import UNASKED, Giving, noted_at
+from reasonbank.ledger.sessions import MOMENTS, Giving, given_at
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
 from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
 
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
 # The newest so many outcomes of all candidates together: a search must stay quick.
 MOST_PAST_OUTCOMES = 20_000
 _EVIDENCE = "kind, positive, at, session, rater, comment"
-_SUBJECTS = ", ".join(("''", *(f"'{noted_at(moment, '')}' || session" for moment in UNASKED)))
 _RATER = (
-    f"coalesce(rater, (select author from events where subject in ({_SUBJECTS})"
-    " and events.id = evidence.event))"
+    "coalesce(rater, (select max(author) from events where events.id = evidence.event and subject"
+    f" in ('', {', '.join(repr(given_at(moment, '')) + ' || session' for moment in MOMENTS)})))"
 )
 
 
@@ -197,43 +195,40 @@ class EvidenceQueries(Queries):
         return [row[0] for row in found]
 
     def givings(self, view: View, session: str) -> list[Giving]:
-        """What its searches returned and what it was shown unasked, in their order."""
-        moments = {noted_at(moment, session): moment for moment in UNASKED}
-        subjects = self.db.dialect.texts([*moments, ""])
+        """What its searches returned, in their order."""
         # The log has no index by session: where to begin is known from what was first used.
+        moments = {given_at(moment, session): moment for moment in MOMENTS}
         row = self.db.one(
-            f"select min(events.seq) from evidence join events on events.subject in {subjects.sql}"
-            " and events.id = evidence.event"
+            "select min(events.seq) from evidence join events on events.id = evidence.event"
+            f" and events.subject in ('', {', '.join('?' * len(moments))})"
             " where evidence.workspace = ? and session = ? and kind = 'usage'",
-            (*subjects.values, view.workspace, session),
+            (*moments, view.workspace, session),
         )
         if row is None or row[0] is None:
             return []
         found = self.db.all(
-            f"select subject, at, payload from events where seq >= ? and subject in {subjects.sql}"
-            f" and what = '{EventType.USED}'"
+            f"select at, subject, payload from events where seq >= ? and what = '{EventType.USED}'"
             f" and {OF_WORKSPACE} and {self.db.dialect.contains('payload', '?')}"
             " order by counter, id",
-            (row[0], *subjects.values, view.workspace, view.workspace,
-             f'"session":{encode(session)}'),
-        )  # fmt: skip
-        told = [(subject, at, json.loads(payload)) for subject, at, payload in found]
+            (row[0], view.workspace, view.workspace, f'"session":{encode(session)}'),
+        )
+        told = [(at, moments.get(about, ""), json.loads(use)) for at, about, use in found]
         return [
-            Giving(at=from_micros(at), memories=tuple(use["ids"]), moment=moments.get(subject, ""))
-            for subject, at, use in told
+            Giving(at=from_micros(at), memories=tuple(use["ids"]), moment=moment)
+            for at, moment, use in told
             if use.get("session") == session
         ]
 
-    def shown(self, view: View) -> dict[str, dict[str, datetime]]:
-        """By session, when each memory was first given to it."""
-        found: dict[str, dict[str, datetime]] = {}
+    def shown(self, view: View) -> dict[str, dict[str, int]]:
+        """By session, when each memory was first given to it (microseconds)."""
+        found: dict[str, dict[str, int]] = {}
         for session, id, at in self.db.all(
             "select session, id, at from evidence join memories using (num)"
             " where kind = 'usage' and session is not null and evidence.workspace = ?"
             f" and realm in {self._within(view)}",
             (view.workspace,),
         ):
-            found.setdefault(session, {})[id] = from_micros(at)
+            found.setdefault(session, {})[id] = at
         return found
 
     def used_together(self, view: View, least: int) -> list[tuple[str, str, int, int]]:

@@ -18,7 +18,7 @@ from reasonbank.fence import fixed, prompt
 from reasonbank.fields import LIMITS
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Reading, Row
-from reasonbank.ledger.sessions import UNASKED, noted_at
+from reasonbank.ledger.sessions import AFTER_TOOL, BEFORE_TOOL, MOMENTS, given_at
 from reasonbank.model import JSON, Filter, Memory
 from reasonbank.settings import Hooks
 from reasonbank.store import workspaces
@@ -74,7 +74,7 @@ class Hooked:
         return self.context().fit_name(self.told.session[: LIMITS.label], LIMITS.label)
 
     def subject(self, event: Event) -> str:
-        return noted_at(event, self.session)
+        return given_at(event, self.session)
 
     def shown(self, context: Context, event: Event) -> frozenset[str]:
         """What this session need not be shown at such a moment, as it was and has not forgotten
@@ -83,7 +83,7 @@ class Hooked:
         if not self.session:
             return frozenset()
         compaction = self.subject(Event.BEFORE_COMPACTION)
-        moments = UNASKED if event is Event.PROMPT else UNASKED[1:]
+        moments = MOMENTS if event is Event.PROMPT else (BEFORE_TOOL, AFTER_TOOL)
         subjects = (*(self.subject(Event(moment)) for moment in moments), compaction)
         shown: set[str] = set()
         for subject, ids in context.read().uses_noted(context.view, subjects):
