@@ -20,7 +20,7 @@ class Program:
         given = sys.argv[1:] if args is None else args
         match given:
             case ["hook", event, *_] if not event.startswith("-"):
-                from reasonbank.surfaces.hooks import client  # type: ignore[attr-defined, unused-ignore]
+                from reasonbank.surfaces.hooks import client
 
                 return client.main(given[1:])
             case ["mcp", *options] if tools := _offered(options):
