@@ -45,6 +45,7 @@ REQUESTS = (
 NOT_CALLED = {
     "serve": "is the way in over HTTP", "mcp": "is the way in over standard streams",
     "worker": "does the jobs of all workspaces", "demo": "has a bank of its own",
+    "hook": "answers an agent of this machine's owner",
 }  # fmt: skip
 # What concerns the whole bank, for whoever looks after it or runs on this machine.
 WHOLE = frozenset({
