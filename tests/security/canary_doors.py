@@ -47,6 +47,7 @@ NOT_CALLED = {
     "worker": "does the jobs of all workspaces", "demo": "has a bank of its own",
     "backfill": "reads files of this machine's owner, into all workspaces",
     "install": "opens no bank", "uninstall": "opens no bank",
+    "hook": "answers an agent of this machine's owner",
 }  # fmt: skip
 # What concerns the whole bank, for whoever looks after it or runs on this machine.
 WHOLE = frozenset({

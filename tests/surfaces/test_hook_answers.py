@@ -44,6 +44,7 @@ class Agent:
         )
         hooked = Hooked(told, lambda meaning: self.bank.context, self.settings, "/elsewhere")
         printed = respond(hooked)
+        hooked.finish()
         if not printed:
             return ""
         answer = json.loads(printed)

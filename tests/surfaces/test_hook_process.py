@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,10 @@ def test_a_hook_by_itself_answers_by_meaning_and_notes_what_it_showed(stocked):
     answer = stocked.heard("prompt", prompt=ASKED)
     assert LESSON in answer.text
     assert stocked.word("prompt") == "ok"
+    # What it showed is written down when it has ended.
+    with Bank.open(f"sqlite:///{stocked.bank}", workspace=stocked.project) as bank:
+        while not bank.context.read().session_uses(bank.view, answer.session):
+            time.sleep(0.01)
     assert stocked.heard("prompt", prompt=ASKED, session=answer.session).printed == ""
     assert stocked.word("prompt") == "silent"
     with Bank.open(f"sqlite:///{stocked.bank}", workspace=stocked.project) as bank:
@@ -188,16 +193,14 @@ def locked(bank: Path):
         holder.close()
 
 
-def test_a_bank_that_somebody_keeps_locked_makes_it_late_and_no_more(stocked):
+def test_a_bank_that_somebody_keeps_locked_is_read_all_the_same(stocked):
     with locked(stocked.bank):
-        for event in ("prompt", "session-end"):
-            told = payload(event, stocked.project, prompt=ASKED, transcript_path="/tmp/x.jsonl")
-            answer = stocked.hook(event, told)
-            assert_harmless(answer)
-            assert answer.printed == ""
-        assert stocked.word("prompt") == "late"
-        assert_harmless(stocked.heard("before-tool", **a_command("ls")))
-        assert stocked.word("before-tool") == "silent"
+        assert LESSON in stocked.heard("prompt", prompt=ASKED).text
+        answer = stocked.hook(
+            "session-end", payload("session-end", stocked.project, transcript_path="/tmp/x.jsonl")
+        )
+        assert_harmless(answer)
+        assert stocked.word("session-end") == "late"
 
 
 # With one
@@ -230,7 +233,8 @@ def test_one_that_was_killed_is_not_missed(stocked):
         server.wait()
         assert len(stocked.doors()) == 1
         assert LESSON in stocked.heard("prompt", prompt=ASKED).text
-        assert stocked.doors() == []
+        while stocked.doors():  # Taken away by whoever found nobody there.
+            time.sleep(0.01)
 
 
 def test_one_that_stands_still_is_not_waited_for(stocked):

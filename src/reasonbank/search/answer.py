@@ -33,10 +33,11 @@ _ANYTHING = Filter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unasked:
-    """Nobody asked: an agent is told by itself. What it was ``shown`` before is left out, what it
-    gets is written down under ``subject``, and that nothing was found is no gap."""
+    """Nobody asked: an agent is told by itself. What it was ``shown`` before is left out; what it
+    is given goes to ``keep``, to be written down once it has it; a question that finds nothing
+    is no gap."""
 
-    subject: str
+    keep: Callable[[JSON], None]
     shown: frozenset[str] = frozenset()
 
 
@@ -74,11 +75,12 @@ def search(
         return reply
     if session is not None and held_out(session, settings.proof):
         return _withhold(context, session, reply)
-    if reply.hits:
-        subject = "" if unasked is None else unasked.subject
-        reply = _keep_use(context, reply, _use(context, reply, query, session), subject)
-    elif unasked is not None:
+    if unasked is not None:
+        if reply.hits:
+            unasked.keep(_use(context, reply, query, session))
         return reply
+    if reply.hits:
+        reply = _keep_use(context, reply, _use(context, reply, query, session))
     elif session is not None:
         # That it asked is all there is to say of it, and makes the task known.
         reply = _keep_use(context, reply, {"ids": [], "session": session})
@@ -168,7 +170,7 @@ def _use(context: Context, reply: Reply, query: str, session: str | None) -> JSO
     return used
 
 
-def _keep_use(context: Context, reply: Reply, use: JSON, subject: str = "") -> Reply:
+def _keep_use(context: Context, reply: Reply, use: JSON) -> Reply:
     """What a named task was given is on disk when it has it: whoever reports how the task went,
     wherever, credits these memories. Other uses are written down with the next commit, or when
     this process looks at them: a commit for each would cost more than the search (a search of
@@ -176,7 +178,7 @@ def _keep_use(context: Context, reply: Reply, use: JSON, subject: str = "") -> R
     is stale after it)."""
     if use["session"] is not None:
         try:
-            context.write(lambda txn: context.append(txn, EventType.USED, subject, use))
+            context.write(lambda txn: context.append(txn, EventType.USED, "", use))
             return reply
         except StorageError as error:
             # What is found is right all the same.

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from reasonbank.learn.session import Command
 from reasonbank.safety.patterns import brief, compile, spaced
+
+if TYPE_CHECKING:
+    from reasonbank.learn.session import Command
 
 _words = str.split
 

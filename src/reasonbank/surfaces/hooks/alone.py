@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.settings import Settings, load
 from reasonbank.surfaces.hooks import client
-from reasonbank.surfaces.hooks.answering import FAILED, SILENT, answered, meant
+from reasonbank.surfaces.hooks.answering import SILENT, Answer, answered, meant, why
 
 if TYPE_CHECKING:
     from reasonbank.store.context import Context
@@ -21,7 +21,7 @@ def answer(call: client.Call, sink: int) -> None:
     # One process answers one question: threads of BLAS would cost more than they bring.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     contexts: dict[bool, Context] = {}
-    word, text = SILENT, ""
+    told = Answer(SILENT)
     try:
         settings = load(call.environment)
         path = meant(call, settings)
@@ -33,15 +33,16 @@ def answer(call: client.Call, sink: int) -> None:
                     contexts[meaning] = _opened(call, path, settings, meaning=meaning)
                 return contexts[True in contexts]
 
-            word, text = answered(call, settings, opened)
+            told = answered(call, settings, opened)
     except ReasonBankError as error:
-        word = f"{FAILED}: {' '.join(str(error).split())}"[:160]
-    with suppress(OSError):
-        client.note(call, word)
-    reply = client.framed(text.encode("utf-8", "replace"))
+        told = Answer(why(error))
+    reply = client.framed(told.text.encode("utf-8", "replace"))
     while reply:
         reply = reply[os.write(sink, reply) :]
     os.close(sink)
+    with suppress(OSError):
+        client.note(call, told.word)
+    told.finish()
     for name in call.left_behind:
         with suppress(OSError):
             os.unlink(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import ReasonBankError
@@ -29,27 +30,41 @@ def meant(call: client.Call, settings: Settings) -> str:
     return f"{client.user_folder('XDG_DATA_HOME', '.local/share', call.environment)}/bank.db"
 
 
-def answered(
-    call: client.Call, settings: Settings, opened: Callable[[bool], Context]
-) -> tuple[str, str]:
-    """A word about how it went, and what is to be printed.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A word about how it went, what is to be printed, and what is left to do after that."""
 
-    ``opened(meaning)`` is the bank; without ``meaning`` it need not know any.
-    """
+    word: str
+    text: str = ""
+    finish: Callable[[], None] = lambda: None
+
+
+def answered(call: client.Call, settings: Settings, opened: Callable[[bool], Context]) -> Answer:
+    """``opened(meaning)`` is the bank; without ``meaning`` it need not know any."""
     event = EVENTS.get(call.event)
     payload = _payload(call.told)
-    if event is None or payload is None or not settings.hooks.enabled:
-        return SILENT if settings.hooks.enabled else f"{SILENT}: hooks.enabled is false", ""
-    told = formats.read(call.agent, event, payload)
+    if not settings.hooks.enabled:
+        return Answer(f"{SILENT}: hooks.enabled is false")
+    if event is None or payload is None:
+        return Answer(SILENT)
     from reasonbank.surfaces.hooks.respond import Hooked, respond
 
     try:
-        text = respond(Hooked(told, opened, settings.hooks, call.directory))
+        told = formats.read(call.agent, event, payload)
+        hooked = Hooked(told, opened, settings.hooks, call.directory)
+        text = respond(hooked)
     except ReasonBankError as error:
-        return f"{FAILED}: {' '.join(str(error).split())}"[:160], ""
+        return Answer(why(error))
     except Exception as error:  # noqa: BLE001 - no agent is told of a mistake of ours.
-        return f"{FAILED}: {type(error).__name__}", ""
-    return (OK if text else SILENT), text
+        return Answer(f"{FAILED}: {type(error).__name__}")
+    return Answer(OK if text else SILENT, text, hooked.finish)
+
+
+def why(error: ReasonBankError) -> str:
+    from reasonbank.safety.scrub import hushed
+
+    hushed(error)
+    return f"{FAILED}: {' '.join(str(error).split())}"[:160]
 
 
 def _payload(told: bytes) -> Mapping[str, Any] | None:

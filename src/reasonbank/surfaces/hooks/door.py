@@ -41,6 +41,7 @@ class Door:
         self._listener: socket.socket | None = None
         self._thread = threading.Thread(target=self._listen, name="hooks", daemon=True)
         self._places = threading.Semaphore(AT_ONCE)
+        self._noting: set[threading.Event] = set()
         self._known: tuple[object, Settings | None] = (None, None)
 
     def open(self) -> None:
@@ -112,12 +113,23 @@ class Door:
                 return
             from reasonbank.surfaces.hooks.answering import FAILED, answered
 
-            word, text = answered(call, settings, lambda meaning: self._bank.context)
-            if word.startswith(FAILED) and self._listener is None:
+            for noted in list(self._noting):
+                noted.wait(PATIENCE)
+            answer = answered(call, settings, lambda meaning: self._bank.context)
+            if answer.word.startswith(FAILED) and self._listener is None:
                 return  # The bank was closed meanwhile.
-            with suppress(OSError):
-                client.note(call, word)
-            connection.sendall(client.framed(client.MINE + text.encode("utf-8", "replace")))
+            # Who asks next knows what this one was told, though it has it before it is stored.
+            self._noting.add(noted := threading.Event())
+            try:
+                told = answer.text.encode("utf-8", "replace")
+                connection.sendall(client.framed(client.MINE + told))
+                connection.close()
+                with suppress(OSError):
+                    client.note(call, answer.word)
+                answer.finish()
+            finally:
+                noted.set()
+                self._noting.discard(noted)
 
     def _settings_of(self, call: client.Call) -> Settings | None:
         """The settings of who calls; None if they mean another bank than the one that is open."""

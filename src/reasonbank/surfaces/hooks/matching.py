@@ -9,10 +9,11 @@ import os
 import re
 
 from reasonbank.learn.rules.failure import Failure
-from reasonbank.learn.rules.lesson import HOME
 from reasonbank.learn.rules.shell import Invocation, kind_of_check, parsed, parts
 from reasonbank.model import Memory, Outcome
 
+# As lessons have it; to load those for it would take as long as all the rest.
+HOME = re.compile(r"(?:/home|/Users)/[^/\s\"']+")
 _QUOTED = re.compile(r"`([^`\n]{2,300})`")
 _REMEDY = re.compile(r"(?i)\b(?:run|use|with|after|try|by)\s+`([^`\n]{2,300})`")
 _NAMES = re.compile(r"[\w.@+-]+(?:[/\\][\w.@+-]+)*")

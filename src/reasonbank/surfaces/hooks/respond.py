@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from reasonbank.errors import StorageError
@@ -59,6 +59,7 @@ class Hooked:
     settings: Hooks
     directory: str
     """Where the hook was started, for agents that do not say where they work."""
+    later: list[tuple[Context, str, JSON]] = field(default_factory=list)
 
     def context(self, *, meaning: bool = False) -> Context:
         """The bank, seen from the project of the session."""
@@ -92,14 +93,22 @@ class Hooked:
             shown.update(ids)
         return frozenset(shown)
 
-    def note(self, context: Context, event: Event, ids: Iterable[str] = ()) -> None:
-        """Written down before it is shown: whoever says how it went, credits these."""
-        if not self.session or context.store.ledger.read_only:
-            return
-        use: JSON = {"ids": [*ids], "session": self.session}
-        # On a full disk, what is known is right all the same.
-        with suppress(StorageError):
-            context.write(lambda txn: context.append(txn, EventType.USED, self.subject(event), use))
+    def note(self, context: Context, event: Event, use: JSON | Iterable[str] = ()) -> None:
+        """To be written down (``finish``) when the agent has it: it waits for no disk."""
+        if not isinstance(use, dict):
+            use = {"ids": [*use], "session": self.session}
+        if self.session and not context.store.ledger.read_only:
+            self.later.append((context, self.subject(event), use))
+
+    def finish(self) -> None:
+        """Whoever says how it went, credits what was shown; what cannot be stored is lost."""
+        for context, subject, use in self.later:
+            with suppress(StorageError):
+                _write(context, subject, use)
+
+
+def _write(context: Context, subject: str, use: JSON) -> None:
+    context.write(lambda txn: context.append(txn, EventType.USED, subject, use))
 
 
 def respond(hooked: Hooked) -> str:
@@ -146,7 +155,9 @@ def _injected(hooked: Hooked, text: str, limit: int, filter: Filter) -> str:
         limit=limit,
         session=hooked.session or None,
         filter=filter,
-        unasked=Unasked(subject=hooked.subject(event), shown=hooked.shown(context, event)),
+        unasked=Unasked(
+            keep=lambda use: hooked.note(context, event, use), shown=hooked.shown(context, event)
+        ),
     )
     return found.prompt
 
