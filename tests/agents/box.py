@@ -26,12 +26,24 @@ from typing import Any
 from tests.agents.calls import Step
 from tests.agents.programs import Program
 
+from reasonbank.surfaces.agents import Event
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 AT_ONCE = 2
 """Agents are heavy: more at a time only makes each of them late."""
 
-CHECK = 'import greet\n\nassert greet.hello() == "hello"\nprint("1 passed")\n'
+CHECK = """\
+import unittest
+
+
+class Greeting(unittest.TestCase):
+    def test_hello(self):
+        import greet
+
+        self.assertEqual(greet.hello(), "hello")
+"""
+TESTS = "python3 -m unittest -q test_greet"
 
 
 class Unboxed(UserWarning):
@@ -42,8 +54,9 @@ class Unboxed(UserWarning):
 class Inside:
     """What happens in the box, besides the agent.
 
-    ``beside`` are commands that run along, each ready with its first line; ``stopped`` holds them
-    still before the agent starts, ``killed`` ends them. ``full`` are folders without room.
+    ``beside`` are servers that run along; ``stopped`` holds them
+    still before the agent starts, ``killed`` ends them. ``full`` are folders without room,
+    ``token`` is the file of the one that the agent is to show a server.
     """
 
     steps: Sequence[Step]
@@ -58,6 +71,7 @@ class Inside:
     stopped: bool = False
     killed: bool = False
     full: Sequence[str] = ()
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,15 +118,20 @@ class Box:
         } | {name: value.format(url=url) for name, value in self.program.env.items()}
 
     def project(self, name: str = "project") -> Path:
-        """A repository whose check fails until there is a module `greet`."""
+        """A repository whose tests fail until there is a module `greet`."""
         project = self.folder / name
         if not project.exists():
             project.mkdir()
-            (project / "check.py").write_text(CHECK)
+            (project / "test_greet.py").write_text(CHECK)
             git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
             for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "start"]):
                 subprocess.run([*git, *words], cwd=project, env=self.env, check=True)
         return project
+
+    def was_late(self, event: Event) -> bool:
+        """Whether a hook gave up at its deadline: on a busy machine that is no fault of it."""
+        state = self.home / ".local/state/reasonbank/hooks" / self.program.name / event
+        return state.exists() and state.read_text().startswith("late")
 
     def reasonbank(self, *words: str, project: Path | None = None) -> str:
         """The command as its user types it."""

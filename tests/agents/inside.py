@@ -56,7 +56,8 @@ def running(command: list[str], inside: Inside) -> Iterator[None]:
     ) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline(), f"{command} ended at once"
+            said = iter(process.stdout.readline, b"")
+            assert any(b"serves at" in line for line in said), f"{command} ended at once"
             if inside.stopped:
                 process.send_signal(signal.SIGSTOP)
             if inside.killed:
@@ -75,6 +76,8 @@ def run(inside: Inside) -> Run:
         model = stack.enter_context(serving(inside.steps, inside.port))
         for command in inside.beside:
             stack.enter_context(running(list(command), inside))
+        if inside.token:
+            inside.env["REASONBANK_TOKEN"] = Path(inside.token).read_text().strip()
         with subprocess.Popen(
             inside.command,
             cwd=inside.directory,

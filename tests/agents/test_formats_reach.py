@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.agents.box import Box
+from tests.agents.box import TESTS, Box
 from tests.agents.calls import Step, shell, write
 
 import reasonbank.surfaces.install
@@ -63,9 +63,9 @@ STEPS = ("fail", "write", "pass", "say")
 
 def work(project):
     return [
-        Step("I run the check.", [shell("python3 check.py")]),
+        Step("I run the tests.", [shell(TESTS)]),
         Step("I write it.", [write(f"{project}/greet.py", "def hello():\n    return 'hello'\n")]),
-        Step("Again.", [shell("python3 check.py")]),
+        Step("Again.", [shell(TESTS)]),
         Step("It passes."),
     ]
 
@@ -76,7 +76,7 @@ def marked(program, tmp_path_factory):
     box = Box(program, tmp_path_factory.mktemp(program.name))
     agent = next(each for each in AGENTS if each.name == program.name)
     wire(box, agent)
-    run = box.run("Make check.py pass.", work(box.project()))
+    run = box.run("Make the tests pass.", work(box.project()))
     assert run.code == 0, run.err
     told = [json.loads(each.read_text()) for each in sorted((box.home / "told").iterdir())]
     return agent, run, told, box.project()
@@ -110,9 +110,9 @@ def test_what_an_agent_tells_is_understood(marked):
 
     assert len({each["session"] for each in told}) == 1 and told[0]["session"]
     assert {each["directory"] for each in told} == {str(project)}
-    assert "Make check.py pass." in of(Event.PROMPT)[0]["prompt"]
+    assert "Make the tests pass." in of(Event.PROMPT)[0]["prompt"]
     failed = next(each for each in of(Event.AFTER_TOOL) if "ModuleNotFound" in each["output"])
-    assert failed["command"] == "python3 check.py"
+    assert failed["command"] == TESTS
     assert failed["failed"] is (None if agent.name == "codex" else True)
     if Event.BEFORE_TOOL in agent.events.values():
         assert any(each["path"].endswith("greet.py") for each in of(Event.BEFORE_TOOL))

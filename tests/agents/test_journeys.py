@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.agents.box import Box, namespace
+from tests.agents.box import TESTS, Box, namespace
 from tests.agents.calls import Step, memory, shell, write
 from tests.requirement import requirement
 
 from reasonbank.surfaces.agents import AGENTS, Event
-from reasonbank.surfaces.connecting import snippets
 from reasonbank.surfaces.hooks.formats import READ
 
 PASSES = "def hello():\n    return 'hello'\n"
@@ -21,20 +20,21 @@ REFUSES = "echo 'ConnectionRefusedError: port 7777 is closed' >&2\nexit 3\n"
 
 
 def fixing(project):
-    """The check fails, a module is written, the check passes."""
+    """The tests fail, a module is written, the tests pass."""
     return [
-        Step("I run the check.", [shell("python3 check.py")]),
+        Step("I run the tests.", [shell(TESTS)]),
         Step("A module is missing; I write it.", [write(f"{project}/greet.py", PASSES)]),
-        Step("Again.", [shell("python3 check.py")]),
-        Step("The check passes now."),
+        Step("Again.", [shell(TESTS)]),
+        Step("The tests pass now."),
     ]
 
 
-def failing():
-    """The check fails, and stays so."""
+def following(project):
+    """The same is done as before, and the tests fail all the same, with another error."""
     return [
-        Step("I run the check.", [shell("python3 check.py")]),
-        Step("Once more.", [shell("python3 check.py")]),
+        Step("I run the tests.", [shell(TESTS)]),
+        Step("I write the module as before.", [write(f"{project}/greet.py", PASSES)]),
+        Step("Again.", [shell(TESTS)]),
         Step("I give up: it still fails."),
     ]
 
@@ -52,6 +52,16 @@ def reads(box, event):
     return event in agent.events.values() and event in READ[agent.name]
 
 
+def timely(box, prompt, steps, event, project=None):
+    """A run in which the hook was in time: on a busy machine it may not be, and says nothing."""
+    for _ in range(3):
+        ((project or box.project()) / "greet.py").unlink(missing_ok=True)
+        run = box.run(prompt, steps, project=project)
+        if not box.was_late(event):
+            return run
+    raise AssertionError(f"three times the hook at {event} was late")
+
+
 @pytest.fixture
 def wired(box):
     box.reasonbank("install", box.program.name)
@@ -61,9 +71,9 @@ def wired(box):
 @requirement("MCP-5", left="Codex and Qwen Code show the tools of servers only after a search")
 def test_the_tools_are_there_in_the_first_request_and_may_be_called_with_nobody_to_ask(wired):
     steps = [
-        Step("I record.", [memory("record", title="check.py needs greet", outcome="success",
-                                  description="When check.py fails", content="Add greet.py.")]),
-        Step("I search.", [memory("search", query="check.py fails", session_id="s1")]),
+        Step("I record.", [memory("record", title="the tests need greet", outcome="success",
+                                  description="When the tests fail", content="Add greet.py.")]),
+        Step("I search.", [memory("search", query="the tests fail", session_id="s1")]),
         Step("I report.", [memory("outcome", memory_id="@ID@", succeeded=True, session_id="s1")]),
         Step("Done."),
     ]  # fmt: skip
@@ -71,35 +81,37 @@ def test_the_tools_are_there_in_the_first_request_and_may_be_called_with_nobody_
     assert run.code == 0, run.err
     assert "memory_search" in run.asked(0) or wired.program.name in ("codex", "qwen-code")
     [kept] = learned(wired)
-    assert (kept["title"], kept["usage_count"]) == ("check.py needs greet", 1)
+    assert (kept["title"], kept["usage_count"]) == ("the tests need greet", 1)
     assert kept["confidence"] > 0.8
 
 
 @requirement("DIS-8", left="in bulk, grown, resumed: tests/learn")
 def test_what_was_learned_on_day_one_is_there_on_day_two_before_the_model_says_a_word(wired):
     project = wired.project()
-    one = wired.run("Make check.py pass.", fixing(project))
+    one = wired.run("Make the tests pass.", fixing(project))
     assert one.code == 0, one.err
     [lesson] = learned(wired)
     assert "greet" in lesson["content"]
 
-    (project / "greet.py").unlink()
-    two = wired.run("check.py fails: a module is missing. Make it pass.", fixing(project))
+    similar = "The tests fail: a module is missing. Make them pass."
+    two = timely(wired, similar, fixing(project), Event.PROMPT)
     assert two.code == 0, two.err
     assert lesson["id"] in two.asked(0)
 
-    # It was shown, and then the check passed: that speaks for it.
+    # It was shown, and then the tests passed: that speaks for it.
     [again] = [each for each in learned(wired) if each["id"] == lesson["id"]]
     assert again["confidence"] > lesson["confidence"]
 
-    (project / "greet.py").unlink()
-    three = wired.run("check.py fails: a module is missing. Make it pass.", failing())
+    # It was shown and followed, and the tests failed: that speaks against it.
+    tests = project / "test_greet.py"
+    tests.write_text(tests.read_text().replace('"hello")', '"good morning")'))
+    three = timely(wired, similar, following(project), Event.PROMPT)
     assert three.code == 0 and lesson["id"] in three.asked(0)
     [at_last] = [each for each in learned(wired) if each["id"] == lesson["id"]]
     assert at_last["confidence"] < again["confidence"]
 
     elsewhere = wired.project("elsewhere")
-    other = wired.run("check.py fails: a module is missing.", failing(), project=elsewhere)
+    other = timely(wired, similar, fixing(elsewhere), Event.PROMPT, project=elsewhere)
     assert other.code == 0
     assert all(lesson["id"] not in other.asked(at) for at in range(len(other.requests)))
 
@@ -116,11 +128,12 @@ def test_a_command_that_failed_before_is_not_run_again_without_a_warning(wired):
     )  # fmt: skip
     [warning] = json.loads(wired.reasonbank("--json", "list"))
     steps = [Step("I do it.", [shell(DEPLOY)]), Step("It failed.")]
-    run = wired.run("Say good morning.", steps)
+    last = Event.BEFORE_TOOL if reads(wired, Event.BEFORE_TOOL) else Event.AFTER_TOOL
+    run = timely(wired, "Say good morning.", steps, last)
     assert run.code == 0, run.err
     assert warning["id"] not in run.asked(0)
     assert warning["id"] in run.asked(1)
-    if reads(wired, Event.BEFORE_TOOL):
+    if last is Event.BEFORE_TOOL:
         assert "failed before" in run.asked(1)
 
 
@@ -128,7 +141,7 @@ def test_a_command_that_failed_before_is_not_run_again_without_a_warning(wired):
 def untouched(program, tmp_path_factory):
     """How a session goes without ReasonBank: how often the model is asked."""
     box = Box(program, tmp_path_factory.mktemp(f"untouched-{program.name}"))
-    run = box.run("Make check.py pass.", fixing(box.project()))
+    run = box.run("Make the tests pass.", fixing(box.project()))
     assert run.code == 0, run.err
     return len(run.requests)
 
@@ -144,13 +157,13 @@ TROUBLE = {
 @requirement("CLI-3")
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_an_agent_never_notices_what_goes_wrong_with_us(wired, untouched, trouble):
-    wired.reasonbank("remember", "check.py fails: add the module greet with hello().")
+    wired.reasonbank("remember", "When the tests fail, add the module greet with hello().")
     more = dict(TROUBLE[trouble])
     if "full" in more:
         if not namespace():
             pytest.skip("a full disk needs a namespace of its own")
         more["full"] = [str(wired.home / folder) for folder in more["full"]]
-    run = wired.run("Make check.py pass.", fixing(wired.project()), **more)
+    run = wired.run("Make the tests pass.", fixing(wired.project()), **more)
     assert run.code == 0, run.err
     assert len(run.requests) == untouched
     assert "reasonbank" not in run.err.lower()
@@ -163,11 +176,11 @@ def test_an_agent_goes_on_when_its_server_dies_in_the_middle(wired, untouched):
     project = wired.project()
     kill = f"{sys.executable} {wired.folder}/killing.py {wired.home}"
     steps = [
-        Step("I search.", [memory("search", query="check.py fails")]),
+        Step("I search.", [memory("search", query="the tests fail")]),
         Step("The server dies.", [shell(kill)]),
         *fixing(project),
     ]
-    run = wired.run("Make check.py pass.", steps)
+    run = wired.run("Make the tests pass.", steps)
     assert run.code == 0, run.err
     assert len(run.requests) == untouched + 2
     assert "killed 1" in run.asked(2)
@@ -192,37 +205,16 @@ print("killed", killed)
 """
 
 
-def over_http(box):
-    """What `reasonbank serve` prints for the agent, in the place of the command."""
-    said = {each.agent: each.text for each in snippets("http://127.0.0.1:8321", locked=False)}
-    match box.program.name:
-        case "claude-code":
-            config = box.home / ".claude.json"
-            entry = {"type": "http", "url": "http://127.0.0.1:8321/mcp"}
-            before = json.loads(config.read_text()) if config.exists() else {}
-            before.setdefault("mcpServers", {})["reasonbank"] = entry
-            config.write_text(json.dumps(before))
-        case "codex":
-            config = box.home / ".codex/config.toml"
-            config.write_text(config.read_text() + "\n" + said["Codex"] + "\n")
-        case "gemini-cli":
-            config = box.home / ".gemini/settings.json"
-            given = json.loads(said["Gemini CLI"])
-            given["mcpServers"]["reasonbank"]["trust"] = True
-            config.write_text(json.dumps(json.loads(config.read_text()) | given))
-        case name:
-            pytest.skip(f"nothing is written for {name} over HTTP")
-
-
 @requirement("MCP-5", left="Codex and Qwen Code show the tools of servers only after a search")
 def test_over_http_a_memory_lands_in_the_project_of_the_agent(box, tmp_path):
-    over_http(box)
+    box.reasonbank("install", box.program.name, "--project", "--http", "http://127.0.0.1:8321")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    lesson = {"title": "check.py needs greet", "outcome": "success", "content": "Add greet.py.",
-              "description": "When check.py fails"}  # fmt: skip
+    lesson = {"title": "the tests need greet", "outcome": "success", "content": "Add greet.py.",
+              "description": "When the tests fail"}  # fmt: skip
     steps = [Step("I record.", [memory("record", **lesson)]), Step("Done.")]
-    run = box.run("Learn.", steps, beside=[SERVE], beside_in=str(elsewhere))
+    token = str(box.home / ".local/share/reasonbank/bank.db.owner-token")
+    run = box.run("Learn.", steps, beside=[SERVE], beside_in=str(elsewhere), token=token)
     assert run.code == 0, run.err
-    assert [each["title"] for each in learned(box)] == ["check.py needs greet"]
+    assert [each["title"] for each in learned(box)] == ["the tests need greet"]
     assert learned(box, elsewhere) == []
