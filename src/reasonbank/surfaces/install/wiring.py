@@ -293,9 +293,9 @@ PLUGS: dict[str, Plug] = {
         home=_home("COPILOT_HOME", ".copilot"),
         programs=("copilot",),
         targets=_copilot,
-        matcher="bash|powershell|create|edit|apply_patch",
+        # Our tools too: no file of it gives them leave, but the answer of a hook does.
+        matcher="bash|powershell|create|edit|apply_patch|reasonbank-memory_.*",
         timeout={"timeoutSec": SECONDS},
-        advice=("For `copilot -p`, which has nobody to ask, add: --allow-tool reasonbank",),
     ),
     "opencode": Plug(home=_opencode_home, programs=("opencode",), targets=_opencode),
     "cursor": Plug(
