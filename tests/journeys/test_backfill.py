@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 
+import anyio
 import pytest
 from tests.journeys.test_where_it_belongs import Machine, folder
 from tests.learn import transcript_writers as writers
@@ -17,8 +18,11 @@ from tests.learn.transcript_writers import C, U
 from tests.requirement import requirement
 
 from reasonbank import Bank
+from reasonbank.jobs import reader
+from reasonbank.jobs.worker import Worker
 from reasonbank.settings import Embed, Settings
 from reasonbank.store import working
+from reasonbank.store.queue import hand_over
 
 HASHED = Settings(embed=Embed(model="hashed"))
 SESSIONS = 40
@@ -182,6 +186,32 @@ def test_whoever_works_on_the_bank_learns(machine):
         done = machine.json("backfill")
         assert done["by"] and done["read"] == 0 and done["new"] == 1
         until(lambda: [trace for trace in bank.traces() if trace.memories_learned])
+
+
+def test_what_was_read_and_not_learned_from_yet_is_learned_from(machine):
+    project = folder(machine.home / "app")
+    path = write(machine, 1, mended(1), project)
+    folder(machine.bank.parent)
+    url = f"sqlite:///{machine.bank}"
+    with Bank.open(url, workspace=machine.home, settings=HASHED) as bank:
+        hand_over(bank.context, agent="claude-code", session="", path=str(path))
+        anyio.run(lambda: Worker(bank.context, reader.tasks()).run(until_empty=True))
+        assert [job.state for job in bank.within(project).jobs()] == ["waiting"]
+    done = machine.json("backfill")
+    assert (done["new"], done["known"], done["learned_from"]) == (0, 1, 1)
+    assert len(done["memories"]) == 1
+
+
+def test_a_model_that_costs_money_is_not_asked_unasked(machine):
+    project = folder(machine.home / "app")
+    write(machine, 1, mended(1), project)
+    model = {"REASONBANK_LLM_PROVIDER": "openai", "REASONBANK_LLM_MODEL": "some-model"}
+    refused = machine.run("backfill", rc=4, **model)
+    assert "tokens" in refused.stderr and "--yes" in refused.stderr
+    assert not machine.bank.exists()
+    rules = model | {"REASONBANK_LEARN_REASONER": "rules"}
+    assert "learned 1 memory" in machine.run("backfill", **rules).stdout
+    machine.run("backfill", **model)
 
 
 def until(happened):

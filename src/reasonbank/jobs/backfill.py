@@ -194,7 +194,7 @@ def learn(context: Context, model: Model | None, filled: Filled, progress: Progr
     def tell() -> None:
         nonlocal total
         done = filled.read + filled.learned_from + len(filled.failed)
-        total = max(total, done + _left(context))
+        total = max(total, done + left(context))
         progress(done, total)
 
     async def run() -> None:
@@ -209,10 +209,11 @@ def learn(context: Context, model: Model | None, filled: Filled, progress: Progr
             await service.run(until_empty=True)
 
     asyncio.run(run())
-    filled.waiting = _left(context)
+    filled.waiting = left(context)
 
 
-def _left(context: Context) -> int:
+def left(context: Context) -> int:
+    """What waits to be read or learned from, whoever handed it over."""
     depth = context.read().queue.depth(None)
     return depth.waiting + depth.running
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -14,17 +14,19 @@ import click
 from reasonbank.errors import InvalidInput
 from reasonbank.learn.transcripts.places import AGENTS
 from reasonbank.model import counted
-from reasonbank.surfaces.cli.shell import Shell, command, say
+from reasonbank.surfaces.cli.shell import Shell, command, confirm, say
 
 if TYPE_CHECKING:
-    from reasonbank.bank import Bank
     from reasonbank.jobs.backfill import Filled, Prospect
+    from reasonbank.learn.transcripts.places import History
     from reasonbank.store.context import Progress
 
 _AGO = re.compile(r"(\d{1,5})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 INTERRUPTED = 130
 SHOWN = 10
+FREE = ("none", "ollama")
+"""Models that run here, or none at all."""
 
 
 @command()
@@ -32,52 +34,77 @@ SHOWN = 10
               help="Only its sessions; may be repeated [default: all].")  # fmt: skip
 @click.option("--since", help="Only what changed since: 2026-10-01, or 30d, 12h, 8w ago.")
 @click.option("--dry-run", is_flag=True, help="Say what there is to learn, and what it costs.")
-def backfill(shell: Shell, agents: tuple[str, ...], since: str | None, dry_run: bool) -> None:
+@click.option("--yes", is_flag=True, help="Spend what the model costs without being asked.")
+def backfill(
+    shell: Shell, agents: tuple[str, ...], since: str | None, dry_run: bool, yes: bool
+) -> None:
     """Learn from the sessions that coding agents have written down on this machine.
 
     Each is read once, and again when it has grown; what it teaches belongs to the project that
     it worked in, also if its folder is gone. It can be stopped at any time: begun again, it
     goes on. If a server or a worker has this bank open, it does the learning.
     """
-    from reasonbank.jobs import backfill as histories
     from reasonbank.learn.transcripts import places
 
     found = places.histories(agents, os.environ, since=_since(since))
-    with shell.bank(creates=bool(found) and not dry_run) as bank:
-        new, waiting = histories.new_of(bank.context, found)
-        if dry_run:
-            known = len(found) - len(new) - len(waiting)
-            with _progress("Read", shell) as progress:
-                look = histories.prospect(
-                    bank.context, [*new, *waiting], known=known, progress=progress
-                )
-            return shell.show(look, lambda: _draw_prospect(look))
-        filled = histories.Filled(
-            found=len(found), new=len(new), known=len(found) - len(new) - len(waiting)
-        )
-        try:
-            histories.hand_over(bank.context, new)
-            if new or waiting:
-                _learn(bank, filled, shell)
-        except KeyboardInterrupt:
-            filled.stopped = True
+    if dry_run:
+        look = _looked(shell, found)
+        shell.show(look, lambda: _draw_prospect(look))
+        return
+    if not yes and _costs_money():
+        look = _looked(shell, found)
+        if look.tokens:
+            confirm(shell, yes, f"{_price(look)} Go on?")
+    filled = _filled(shell, found)
     shell.show(filled, lambda: _draw(filled))
     if filled.stopped:
         click.get_current_context().exit(INTERRUPTED)
-    return None
 
 
-def _learn(bank: Bank, filled: Filled, shell: Shell) -> None:
+def _costs_money() -> bool:
+    """Whether somebody else's model would learn."""
+    from reasonbank.settings import load
+
+    settings = load()
+    return settings.learn.reasoner in ("auto", "model") and settings.llm.provider not in FREE
+
+
+def _looked(shell: Shell, found: Sequence[History]) -> Prospect:
+    from reasonbank.jobs import backfill as histories
+
+    with shell.bank() as bank, _progress("Read", shell) as progress:
+        new, waiting = histories.new_of(bank.context, found)
+        known = len(found) - len(new) - len(waiting)
+        return histories.prospect(bank.context, [*new, *waiting], known=known, progress=progress)
+
+
+def _filled(shell: Shell, found: Sequence[History]) -> Filled:
     from reasonbank.jobs import backfill as histories
     from reasonbank.opening import model_for
+    from reasonbank.store.context import reasoner_of
     from reasonbank.store.working import who
 
-    other = who(bank.context)
-    if other is not None:
-        filled.by, filled.waiting = str(other), filled.new
-        return
-    with _progress("Done", shell) as progress:
-        histories.learn(bank.context, model_for(bank.store), filled, progress)
+    with shell.bank(creates=bool(found)) as bank:
+        new, waiting = histories.new_of(bank.context, found)
+        filled = histories.Filled(
+            found=len(found), new=len(new), known=len(found) - len(new) - len(waiting)
+        )
+        if not new and not histories.left(bank.context):
+            return filled
+        other = who(bank.context)
+        # Whoever has no key for the model is told so before anything is queued.
+        thinks = other is None and reasoner_of(bank.context) == "model"
+        model = model_for(bank.store) if thinks else None
+        try:
+            histories.hand_over(bank.context, new)
+            if other is not None:
+                filled.by, filled.waiting = str(other), len(new) + len(waiting)
+                return filled
+            with _progress("Done", shell) as progress:
+                histories.learn(bank.context, model, filled, progress)
+        except KeyboardInterrupt:
+            filled.stopped = True
+        return filled
 
 
 def _since(told: str | None) -> datetime | None:
@@ -126,9 +153,7 @@ def _draw_prospect(look: Prospect) -> None:
         f"{_size(look.bytes)}, {look.steps} steps{_besides(look)}")  # fmt: skip
     say(f"Rules find {_many(look.lessons, 'lesson')} in them.")
     if look.tokens is not None:
-        known = "what they cost is not known here"
-        money = known if look.cost is None else f"about {look.cost:.2f}, as until now"
-        say(f"The model would read and write about {look.tokens} tokens ({money}).")
+        say(_price(look))
     say(f"{_many(len(look.projects), 'project')}:")
     for project in look.projects[:SHOWN]:
         gone = "  (the folder is gone)" if project.gone else ""
@@ -138,6 +163,12 @@ def _draw_prospect(look: Prospect) -> None:
     for reason in look.unreadable[:SHOWN]:
         say(f"Not read: {reason}")
     say("Nothing was changed. `reasonbank backfill` learns from them.")
+
+
+def _price(look: Prospect) -> str:
+    known = "what they cost is not known here"
+    money = known if look.cost is None else f"about {look.cost:.2f}, as until now"
+    return f"The model would read and write about {look.tokens} tokens ({money})."
 
 
 def _besides(look: Prospect) -> str:
