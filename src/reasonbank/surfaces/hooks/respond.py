@@ -116,8 +116,10 @@ def respond(hooked: Hooked) -> str:
     told = hooked.told
     match told.event:
         case Event.PROMPT | Event.BEFORE_TOOL | Event.AFTER_TOOL:
+            if told.own:
+                return formats.permission(told)
             # Where its model would not read it, nothing was shown.
-            if told.own or not formats.context(told, "-"):
+            if not formats.context(told, "-"):
                 return ""
             return formats.context(told, _ANSWERS[told.event](hooked))
         case Event.BEFORE_COMPACTION:
