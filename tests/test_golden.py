@@ -62,8 +62,9 @@ def test_the_api_is_described_as_before(golden, tmp_path):
 def test_agents_are_offered_the_same_tools(golden, plain_bank):
     offered, small = anyio.run(offers, plain_bank)
     golden("tools.json", shown(offered))
-    golden("tools-core.json", shown([tool["name"] for tool in small]))
-    assert all(tool in offered for tool in small)
+    # In other words: the few have the room to tell of the loop, and name fewer parameters.
+    golden("tools-core.json", shown(small))
+    assert {tool["name"] for tool in small} < {tool["name"] for tool in offered}
 
 
 async def offers(bank):
