@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -36,12 +37,13 @@ def answer(call: client.Call, sink: int) -> None:
             told = answered(call, settings, opened)
     except ReasonBankError as error:
         told = Answer(why(error))
+    with suppress(OSError):
+        client.note(call, told.word)
     reply = client.framed(told.text.encode("utf-8", "replace"))
     while reply:
         reply = reply[os.write(sink, reply) :]
     os.close(sink)
-    with suppress(OSError):
-        client.note(call, told.word)
+    signal.setitimer(signal.ITIMER_REAL, client.CHILD_SECONDS)
     told.finish()
     for name in call.left_behind:
         with suppress(OSError):
