@@ -68,7 +68,7 @@ def wired(box):
     return box
 
 
-@requirement("MCP-5", left="Codex and Qwen Code show the tools of servers only after a search")
+@requirement("MCP-5")
 def test_the_tools_are_there_in_the_first_request_and_may_be_called_with_nobody_to_ask(wired):
     steps = [
         Step("I record.", [memory("record", title="the tests need greet", outcome="success",
@@ -79,7 +79,7 @@ def test_the_tools_are_there_in_the_first_request_and_may_be_called_with_nobody_
     ]  # fmt: skip
     run = wired.run("Learn.", steps, free=False)
     assert run.code == 0, run.err
-    assert "memory_search" in run.asked(0) or wired.program.name in ("codex", "qwen-code")
+    assert offers(run.requests[0]) >= {"memory_search", "memory_record", "memory_outcome"}
     [kept] = learned(wired)
     assert (kept["title"], kept["usage_count"]) == ("the tests need greet", 1)
     assert kept["confidence"] > 0.8
@@ -205,7 +205,7 @@ print("killed", killed)
 """
 
 
-@requirement("MCP-5", left="Codex and Qwen Code show the tools of servers only after a search")
+@requirement("MCP-5")
 def test_over_http_a_memory_lands_in_the_project_of_the_agent(box, tmp_path):
     box.reasonbank("install", box.program.name, "--project", "--http", "http://127.0.0.1:8321")
     elsewhere = tmp_path / "elsewhere"

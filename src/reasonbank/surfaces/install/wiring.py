@@ -172,8 +172,12 @@ def _claude(plug: Plug, wish: Wish, folder: Path) -> tuple[Target, ...]:
 
 
 def _codex(plug: Plug, wish: Wish, folder: Path) -> tuple[Target, ...]:
-    # So that it need not ask before each call, nor guess where nobody can be asked.
-    more: dict[str, Any] = {"default_tools_approval_mode": "approve"}
+    more: dict[str, Any] = {
+        # So that it need not ask before each call, nor guess where nobody can be asked.
+        "default_tools_approval_mode": "approve",
+        # The tools are then in the first request, rather than behind a search for them.
+        "omit_tools_from": ["deferred"],
+    }
     server = {
         "url": wish.url, "bearer_token_env_var": TOKEN,
         "http_headers": {HEADER: str(wish.project)}, **more,
@@ -204,7 +208,7 @@ def _qwen(plug: Plug, wish: Wish, folder: Path) -> tuple[Target, ...]:
 def _in_settings(agent: str, wish: Wish, folder: Path) -> tuple[Target, ...]:
     server = gemini_server(wish)
     if agent == "qwen-code":
-        server["alwaysLoad"] = True
+        server["alwaysLoadTools"] = True
     hooks = _listed(hook_groups(agent, wish))
     entries = (Entry(("mcpServers", NAME), server), *hooks)
     return (Target(file=folder / "settings.json", entries=entries),)
