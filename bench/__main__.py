@@ -10,7 +10,7 @@ from bench import tables
 
 BENCHES = (
     "speed", "retrieval", "embedding", "rules", "distil", "agent", "consolidate", "server",
-    "learning", "model_cache", "counts",
+    "learning", "model_cache", "counts", "agents",
 )  # fmt: skip
 
 

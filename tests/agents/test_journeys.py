@@ -14,8 +14,13 @@ from tests.requirement import requirement
 from reasonbank.surfaces.agents import AGENTS, Event
 from reasonbank.surfaces.hooks.formats import READ
 
+# Where no namespace may be made, the summary says so.
+pytestmark = pytest.mark.filterwarnings("default::tests.agents.box.Unboxed")
+
 PASSES = "def hello():\n    return 'hello'\n"
 DEPLOY = "sh deploy.sh production"
+HIDING = ("codex", "qwen-code")
+"""They show the tools of servers to those who search for them."""
 REFUSES = "echo 'ConnectionRefusedError: port 7777 is closed' >&2\nexit 3\n"
 
 
@@ -79,7 +84,7 @@ def test_the_tools_are_there_in_the_first_request_and_may_be_called_with_nobody_
     ]  # fmt: skip
     run = wired.run("Learn.", steps, free=False)
     assert run.code == 0, run.err
-    assert "memory_search" in run.asked(0) or wired.program.name in ("codex", "qwen-code")
+    assert run.offers("memory_search") is (wired.program.name not in HIDING)
     [kept] = learned(wired)
     assert (kept["title"], kept["usage_count"]) == ("the tests need greet", 1)
     assert kept["confidence"] > 0.8
