@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import pickle
+import re
 import shutil
 import socket
 import subprocess
@@ -82,6 +83,11 @@ class Run:
     out: str
     err: str
     requests: list[dict[str, Any]]
+
+    def offers(self, tool: str) -> bool:
+        """Whether the model may call it at once; what is said about it elsewhere is no offer."""
+        form = rf'"name": "(?:[\w-]*[_-])?{tool}"'
+        return re.search(form, json.dumps(self.requests[0].get("tools"))) is not None
 
     def asked(self, at: int) -> str:
         """What the model read in one request, as text; brackets as they were meant."""

@@ -74,7 +74,7 @@ def found(call: Call, offered: Offered, api: str, body: Mapping[str, Any]) -> Fo
     for wanted, given in call.forms.items():
         for space, name in offered:
             if name == wanted or name.endswith(("_" + wanted, "-" + wanted)):
-                return _bridged(Found(name, _filled(given, body), space), offered)
+                return Found(name, _filled(given, body), space)
     wanted, given = next(iter(call.forms.items()))
     given = _filled(given, body)
     # Not among the tools: hidden behind a search for tools, yet callable by its name.

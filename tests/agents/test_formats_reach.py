@@ -15,6 +15,9 @@ import reasonbank.surfaces.install
 from reasonbank.surfaces.agents import AGENTS, Event
 from reasonbank.surfaces.hooks.formats import READ
 
+# Where no namespace may be made, the summary says so.
+pytestmark = pytest.mark.filterwarnings("default::tests.agents.box.Unboxed")
+
 HOOK = [sys.executable, str(Path(__file__).with_name("marking.py")), "hook"]
 PLUGIN = Path(reasonbank.surfaces.install.__path__[0]) / "opencode_plugin.js"
 LIMIT_S = 10
