@@ -73,6 +73,7 @@ def again_if_grown(context: Context, txn: Writing, job: Job) -> None:
 
 TRANSCRIPT = "transcript"
 """The kind of a job that reads what an agent wrote down of a session."""
+MOST_LOOKED_AT = 500
 TOGETHER = ("opencode",)
 """The agents that keep all sessions in one file."""
 
@@ -113,6 +114,17 @@ def hand_over(context: Context, *, agent: str, session: str, path: str) -> None:
         path = _whole(path)
     handed = Transcript(agent=_word(agent, "agent"), session=_word(session, "session"), path=path)
     if hand_over_all(context, [handed]):
+        context.store.work_waits()
+
+
+def read_again(context: Context, *, agent: str, session: str) -> None:
+    """Queue once more what was handed over of a session: for who ends it without saying where it
+    is written down."""
+    told = Transcript(agent=_word(agent, "agent"), session=_word(session, "session"), path="")
+    jobs = context.read().queue.jobs(context.view.workspace, tuple(JobState), MOST_LOOKED_AT)
+    known = [job.subject for job in jobs if job.kind == TRANSCRIPT]
+    again = [Transcript.of(subject) for subject in known if subject.startswith(str(told))]
+    if session and again and hand_over_all(context, again):
         context.store.work_waits()
 
 

@@ -24,7 +24,7 @@ LASTING = ("http", "worker", "library")
 
 def hand_over(hooked: Hooked) -> None:
     """Queue the transcript; at the end, see to it that somebody reads it."""
-    from reasonbank.store.queue import hand_over as queue
+    from reasonbank.store import queue
     from reasonbank.surfaces.hooks.respond import NO_SESSION_END
 
     told = hooked.told
@@ -32,8 +32,10 @@ def hand_over(hooked: Hooked) -> None:
     if context.store.ledger.read_only:
         return
     if told.transcript or told.agent == "opencode":
-        queue(context, agent=told.agent, session=told.session, path=told.transcript)
+        queue.hand_over(context, agent=told.agent, session=told.session, path=told.transcript)
     ends = told.event is Event.SESSION_END
+    if ends and not told.transcript:
+        queue.read_again(context, agent=told.agent, session=told.session)
     if ends or (told.event is Event.TURN_END and told.agent in NO_SESSION_END):
         start_worker(context)
 
