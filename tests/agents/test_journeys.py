@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,14 @@ def following(project):
 
 
 def learned(box, project=None):
-    """What the bank holds once nothing waits any more."""
-    box.reasonbank("worker", "--until-empty", project=project)
+    """What the bank holds once nothing waits any more: a moment after the end of a session, its
+    transcript is looked at for the last time."""
+    for _ in range(100):
+        box.reasonbank("worker", "--until-empty", project=project)
+        jobs = json.loads(box.reasonbank("--json", "queue", "list", project=project))
+        if all(job["state"] == "done" for job in jobs if job["kind"] == "transcript"):
+            break
+        time.sleep(0.5)
     memories: list = json.loads(box.reasonbank("--json", "list", project=project))
     return memories
 

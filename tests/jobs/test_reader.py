@@ -11,7 +11,7 @@ from tests.learn.transcript_writers import C, U
 from tests.requirement import requirement
 
 from reasonbank.model import JobState
-from reasonbank.store.queue import hand_over, read_again
+from reasonbank.store.queue import SETTLING, ended_somewhere, hand_over
 
 MENDED = [
     U("Make the tests pass"),
@@ -80,7 +80,7 @@ def test_a_transcript_waits_once_and_is_read_again_when_it_has_grown(told):
     assert len(trace.memories_learned) == 2
 
 
-def test_a_session_that_ends_without_saying_where_it_is_written_down_is_read_once_more(told):
+def test_a_session_that_ends_without_saying_where_it_is_written_down_is_read_once_more(told, clock):
     """Some agents write their last steps after the end of a turn, and end without a path."""
     file, other = told.write(MENDED), told.write(MENDED, name="another")
     told.hand_over(file, session="one")
@@ -88,10 +88,13 @@ def test_a_session_that_ends_without_saying_where_it_is_written_down_is_read_onc
     told.bank.work(everywhere=True)
     told.write(MENDED + MORE)
     for session in ("", "unheard of"):
-        read_again(told.bank.context, agent="claude-code", session=session)
+        ended_somewhere(told.bank.context, agent="claude-code", session=session)
     assert {job.state for job in told.jobs()} == {JobState.DONE}
-    read_again(told.bank.context, agent="claude-code", session="one")
-    assert sorted(job.state for job in told.jobs()) == [JobState.DONE, JobState.WAITING]
+    ended_somewhere(told.bank.context, agent="claude-code", session="one")
+    for _ in range(2):
+        told.bank.work(everywhere=True)
+        assert [job.state for job in told.jobs()].count(JobState.WAITING) == 1, "not yet"
+    clock.now += SETTLING
     told.bank.work(everywhere=True)
     lengths = {len(trace.trajectory) for trace in told.bank.within(told.folder).traces()}
     assert lengths == {len(MENDED), len(MENDED + MORE)}

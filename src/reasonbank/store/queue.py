@@ -74,6 +74,8 @@ def again_if_grown(context: Context, txn: Writing, job: Job) -> None:
 TRANSCRIPT = "transcript"
 """The kind of a job that reads what an agent wrote down of a session."""
 MOST_LOOKED_AT = 500
+SETTLING = 1_500_000
+"""Some agents write down the end of a session only after their hooks have run."""
 TOGETHER = ("opencode",)
 """The agents that keep all sessions in one file."""
 
@@ -104,35 +106,39 @@ class Transcript:
         return cls(agent=agent, session="" if session == "-" else session, path=path)
 
 
-def hand_over(context: Context, *, agent: str, session: str, path: str) -> None:
+def hand_over(
+    context: Context, *, agent: str, session: str, path: str, ended: bool = False
+) -> None:
     """Queue that a transcript is to be read: soon done, since an agent waits for it.
 
     For the owner of this machine only, who may read any file: no token leads here. While it
-    waits, to hand it over again changes nothing; later it is read again.
+    waits, to hand it over again changes nothing; later it is read again. One that has ``ended``
+    is looked at for the last time once its agent had the time to write all of it.
     """
     if path or agent not in TOGETHER:
         path = _whole(path)
     handed = Transcript(agent=_word(agent, "agent"), session=_word(session, "session"), path=path)
-    if hand_over_all(context, [handed]):
+    if hand_over_all(context, [handed], ended=ended):
         context.store.work_waits()
 
 
-def read_again(context: Context, *, agent: str, session: str) -> None:
-    """Queue once more what was handed over of a session: for who ends it without saying where it
-    is written down."""
+def ended_somewhere(context: Context, *, agent: str, session: str) -> None:
+    """A session has ended, and nobody says where it is written down: as it was said before."""
     told = Transcript(agent=_word(agent, "agent"), session=_word(session, "session"), path="")
     jobs = context.read().queue.jobs(context.view.workspace, tuple(JobState), MOST_LOOKED_AT)
     known = [job.subject for job in jobs if job.kind == TRANSCRIPT]
     again = [Transcript.of(subject) for subject in known if subject.startswith(str(told))]
-    if session and again and hand_over_all(context, again):
+    if session and again and hand_over_all(context, again, ended=True):
         context.store.work_waits()
 
 
-def hand_over_all(context: Context, transcripts: Sequence[Transcript]) -> int:
+def hand_over_all(
+    context: Context, transcripts: Sequence[Transcript], *, ended: bool = False
+) -> int:
     """Queue them in this order; how many did not wait already."""
-    jobs = [_reading(context, transcript) for transcript in transcripts]
+    jobs = [_reading(context, transcript, ended) for transcript in transcripts]
     reading = context.read().queue
-    now = context.now()
+    now = context.now() + SETTLING * ended
     if all(_is_soon(reading.job(job.id), now) for job in jobs):
         return 0
 
@@ -147,9 +153,11 @@ def id_of(transcript: Transcript) -> str:
     return derived_id(TRANSCRIPT, transcript.key)
 
 
-def _reading(context: Context, transcript: Transcript) -> Job:
+def _reading(context: Context, transcript: Transcript, ended: bool) -> Job:
+    """The last look is a job of its own: another may be at work on the file just now."""
+    id = id_of(transcript)
     return Job(
-        id=id_of(transcript),
+        id=derived_id(TRANSCRIPT, id, "ended") if ended else id,
         kind=TRANSCRIPT,
         subject=str(transcript),
         workspace=context.view.workspace,

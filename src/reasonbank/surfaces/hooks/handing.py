@@ -31,16 +31,20 @@ def hand_over(hooked: Hooked) -> None:
     context = hooked.context()
     if context.store.ledger.read_only:
         return
-    if told.transcript or told.agent == "opencode":
-        queue.hand_over(context, agent=told.agent, session=told.session, path=told.transcript)
+    agent, session = told.agent, told.session
     ends = told.event is Event.SESSION_END
-    if ends and not told.transcript:
-        queue.read_again(context, agent=told.agent, session=told.session)
+    if told.transcript or told.agent == "opencode":
+        queue.hand_over(context, agent=agent, session=session, path=told.transcript, ended=ends)
+    elif ends:
+        queue.ended_somewhere(context, agent=agent, session=session)
     if ends or (told.event is Event.TURN_END and told.agent in NO_SESSION_END):
         start_worker(context)
 
 
-_WORKER = "import os; os.nice(10); from reasonbank.surfaces.cli import main; main()"
+# After a while: what it is to read must have been written.
+_WORKER = (
+    "import os, time; os.nice(10); time.sleep(2); from reasonbank.surfaces.cli import main; main()"
+)
 
 
 def start_worker(context: Context) -> subprocess.Popen[bytes] | None:
