@@ -216,6 +216,7 @@ CHOICES = {
     "update": ["--title", "Another"],
 }  # fmt: skip
 NO_BANK = {
+    "hook": "never makes one, and ends its process: test_hook_process.py",
     "demo": "has one of its own", "llm check": "asks the model only",
     "install": "writes the configs of agents", "uninstall": "likewise",
 }  # fmt: skip

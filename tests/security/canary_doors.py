@@ -46,6 +46,7 @@ NOT_CALLED = {
     "serve": "is the way in over HTTP", "mcp": "is the way in over standard streams",
     "worker": "does the jobs of all workspaces", "demo": "has a bank of its own",
     "backfill": "reads files of this machine's owner, into all workspaces",
+    "mirror": "writes files, for who runs on this machine",
     "install": "opens no bank", "uninstall": "opens no bank",
     "hook": "answers an agent of this machine's owner",
 }  # fmt: skip

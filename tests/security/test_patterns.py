@@ -85,7 +85,8 @@ def is_linear(pattern, flags=0):
 
 FOUND = {f"{name}-{n}": pattern for n, (name, pattern) in enumerate(compiled())}
 # What models answer to our own prompts, and what an owner forgets; bounded where they are read.
-ELSEWHERE = ("reasonbank.safety.patterns",)
+# An agent's settings are its user's own, and are matched at one place after the other.
+ELSEWHERE = ("reasonbank.safety.patterns", "reasonbank.surfaces.install.jsonc")
 PIECES = ("a", "A", "1", "_", ".", "/", "-", " ", "\n", "`", '"', "=", "a.", "1.", "/a", "a-", "aA",
           "://", "a=", "1:", " a", "\n1", "a,", "```\n", "not ", "use a, ")  # fmt: skip
 

@@ -153,17 +153,6 @@ def test_what_was_told_before_a_command_is_not_told_again_after_it(words):
     assert words("after-tool", **a_command("python check.py"), error=failed, session="another")
 
 
-def test_a_tool_of_ours_gets_leave_where_only_a_hook_can_give_it(words):
-    def called(agent: str, tool: str) -> str:
-        told = formats.read(agent, Event.BEFORE_TOOL, {"toolName": tool, "toolArgs": {}})
-        return respond(Hooked(told, lambda meaning: words.bank.context, words.settings, "/"))
-
-    allowed = {"permissionDecision": "allow"}
-    assert json.loads(called("copilot-cli", "reasonbank-memory_record")) == allowed
-    assert called("copilot-cli", "reasonbank-memory_forget") == ""
-    assert called("claude-code", "mcp__reasonbank__memory_record") == ""
-
-
 def test_asking_makes_no_workspace(agent, tmp_path):
     agent.bank.record(FLAKY)
     before = agent.bank.workspaces()

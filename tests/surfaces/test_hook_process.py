@@ -70,6 +70,22 @@ def test_a_hook_makes_no_bank(machine):
     assert machine.word("prompt") == "silent"
 
 
+def test_a_tool_of_ours_gets_leave_where_only_a_hook_can_give_it(machine):
+    """Also where there is no bank yet, and never for what only speaks of such a tool."""
+
+    def asked(tool: str, agent: str = "copilot-cli", **arguments: str) -> str:
+        told = {"toolName": tool, "toolArgs": arguments, "cwd": str(machine.project)}
+        answer = machine.hook("before-tool", told, agent=agent)
+        assert (answer.code, answer.complained) == (0, "")
+        return answer.printed
+
+    assert json.loads(asked("reasonbank-memory_record")) == {"permissionDecision": "allow"}
+    assert asked("reasonbank-memory_forget") == ""
+    assert asked("bash", command='echo \'"toolName":"reasonbank-memory_record"\'') == ""
+    assert asked("mcp__reasonbank__memory_record", agent="claude-code") == ""
+    assert not machine.bank.parent.exists()
+
+
 def test_a_hook_by_itself_answers_by_meaning_and_notes_what_it_showed(stocked):
     answer = stocked.heard("prompt", prompt=ASKED)
     assert LESSON in answer.text

@@ -22,12 +22,10 @@ NAMES = (
 RULES = ".cursor/rules"
 FEWEST_WORDS = 4
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_HEADING = re.compile(r"(#{1,6}) +(.*?)[ #]*$")
-_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\] +)?")
-_FENCE = re.compile(r"[ \t]*(```|~~~)")
-_RULE = re.compile(r"(?:[-*_] *){3,}")
-_OTHER_FILE = re.compile(r"@[\w~./-]+")
+_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])[ \t]{1,40}(?:\[[ xX]\] {1,9})?")
+_FENCE = re.compile(r"[ \t]{0,99}(```|~~~)")
+_RULE = re.compile(r"(?:[-*_] {0,3}){3,200}")
+_OTHER_FILE = re.compile(r"@[\w~./-]{1,900}")
 
 
 def read(path: Path) -> Iterator[Found]:
@@ -46,7 +44,7 @@ def read(path: Path) -> Iterator[Found]:
 def _lessons(file: Path, where: str) -> Iterator[Found]:
     head, body = front_matter.parts(text_of(file))
     concerns = _concerns(head)
-    for block in _blocks(_COMMENT.sub("", body)):
+    for block in _blocks(_without_comments(body)):
         text = block.text
         place = " › ".join((where, *block.headings))
         if _OTHER_FILE.fullmatch(text):
@@ -97,15 +95,29 @@ class _Block:
         return after_blank
 
 
+def _without_comments(text: str) -> str:
+    kept, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start)) >= 0:
+        kept.append(text[at:start])
+        at = end + len("-->")
+    return "".join((*kept, text[at:]))
+
+
+def _heading(line: str) -> tuple[int, str] | None:
+    """How deep it is, and what it says."""
+    said = line.lstrip("#")
+    depth = len(line) - len(said)
+    return (depth, said.strip().rstrip(" #")) if 1 <= depth <= 6 and said[:1] == " " else None
+
+
 def _blocks(body: str) -> Iterator[_Block]:
     headings: list[tuple[int, str]] = []
     block = _Block()
     fence = ""
     for line in body.splitlines():
-        mark, heading = _FENCE.match(line), None if fence else _HEADING.match(line)
+        mark, heading = _FENCE.match(line), None if fence else _heading(line)
         if heading:
-            depth = len(heading[1])
-            headings = [each for each in headings if each[0] < depth] + [(depth, heading[2])]
+            headings = [each for each in headings if each[0] < heading[0]] + [heading]
         after_blank = bool(block.lines) and not block.lines[-1].strip()
         across = not fence and _RULE.fullmatch(line.strip())
         if heading or across or (not fence and block.ends_before(line, after_blank=after_blank)):

@@ -38,7 +38,7 @@ FREE = ("none", "ollama")
 def backfill(
     shell: Shell, agents: tuple[str, ...], since: str | None, dry_run: bool, yes: bool
 ) -> None:
-    """Learn from the sessions that coding agents have written down on this machine.
+    """Learn from the sessions that coding agents wrote down before.
 
     Each is read once, and again when it has grown; what it teaches belongs to the project that
     it worked in, also if its folder is gone. It can be stopped at any time: begun again, it

@@ -60,6 +60,14 @@ def answered(call: client.Call, settings: Settings, opened: Callable[[bool], Con
     return Answer(OK if text else SILENT, text, hooked.finish)
 
 
+def leave(call: client.Call) -> str:
+    """What lets a tool of ours run with nobody to ask; "" for all others."""
+    event, payload = EVENTS.get(call.event), _payload(call.told)
+    if event is None or payload is None:
+        return ""
+    return formats.permission(formats.read(call.agent, event, payload))
+
+
 def why(error: ReasonBankError) -> str:
     from reasonbank.safety.scrub import hushed
 

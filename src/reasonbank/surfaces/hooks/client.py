@@ -98,6 +98,10 @@ class _Hook:
 
     def run(self) -> None:
         self._call.told = _read_all(0)
+        if leave := self._leave():
+            os.write(1, leave)
+            self._beside(lambda _: note(self._call, "ok"))
+            return
         path, certain = bank_path(self._call)
         if certain and not os.path.exists(path):
             self._beside(lambda _: note(self._call, "silent"))
@@ -107,6 +111,15 @@ class _Hook:
             reply = self._alone()
         while reply:
             reply = reply[os.write(1, reply) :]
+
+    def _leave(self) -> bytes:
+        """The permission for a tool of ours, where only a hook can give it: that needs no bank."""
+        call = self._call
+        if call.agent != "copilot-cli" or b"reasonbank-" not in call.told:
+            return b""
+        from reasonbank.surfaces.hooks.answering import leave
+
+        return leave(call).encode()
 
     def _left(self) -> float:
         return max(0.001, BEGUN + ENOUGH - monotonic())

@@ -13,10 +13,10 @@ from reasonbank.learn.rules.shell import Invocation, kind_of_check, parsed, part
 from reasonbank.model import Memory, Outcome
 
 # As lessons have it; to load those for it would take as long as all the rest.
-HOME = re.compile(r"(?:/home|/Users)/[^/\s\"']+")
+HOME = re.compile(r"(?:/home|/Users)/[^/\s\"']{1,100}")
 _QUOTED = re.compile(r"`([^`\n]{2,300})`")
-_REMEDY = re.compile(r"(?i)\b(?:run|use|with|after|try|by)\s+`([^`\n]{2,300})`")
-_NAMES = re.compile(r"[\w.@+-]+(?:[/\\][\w.@+-]+)*")
+_REMEDY = re.compile(r"(?i)\b(?:run|use|with|after|try|by)\s{1,9}`([^`\n]{2,300})`")
+_NAMES = re.compile(r"[\w.@+-]{1,100}(?:[/\\][\w.@+-]{1,80}){0,10}")
 _PLAIN = frozenset({
     "__init__", "main", "index", "mod", "lib", "app", "utils", "util", "test", "tests", "setup",
     "config", "conftest", "README", "package", "types",
@@ -79,7 +79,17 @@ def _is_named(words: str, pattern: str) -> bool:
     single word might stand in any sentence."""
     if " " not in words or len(words) < 6:
         return False
-    return re.search(rf"(?<![\w./-]){re.escape(words)}(?![\w./=-])", pattern) is not None
+    at = pattern.find(words)
+    while at >= 0:
+        before, after = pattern[:at][-1:], pattern[at + len(words) :][:1]
+        if not _goes_on(before, "./-") and not _goes_on(after, "./=-"):
+            return True
+        at = pattern.find(words, at + 1)
+    return False
+
+
+def _goes_on(letter: str, joining: str) -> bool:
+    return bool(letter) and (letter.isalnum() or letter == "_" or letter in joining)
 
 
 def concerns(memory: Memory, path: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from reasonbank.errors import StorageError
-from reasonbank.fence import fixed, prompt
+from reasonbank.fence import Prompt, fixed, prompt
 from reasonbank.fields import LIMITS
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Reading, Row
@@ -116,10 +116,8 @@ def respond(hooked: Hooked) -> str:
     told = hooked.told
     match told.event:
         case Event.PROMPT | Event.BEFORE_TOOL | Event.AFTER_TOOL:
-            if told.own:
-                return formats.permission(told)
             # Where its model would not read it, nothing was shown.
-            if not formats.context(told, "-"):
+            if told.own or not formats.context(told, "-"):
                 return ""
             return formats.context(told, _ANSWERS[told.event](hooked))
         case Event.BEFORE_COMPACTION:
@@ -227,7 +225,7 @@ def _before_tool(hooked: Hooked) -> str:
 
 
 _LOOKING = frozenset({"read", "view", "glob", "grep", "list", "search", "fetch", "cat", "ls"})
-_WORDS = re.compile(r"[A-Z]?[a-z]+")
+_WORDS = re.compile(r"[A-Z]?[a-z]{1,60}")
 
 
 def _only_reads(tool: str) -> bool:
@@ -281,7 +279,7 @@ def _looks_failed(told: Told) -> bool:
     return failure is not None and not failure.vague
 
 
-def _told(hooked: Hooked, context: Context, heading: str, rows: list[Row], *, most: int) -> str:
+def _told(hooked: Hooked, context: Context, heading: Prompt, rows: list[Row], *, most: int) -> str:
     """The memories that may be shown and were not yet, as text; "" where none is left."""
     event = hooked.told.event
     shown = hooked.shown(context, event)
@@ -292,7 +290,7 @@ def _told(hooked: Hooked, context: Context, heading: str, rows: list[Row], *, mo
     if not kept or _is_held_out(hooked, context):
         return ""
     hooked.note(context, event, (memory.id for memory in kept))
-    return prompt(fixed(heading), *(memory.format_for_prompt() for memory in kept))
+    return prompt(heading, *(memory.format_for_prompt() for memory in kept))
 
 
 def _trusted(context: Context, row: Row) -> Memory | None:

@@ -27,26 +27,33 @@ OURS = re.compile(r"(?:mcp_{1,2})?(?:plugin_reasonbank_)?reasonbank[-_/:]|MCP:me
 mcp_reasonbank_… (Gemini CLI), reasonbank-… (Copilot CLI), reasonbank_… (opencode), MCP:memory_…
 (Cursor, which leaves the server's name out)."""
 
-STARTERS = r"(?:(?:\w+=\S*|uvx|uv\s+run|pipx\s+run|python[\d.]*\s+-m|env|exec|nice|time)\s+)*"
-RUNS_US = re.compile(r"\s*" + STARTERS + r"(?:\S*/)?reasonbank(?:\.surfaces\.cli)?(?:\s|$)")
+_STARTER = (
+    r"\w{1,40}=\S{0,60}|uvx|(?:uv|pipx)\s{1,4}run|python[\d.]{0,6}\s{1,4}-m|env|exec|nice|time"
+)
+RUNS_US = re.compile(
+    rf"\s{{0,20}}(?:(?:{_STARTER})\s{{1,4}}){{0,6}}(?:\S{{0,200}}/)?"
+    r"reasonbank(?:\.surfaces\.cli)?(?:\s|$)"
+)
 NEXT_COMMAND = re.compile(r"&&|\|\||[;|\n`]|\$\(")
 
-PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,900})$", re.MULTILINE)
 SHELLS = ("sh", "bash", "zsh", "dash")
 PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "target_file", "path")
 
 EXITS = (
-    re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE),  # Gemini CLI, Qwen Code
-    re.compile(r"<(?:shellId: \S+ )?(?:completed|exited) with exit code (-?\d+)>\s*\Z"),  # Copilot
+    re.compile(r"^Exit Code: (-?\d{1,9})$", re.MULTILINE),  # Gemini CLI, Qwen Code
+    re.compile(
+        r"<(?:shellId: \S{1,99} )?(?:completed|exited) with exit code (-?\d{1,9})>\s{0,9}\Z"
+    ),  # Copilot CLI
 )
-HEADING = re.compile(r"\AExit code \d+\n")  # Claude Code
+HEADING = re.compile(r"\AExit code \d{1,9}\n")  # Claude Code
 FRAME = re.compile(
-    r"(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): .*"
-    r"|<[^<>]*with exit code -?\d+>"
+    r"(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): .{0,500}"
+    r"|<[^<>]{0,200}with exit code -?\d{1,9}>"
 )
 """Lines that Gemini CLI, Qwen Code and Copilot CLI put below what a command printed."""
 
-PATCH_EXIT = re.compile(r"\AExit code: (-?\d+)$", re.MULTILINE)  # Codex, of its patches only
+PATCH_EXIT = re.compile(r"\AExit code: (-?\d{1,9})$", re.MULTILINE)  # Codex, of its patches only
 
 
 def read(event_name: str, event: Event, payload: Mapping[str, Any]) -> Call:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from reasonbank.surfaces.install.wiring import NAME
 
-_UV = re.compile(r"[/\\](?:archive|environments|builds)-v\d+[/\\]")
-_PIPX = re.compile(r"[/\\]pipx[/\\](?:\.cache|[0-9a-f]{8,})[/\\]|[/\\]\.cache[/\\]pipx[/\\]")
+_UV = re.compile(r"[/\\](?:archive|environments|builds)-v\d{1,6}[/\\]")
+_PIPX = re.compile(r"[/\\]pipx[/\\](?:\.cache|[0-9a-f]{8,128})[/\\]|[/\\]\.cache[/\\]pipx[/\\]")
 
 
 def launcher(argument: str, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from reasonbank.surfaces.install.jsonc import Malformed
 from reasonbank.surfaces.install.plan import found
 from reasonbank.surfaces.install.wiring import NAME, Target, Wish, agent_named, targets
 
-_EVENT = re.compile(r" hook ([a-z-]+) --agent ")
+_EVENT = re.compile(r" hook ([a-z-]{1,40}) --agent ")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from reasonbank.surfaces.install.edits import Edit
 from reasonbank.surfaces.install.jsonc import Malformed
 
 Path = tuple[str, ...]
-_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_PLACE = re.compile(r"\s{0,9}\(at (?:line (\d{1,9}), column (\d{1,9})|end of document)\)$")
 _QUOTES = ('"""', "'''", '"', "'")
 
 
