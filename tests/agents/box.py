@@ -130,6 +130,10 @@ class Box:
             project.mkdir()
             (project / "test_greet.py").write_text(CHECK)
             git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
+            if self.program.trust:
+                (self.home / self.program.trust).parent.mkdir(parents=True, exist_ok=True)
+                trusted = json.dumps({"trustedFolders": [str(project)]})
+                (self.home / self.program.trust).write_text(trusted)
             for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "start"]):
                 subprocess.run([*git, *words], cwd=project, env=self.env, check=True)
         return project

@@ -26,6 +26,8 @@ class Program:
     free: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     files: Callable[[str], Mapping[str, str]] = lambda url: {}
+    trust: str = ""
+    """The file below the home that says whose projects are trusted: then their settings count."""
     first: bool = False
     """Run by `make check`; the others by `make agents-all`."""
 
@@ -162,6 +164,7 @@ PROGRAMS = (
         binary="copilot",
         arguments=("--output-format=json", "-p"),
         free=("--allow-all-tools", "--allow-all-paths"),
+        trust=".copilot/config.json",
         env={
             "COPILOT_OFFLINE": "true",
             "COPILOT_AUTO_UPDATE": "false",
