@@ -96,7 +96,7 @@ def test_the_tools_are_there_in_the_first_request_and_may_be_called_with_nobody_
     assert kept["confidence"] > 0.8
 
 
-@requirement("DIS-8", left="in bulk, grown, resumed: tests/learn")
+@requirement("DIS-8")
 def test_what_was_learned_on_day_one_is_there_on_day_two_before_the_model_says_a_word(wired):
     project = wired.project()
     one = wired.run("Make the tests pass.", fixing(project))
@@ -146,6 +146,30 @@ def test_a_command_that_failed_before_is_not_run_again_without_a_warning(wired):
     assert warning["id"] in run.asked(1)
     if last is Event.BEFORE_TOOL:
         assert "failed before" in run.asked(1)
+
+
+def test_an_agent_that_may_be_asked_is_asked_once_and_only_if_there_was_something_to_learn(wired):
+    if wired.program.name == "opencode":
+        pytest.skip("opencode cannot be asked: it ends as soon as it is idle")
+    settings = wired.home / ".config/reasonbank/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[hooks]\nask = true\n")
+    lesson = {"title": "check.py needs greet", "outcome": "success", "content": "Write greet.py.",
+              "description": "When the tests miss a module"}  # fmt: skip
+    recording = [Step("I record it.", [memory("record", **lesson)]), Step("Done.")]
+
+    def asked(run):
+        """How often the model has read the question at the end."""
+        return run.asked(-1).count("something failed in this session and was put right")
+
+    project = wired.project()
+    taught = timely(wired, "Make the tests pass.", [*fixing(project), *recording], Event.TURN_END)
+    assert (taught.code, asked(taught)) == (0, 1), taught.err
+    assert len(taught.requests) == len(fixing(project)) + len(recording)
+    assert lesson["title"] in [each["title"] for each in learned(wired)]
+
+    idle = timely(wired, "Say good morning.", [Step("Good morning.")], Event.TURN_END)
+    assert (idle.code, asked(idle), len(idle.requests)) == (0, 0, 1)
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def write(path, size):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nothing tells the peak here")
-@requirement("DIS-8", left="live from hooks")
+@requirement("DIS-8")
 def test_a_transcript_of_any_size_is_read_in_the_same_memory(tmp_path):
     megabytes = scaled("REASONBANK_TEST_TRANSCRIPT_MB", 60)
     path = tmp_path / "huge.jsonl"

@@ -211,7 +211,7 @@ ANSWER = (
 )
 
 
-@requirement("PAS-1", left="from hooks")
+@requirement("PAS-1")
 @requirement("PAS-3")
 def test_an_exchange_worth_keeping_becomes_one_memory_marked_as_passive(plain_bank):
     first = plain_bank.capture(QUESTION, ANSWER)

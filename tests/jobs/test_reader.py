@@ -47,7 +47,7 @@ def told(open_bank, tmp_path):
     return Told()
 
 
-@requirement("DIS-8", left="live from hooks")
+@requirement("DIS-8")
 def test_what_is_handed_over_is_learned_from_in_the_project_of_its_session(told):
     told.hand_over(told.write(MENDED))
     assert [job.state for job in told.jobs()] == [JobState.WAITING]

@@ -73,7 +73,7 @@ def mended(number):
     ]
 
 
-@requirement("DIS-8", left="live from hooks")
+@requirement("DIS-8")
 def test_what_six_agents_wrote_down_is_learned_from_once(machine):
     project = settled(machine)
     look = machine.json("backfill", "--dry-run")

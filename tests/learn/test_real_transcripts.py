@@ -40,7 +40,7 @@ def real(agent: str, folder: Path) -> Transcript:
     return Transcript(agent="", session="", path=str(path))
 
 
-@requirement("DIS-8", left="live from hooks")
+@requirement("DIS-8")
 @pytest.mark.parametrize("agent", AGENTS)
 def test_what_each_agent_wrote_is_read_as_what_it_did(agent, tmp_path):
     session, _ = files.session_at(real(agent, tmp_path))

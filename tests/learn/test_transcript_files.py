@@ -116,7 +116,7 @@ def a_huge_session(turns):
     yield line.encode()
 
 
-@requirement("DIS-8", left="live from hooks")
+@requirement("DIS-8")
 def test_a_huge_transcript_takes_no_more_memory_than_what_is_kept_of_it():
     def peak(turns):
         tracemalloc.start()

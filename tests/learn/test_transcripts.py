@@ -52,7 +52,7 @@ def test_a_transcript_is_known_by_its_text(name):
     assert format_of('{"task": "Fix the total", "trajectory": []}') is None
 
 
-@requirement("DIS-8", left="live from hooks")
+@requirement("DIS-8")
 @EACH
 def test_a_transcript_is_read_in_order_with_its_exit_codes(write, read):
     session = read(write("a", STEPS))

@@ -463,7 +463,7 @@ def test_doctor_sends_vectors_of_another_model_to_reindex_and_that_repairs_it(sh
     assert vectors()["status"] == "ok"
 
 
-@requirement("CLI-4", left="a wrong clock, nobody at work, agents that are not wired")
+@requirement("CLI-4")
 @pytest.mark.parametrize(
     ("environment", "name", "said"),
     [
@@ -479,6 +479,17 @@ def test_doctor_names_what_is_broken_and_the_repair(shell, environment, name, sa
     assert (check["name"], check["status"]) == (name, "fail")
     assert said in check["found"]
     assert check["repair"]
+
+
+@requirement("CLI-4")
+def test_doctor_looks_at_all_there_is_and_says_that_nobody_works(shell):
+    shell("remember", "When CI breaks, use npm ci.")
+    found = {check["name"]: check for check in shell.json("doctor")["checks"]}
+    assert found.keys() >= {
+        "settings", "store", "disk", "embedder", "model", "queue", "worker", "clock", "log",
+        "vectors", "workspace",
+    }  # fmt: skip
+    assert found["worker"]["found"].startswith("nobody just now")
 
 
 @requirement("CLI-4")

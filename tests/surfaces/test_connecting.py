@@ -23,7 +23,7 @@ def told(locked):
     return {snippet.agent: snippet.text for snippet in snippets(ADDRESS, locked=locked)}
 
 
-@requirement("MCP-5", left="the agents themselves")
+@requirement("MCP-5")
 @pytest.mark.parametrize("locked", [True, False])
 @pytest.mark.parametrize("agent", HEADERS)
 def test_an_agent_with_headers_sends_its_project_and_its_token(agent, locked):
@@ -33,7 +33,7 @@ def test_an_agent_with_headers_sends_its_project_and_its_token(agent, locked):
     assert f"{ADDRESS}/mcp" in entry.values()
 
 
-@requirement("MCP-5", left="the agents themselves")
+@requirement("MCP-5")
 @pytest.mark.parametrize("locked", [True, False])
 def test_codex_reads_both_from_its_environment(locked):
     entry = tomllib.loads(told(locked)["Codex"])["mcp_servers"]["reasonbank"]

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from hook_calls import Machine, payload
 from test_hook_answers import transcript
+from tests.learn.transcript_writers import A, U, claude_code
 from tests.requirement import requirement
 
-from reasonbank import Bank, JobState
+from reasonbank import Bank, JobState, Source
 from reasonbank.store.working import who
 from reasonbank.surfaces.hooks.handing import start_worker
 from reasonbank.testing import a_memory
@@ -47,6 +48,22 @@ def test_a_transcript_is_handed_over_in_its_project(machine, bank, event):
     machine.heard(event, transcript_path=path)
     [job] = handed(bank)
     assert path in job.subject
+
+
+@requirement("PAS-1")
+def test_a_question_and_its_answer_are_kept_without_being_asked(machine, bank):
+    said = [
+        U("How do we deploy the web service to staging?"),
+        A("Run these steps:\n1. make image, because staging only pulls tagged images.\n"
+          "2. kubectl apply -f staging.yaml, which rolls the pods one after the other.\n"),
+    ]  # fmt: skip
+    lines = "".join(f"{line}\n" for line in claude_code("s", said))
+    file = machine.project / "session.jsonl"
+    file.write_text(lines.replace("/home/me/app", str(machine.project)))
+    machine.heard("turn-end", transcript_path=str(file))
+    bank.work()
+    [kept] = [memory for memory in bank.memories() if memory.source is Source.PASSIVE]
+    assert "kubectl apply" in kept.content
 
 
 def test_not_where_the_settings_say_no(machine, bank):
@@ -95,7 +112,7 @@ def test_none_comes_where_a_server_learns(machine, bank):
         assert start_worker(bank.context) is None
 
 
-@requirement("DIS-8", left="the six agents, live")
+@requirement("DIS-8")
 def test_what_failed_and_was_put_right_on_one_day_is_known_the_next(machine, bank):
     pytest.importorskip("reasonbank.jobs.reader")
     path = transcript(machine.project / "session.jsonl", passes=True)

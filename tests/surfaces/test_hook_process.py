@@ -118,7 +118,7 @@ def test_a_warning_needs_neither_numpy_nor_a_model(stocked):
     assert not heavy & set(loaded.split())
 
 
-@requirement("CLI-3", left="with the real agents")
+@requirement("CLI-3")
 @pytest.mark.parametrize(
     "given",
     [b"", b"{", b"[1, 2]", b"null", b"\xff\xfe\x00", b'{"prompt": 5}', b"[" * 100_000,
@@ -364,7 +364,7 @@ def in_every_weather(machine: Machine, count: int) -> list:
     return answers
 
 
-@requirement("CLI-3", left="with the real agents")
+@requirement("CLI-3")
 def test_many_at_once_with_the_server_down_up_still_and_restarting(stocked):
     for answer in in_every_weather(stocked, 16):
         assert_harmless(answer)
@@ -397,7 +397,7 @@ def malformed(seed: int) -> bytes:
     return given
 
 
-@requirement("CLI-3", left="with the real agents")
+@requirement("CLI-3")
 def test_two_hundred_malformed_payloads(stocked):
     def one(seed: int):
         event = list(Event)[seed % len(Event)]

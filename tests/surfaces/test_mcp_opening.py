@@ -114,7 +114,7 @@ def test_the_documents_are_what_the_server_says_now():
         assert path.read_text() == text, "run `python -m tools.opening`"
 
 
-@requirement("MCP-5", left="the agents themselves")
+@requirement("MCP-5")
 @pytest.mark.parametrize("agent", AGENTS)
 def test_all_that_an_agent_asks_first_is_answered(agent):
     first = Opening("core")

@@ -67,7 +67,7 @@ def stored(folder):
         return {memory.title for memory in bank.memories()}
 
 
-@requirement("MCP-5", left="the agents themselves")
+@requirement("MCP-5")
 @pytest.mark.parametrize("agent", AGENTS)
 def test_nothing_is_loaded_before_an_agent_has_its_tools(tmp_path, agent):
     with started(tmp_path, code=WATCHED) as process:
