@@ -127,7 +127,9 @@ def lessons(folder: Path) -> Iterator[tuple[str, list[Search]]]:
     others: list[str] = []
     if (folder / "pairs.jsonl.xz").is_file():
         found = sorted({row["document"] for row in load(folder / "pairs.jsonl.xz")})
-        others = draw.sample([text for text in found if 80 < len(text) < 500], BANK - len(rows))
+        near = [text for text in found if 80 < len(text) < 500]
+        # A sample is too small for the large bank.
+        others = draw.sample(near, BANK - len(rows)) if len(near) >= BANK else []
     asked = {code: [row[code] for row in rows] for code in ("en", *LANGUAGES)}
     asked["en, typos"] = [noise.misspelt(draw, text, 0.5) for text in asked["en"] * 3]
     asked["en, prompts"] = [noise.prompted(draw, text, ()) for text in asked["en"] * 3]
