@@ -25,7 +25,9 @@ class Results:
         if report.when == "call" or report.outcome != "passed":
             name, _, agent = report.location[2].partition("[")
             promise = name.rpartition(".")[2].removeprefix("test_").replace("_", " ")
-            self.of[promise][agent.rstrip("]")] = SIGNS[report.outcome]
+            for program in PROGRAMS:
+                if program.name in agent and self.of[promise].get(program.name) != SIGNS["failed"]:
+                    self.of[promise][program.name] = SIGNS[report.outcome]
 
 
 def table(results: Results) -> str:
