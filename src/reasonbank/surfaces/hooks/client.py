@@ -181,6 +181,9 @@ class _Hook:
                 note(self._call, "late")  # Until it is known to be something else.
             except OSError:
                 pass
+            import gc
+
+            gc.disable()  # It would look for garbage a sixth of the time, and soon all is gone.
             from reasonbank.surfaces.hooks.alone import answer
 
             answer(self._call, sink)
