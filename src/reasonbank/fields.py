@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -33,6 +33,7 @@ from typing import (
 )
 
 from reasonbank.errors import InvalidInput
+from reasonbank.values import valueclass
 
 T = TypeVar("T")
 ENDLESS = 1 << 62
@@ -402,7 +403,7 @@ class Nested(Rule):
         return value.to_json() if hasattr(value, "to_json") else to_json(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The largest of everything that a caller may send. Settings may lower the first few."""
 

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -29,6 +29,7 @@ from reasonbank.fields import (
     text,
     to_json,
 )
+from reasonbank.values import valueclass
 
 JSON = dict[str, Any]
 Label = Annotated[str, Text(LIMITS.label, strip=True)]
@@ -137,7 +138,7 @@ def to_micros(value: datetime) -> int:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class ErrorContext:
     """What went wrong, how to recognise it and what to do instead."""
 
@@ -152,7 +153,7 @@ class ErrorContext:
         return to_json(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """One lesson, and what is known of it.
 
@@ -262,7 +263,7 @@ def labels() -> tuple[str, ...]:
     return tuple(f.name for f in ruled(Memory) if f.name in texts() and f.optional)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """One observation about one memory."""
 
@@ -275,7 +276,7 @@ class Evidence:
     comment: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Link:
     source: str
     target: str
@@ -283,7 +284,7 @@ class Link:
     strength: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Revision:
     """One entry of a memory's history; ``memory`` is how it stood after the change."""
 
@@ -295,7 +296,7 @@ class Revision:
     memory: Memory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Genealogy:
     """All ancestors and descendants in view; ``edges`` run from parent to child.
 
@@ -310,7 +311,7 @@ class Genealogy:
     memories: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
     id: str
     path: str | None
@@ -320,7 +321,7 @@ class Workspace:
     memories: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class View:
     """What a caller may see: the one place where isolation is decided."""
 
@@ -343,7 +344,7 @@ class View:
         return tuple(self.realm(scope, state) for state in states for scope in scopes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Step:
     iteration: Annotated[int, Whole(0, 1_000_000_000)]
     action: Annotated[str, Text("content")]
@@ -356,7 +357,7 @@ class Step:
         return {name: value for name, value in to_json(self).items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """A task, the steps taken, the outcome, and the memories that were used and learned.
 
@@ -393,7 +394,7 @@ class JobState(StrEnum):
     DEAD = "dead"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Work that waits for a worker.
 
@@ -422,7 +423,7 @@ class Job:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class HandedIn(Job):
     """The job that learns from a session, and whether it has anything new to learn from."""
 
@@ -430,7 +431,7 @@ class HandedIn(Job):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """Which memories a search may return. ``tags`` must all be there."""
 
@@ -470,7 +471,7 @@ def filtered() -> tuple[str, ...]:
     return tuple(f.name for f in fields(Filter) if f.name in labels())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A named task that ended. ``memories`` are those it was given or, if it was held out
     to measure what memory is worth, those that it would have been given."""
@@ -482,7 +483,7 @@ class Task:
     memories: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A memory that a search found.
 
@@ -525,7 +526,7 @@ class Hit:
         return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """What people asked in vain, in several ``wordings``; ``question`` is the one asked most.
 
@@ -539,7 +540,7 @@ class Gap:
     last_asked: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One entry of the audit: who did what to which memory, trace or workspace, and how.
 
@@ -559,7 +560,7 @@ class Change:
     batch: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Reply(Sequence[Hit]):
     """What a search answers: a sequence of hits that knows how it came about.
 

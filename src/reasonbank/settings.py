@@ -12,10 +12,9 @@ import shlex
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
-from urllib.parse import urlsplit
 
 from reasonbank.errors import InvalidInput, InvalidSetting
 from reasonbank.fields import (
@@ -30,6 +29,7 @@ from reasonbank.fields import (
     Whole,
     ruled,
 )
+from reasonbank.values import valueclass
 
 S = TypeVar("S")
 
@@ -54,6 +54,8 @@ class Url(Rule):
 
 
 def _is_url(text: str) -> bool:
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(text)
         _ = parts.port
@@ -104,7 +106,7 @@ class Commands(Rule):
 
 # Beside each other: the formatter would give each part of a setting a line of its own.
 # fmt: off
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Embed:
     model: Annotated[str, OneOf("minilm", "hashed", "onnx", "api"),
         "Turns text into vectors. minilm and hashed are built in, onnx is a folder, api a server."
@@ -125,7 +127,7 @@ class Embed:
             raise InvalidSetting("embed.base_url", "or embed.api_model is empty; name both")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class LLM:
     """The language model. Its key is no setting: it stays in the variable that holds it."""
 
@@ -176,7 +178,7 @@ ModelRole = Literal["thinking", "evaluating", "judging", "distilling", "merging"
 ROLES: tuple[ModelRole, ...] = get_args(ModelRole)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class RoleModel:
     """The model for one role, where it is not the one of `llm`, whose limits hold for all."""
 
@@ -192,7 +194,7 @@ class RoleModel:
         "The environment variable that holds the key; no other server gets the key of llm."] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Search:
     limit: Annotated[int, Whole(1, LIMITS.results), "How many memories a search returns."] = 5
     similarity: Annotated[float, SHARE, "The weight of meaning and words in the score."] = 0.8
@@ -214,7 +216,7 @@ class Search:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class BeliefSettings:
     model: Annotated[str, OneOf("contextual", "bayesian", "additive", "safla"),
         "How evidence becomes confidence: contextual ranks by how a memory fared on similar "
@@ -226,7 +228,7 @@ class BeliefSettings:
         "From this confidence on a memory is put into prompts unasked."] = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Learn:
     reasoner: Annotated[str, OneOf("auto", "model", "agent", "rules"),
         "Who learns from sessions: a model, the agent that calls, or rules. auto is the model "
@@ -234,7 +236,7 @@ class Learn:
     workers: Annotated[int, Whole(1), "How many jobs a server works on at a time."] = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Log:
     """What servers write to standard error."""
 
@@ -244,13 +246,13 @@ class Log:
         "The form of such a line; auto is a sentence at a terminal, else JSON."] = "auto"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Telemetry:
     endpoint: Annotated[str,
         "Where OpenTelemetry spans go (OTLP over HTTP); empty sends none."] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Passive:
     """Questions and answers that are kept without being asked to."""
 
@@ -261,7 +263,7 @@ class Passive:
     steps: Annotated[bool, "Whether answers with steps are kept."] = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     """What `reasonbank hook` does when an agent calls it."""
 
@@ -278,7 +280,7 @@ class Hooks:
         "where no server runs."] = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
     """Questions that found nothing, kept to show what the bank does not know."""
 
@@ -287,7 +289,7 @@ class Gaps:
     days: Annotated[int, Whole(1, 100_000), "One that was not asked for so long is dropped."] = 90
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """What `reasonbank serve` takes from the network."""
 
@@ -307,7 +309,7 @@ class Server:
         "Seconds that a client gets to send its request, and ten times that for an import."] = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """How `solve` goes about a task, where its caller does not say."""
 
@@ -319,7 +321,7 @@ class Agent:
     budget_tokens: Annotated[int, Whole(0), "For one task; 0 means no limit."] = 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """What a verifier may use."""
 
@@ -334,14 +336,14 @@ class Sandbox:
     ] = "refuse"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Merge:
     threshold: Annotated[float, Number(-1, 1),
         "From this cosine on two memories say the same; below 0 it is the embedding model's "
         "calibrated one."] = -1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """How often a worker sees to each project; 0 is never."""
 
@@ -352,14 +354,14 @@ class Schedule:
         "How often its memories are looked at for what the team can use."] = 24.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class ProofSettings:
     hold_out: Annotated[float, SHARE,
         "The share of named tasks that get no memory, to measure what memory is worth."] = 0.0
     seed: Annotated[int, Whole(-(1 << 62)), "Which tasks these are: another seed draws others."] = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     url: Annotated[str, "Where the bank is; empty is a file in the user's data folder."] = ""
     org: Annotated[str, "The organisation that workspaces belong to."] = ORG

@@ -30,6 +30,7 @@ from reasonbank.model import (
     State,
     from_micros,
 )
+from reasonbank.values import valueclass
 
 
 class EventType(StrEnum):
@@ -99,7 +100,7 @@ only place where batches are kept.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """``subject`` is the memory, trace, task or workspace it is about.
 

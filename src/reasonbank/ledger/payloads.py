@@ -31,6 +31,7 @@ from reasonbank.fields import (
 )
 from reasonbank.ledger.events import NOTES, Event, EventType
 from reasonbank.model import JSON, REVISABLE, EvidenceKind, LinkType, Memory, Outcome, Trace
+from reasonbank.values import valueclass
 
 LARGEST_VECTOR = 8192
 
@@ -104,12 +105,12 @@ class Edge(Rule):
         return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Nothing:
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
     lesson: Memory
     stage: Annotated[int, Whole(0, 1_000_000)] = 0
@@ -117,23 +118,23 @@ class Recorded:
     initial: Annotated[float, SHARE] = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Revised:
     changes: Annotated[JSON, RevisedFields()]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Archived:
     reason: Reason = None
     merged_into: MaybeId = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Undone:
     to: Annotated[int, Whole(1, 1_000_000)] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Several:
     """What a search returned, or what went with a workspace or a purge."""
 
@@ -150,7 +151,7 @@ class Several:
             raise InvalidInput("model", "is missing; a vector needs it")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     kind: EvidenceKind
     positive: bool
@@ -160,24 +161,24 @@ class Observed:
     comment: Annotated[str, Text(LIMITS.comment, blank=True)] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Linked:
     target: Annotated[str, Id()]
     type: LinkType
     strength: Annotated[float, SHARE] = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
     ids: Ids
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     succeeded: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Traced:
     """``after`` so many steps of the trace that is stored already it goes on; ``learned`` of all
     these steps were learned from before, though they may stand elsewhere than they did."""
@@ -188,7 +189,7 @@ class Traced:
     learned: Annotated[int, Whole(0)] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """``confirmed`` are the memories that said the same already."""
 
@@ -201,7 +202,7 @@ class Learned:
     steps: Annotated[int, Whole(0)] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Located:
     """Where a workspace is, or what it is called."""
 
@@ -214,12 +215,12 @@ class Located:
     name: Name = "-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Merged:
     into: Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Applied:
     kind: Annotated[str, Text(64)]
     created: MaybeId
@@ -227,7 +228,7 @@ class Applied:
     links: Annotated[tuple[Any, ...], Many(Edge())]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Reverted:
     steps: Ids
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from reasonbank.ledger.events import Event, memory_of
@@ -26,6 +25,7 @@ from reasonbank.model import (
     from_micros,
 )
 from reasonbank.trust.belief import NOTHING, SLOTS, Opinion
+from reasonbank.values import valueclass
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ STATES = {str(state): state for state in State}
 _decoded = json.JSONDecoder().raw_decode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """Which entries of the audit: those of a workspace (None: of all) and of its memories."""
 
@@ -120,7 +120,7 @@ def opinion_in(packed: bytes) -> Opinion:
     return Opinion(numbers[: len(SLOTS)], int(numbers[-1]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class UnansweredQuestion:
     """A question that found nothing, how often and when; times are microseconds since 1970.
 
@@ -136,7 +136,7 @@ class UnansweredQuestion:
     vector: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """What is kept of a bearer token; times are microseconds since 1970.
 
@@ -156,7 +156,7 @@ class Token:
     may: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """What ranking needs to know of many rows, as columns."""
 
@@ -212,7 +212,7 @@ POST = "post"
 """The kind of the one job that is never done: whoever holds it works on the bank."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class QueueDepth:
     """``oldest`` is when the oldest job that is not done was queued."""
 
@@ -297,7 +297,7 @@ class UnansweredWriting(UnansweredReading, Protocol):
     def drop_before(self, at: int) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class PastOutcomes:
     """Evidence whose question is known, as columns: ``vectors`` says what was asked (int8,
     a direction without a length), ``slots`` which kind of evidence (see ``belief.SLOTS``),

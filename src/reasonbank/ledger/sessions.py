@@ -8,6 +8,7 @@ from datetime import datetime
 
 from reasonbank.ledger.events import EventType
 from reasonbank.model import JSON, Outcome, Trace
+from reasonbank.values import valueclass
 
 LEARNED_STEPS = "learned_steps"
 """What the metadata of a trace call the number of steps that were learned from; no such entry if
@@ -35,7 +36,7 @@ def is_learned(trace: Trace) -> bool:
     return LEARNED_STEPS in trace.metadata and learned_steps(trace) >= len(trace.trajectory)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Giving:
     """What a session was given at one moment, the best first; a hook says which ``moment``."""
 

@@ -79,8 +79,11 @@ class Brief:
     """A pattern of `re`, for what RE2 cannot say; it sees the first ``most`` characters only."""
 
     def __init__(self, pattern: str, most: int) -> None:
-        self._engine = re.compile(pattern)
         self.pattern, self.most = pattern, most
+
+    @cached_property
+    def _engine(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
 
     def search(self, text: str) -> re.Match[str] | None:
         return self._engine.search(text[: self.most])

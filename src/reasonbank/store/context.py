@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from reasonbank.errors import (
@@ -29,6 +29,7 @@ from reasonbank.store.unanswered import fit_to_keep
 from reasonbank.store.vectors import Indexing
 from reasonbank.trust.belief import day_of
 from reasonbank.trust.confidence import Confidence
+from reasonbank.values import valueclass
 
 if TYPE_CHECKING:
     from reasonbank.llm.budget import Account
@@ -205,7 +206,7 @@ class Store:
         self.ledger.scrub()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """``path`` is the workspace's directory, if that is known; ``author`` signs what is
     written, ``surface`` is what it came through, ``right`` how much the caller may do."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from reasonbank.errors import InvalidSetting
 from reasonbank.settings import Settings
@@ -80,6 +79,8 @@ def export_to(settings: Settings) -> None:
     if not endpoint or _configured() is not None:
         return
     # The address may hold a key, so no message repeats it.
+    from urllib.parse import urlsplit
+
     if urlsplit(endpoint).scheme not in ("http", "https") or not urlsplit(endpoint).netloc:
         raise InvalidSetting(
             "telemetry.endpoint",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from reasonbank.values import valueclass
 
 
 class Event(StrEnum):
@@ -18,7 +19,7 @@ class Event(StrEnum):
     SESSION_END = "session-end"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """``events`` are those that are wired, by the agent's own names."""
 

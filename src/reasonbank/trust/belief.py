@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from reasonbank.errors import InvalidInput
 from reasonbank.model import EvidenceKind
+from reasonbank.values import valueclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -181,7 +181,7 @@ def track_record_of(tally: Tally) -> Counts:
     return tuple(track_record)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Belief(Generic[N]):
     """A Beta distribution over "this memory helps"."""
 
@@ -206,7 +206,7 @@ class Belief(Generic[N]):
         return max(0.0, mean - 1.64 * math.sqrt(mean * (1 - mean) / (self.strength + 1)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class EvidenceWeights:
     """How much each kind of evidence says in one project: `Weights()` is a new project's."""
 
@@ -327,7 +327,7 @@ def weight_of_author(
     return weight
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class BeliefInputs:
     """All that a model may know about a memory on the day of reading."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from reasonbank.trust.belief import (
@@ -28,6 +27,7 @@ from reasonbank.trust.belief import (
     masses as belief_masses,
     no_later,
 )
+from reasonbank.values import valueclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,7 @@ class _One(NamedTuple):
     newest_day: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
     """By one model, on one day, as one project sees it: others' memories by their evidence and
     by its own."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from reasonbank.surfaces.agents import Event
+from reasonbank.values import valueclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """``event`` is ours, ``name`` what the agent calls it.
 

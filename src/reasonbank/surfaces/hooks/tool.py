@@ -6,13 +6,13 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from reasonbank.surfaces.agents import Event
+from reasonbank.values import valueclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Call:
     name: str = ""
     command: str = ""
