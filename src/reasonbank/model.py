@@ -278,6 +278,8 @@ class Evidence:
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Link:
+    """What one memory is to another."""
+
     source: str
     target: str
     type: LinkType
@@ -313,6 +315,8 @@ class Genealogy:
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
+    """A project, where memories belong."""
+
     id: str
     path: str | None
     name: str | None

@@ -19,6 +19,8 @@ else:
 
         def made(cls):
             own = frozenset(vars(cls))
+            # Otherwise its signature is made up for this, from all that it takes.
+            cls.__doc__ = cls.__doc__ or f"{cls.__name__}()"
             cls = decorate(cls)
             told = fields(cls)
             if "__repr__" not in own:
