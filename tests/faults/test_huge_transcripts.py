@@ -11,7 +11,6 @@ import pytest
 from fault_tools import keep_count, scaled
 from tests.learn import transcript_writers as writers
 from tests.learn.transcript_writers import A, C, E, U
-from tests.requirement import requirement
 
 MOST_MEMORY = 150_000_000
 """Of the whole process, in bytes."""
@@ -47,7 +46,6 @@ def write(path, size):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nothing tells the peak here")
-@requirement("DIS-8")
 def test_a_transcript_of_any_size_is_read_in_the_same_memory(tmp_path):
     megabytes = scaled("REASONBANK_TEST_TRANSCRIPT_MB", 60)
     path = tmp_path / "huge.jsonl"
