@@ -496,8 +496,10 @@ class Hit:
     by how it went when it was tried on similar questions. ``via`` is the
     hit whose link led here, if one did. ``contradicts`` are active memories that say the
     opposite. ``suspicious`` says why its text looks like an instruction rather than a lesson;
-    such a memory is never put into a prompt unasked. ``parts`` is filled in when an explanation
-    was asked for.
+    such a memory is never put into a prompt unasked. ``weak``: it is near, but not surely about
+    the question; such hits come last, and only to whoever asked. ``outdated_by`` is a newer
+    memory that states another value of the same fact. ``parts`` is filled in when an
+    explanation was asked for.
     """
 
     memory: Memory
@@ -507,6 +509,8 @@ class Hit:
     via: str | None = None
     contradicts: tuple[str, ...] = ()
     suspicious: tuple[str, ...] = ()
+    weak: bool = False
+    outdated_by: str | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
