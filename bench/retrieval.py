@@ -122,7 +122,10 @@ class Words:
                 self.rows += 1
 
     def best(self, query: str, limit: int) -> tuple[NDArray[np.int64], Array]:
-        expression = any_of(terms(query))
+        return self.found(terms(query), limit)
+
+    def found(self, words: tuple[str, ...], limit: int) -> tuple[NDArray[np.int64], Array]:
+        expression = any_of(words)
         rows = (
             self._connection.execute(
                 "SELECT rowid, -bm25(words, 1, 1, 1, 1, 0) AS score FROM words "

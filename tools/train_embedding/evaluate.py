@@ -1,9 +1,11 @@
-"""The packaged model beside a new one, by meaning alone, with paired intervals.
+"""The original model beside new ones, by meaning alone, with paired intervals.
 
     python -m tools.train_embedding.evaluate --new .cache/model/weights.bin [--json FILE]
 
-Retrieval sets come from ``$REASONBANK_DATA`` (their test parts), pairs of held-out sources from
-the collected data, questions in nine languages from ``lessons.jsonl``. ``--more`` names a folder
+Recipes are chosen on the tuning parts (``--part tuning``); the test parts are for what was
+chosen. Retrieval sets come from ``$REASONBANK_DATA``, pairs of held-out sources from the
+collected data, questions as people ask them from ``bench.question_sets``, and some in nine
+languages from ``lessons.jsonl`` (tuning). ``--more`` names a folder
 with STS (``sts/*.tsv``: score, two sentences) and XQuAD (``xquad.*.json``), where they are to be
 had. A set that is not there is left out. With torch it takes a minute on a GPU and some on a
 processor; without torch the package's own network is used.
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench import retrieval_sets
+from bench import question_sets, retrieval_sets
 
 from reasonbank.embed.minilm import FOLDER, WEIGHTS
 from tools.convert_minilm import Array
@@ -32,6 +34,7 @@ from .parse import LANGUAGES
 
 LESSONS = Path(__file__).with_name("lessons.jsonl")
 DRAWS = 2_000
+FOR_TUNING = ("stylelint/stylelint",)
 BANK = 1_000
 
 Embed = Callable[[list[str]], Array]
@@ -84,9 +87,10 @@ def _plain(path: Path) -> Embed:
 # ------------------------------------------------------------------ sets
 
 
-def known_sets() -> Iterator[tuple[str, list[Search]]]:
+def known_sets(part: str) -> Iterator[tuple[str, list[Search]]]:
     data = retrieval_sets.folder()
-    for name, read in retrieval_sets.TEST.items() if data else ():
+    sets = retrieval_sets.TEST if part == "test" else retrieval_sets.TRAIN
+    for name, read in sets.items() if data else ():
         yield (
             name,
             [
@@ -101,10 +105,31 @@ def known_sets() -> Iterator[tuple[str, list[Search]]]:
         )
 
 
-def held_out(folder: Path) -> Iterator[tuple[str, list[Search]]]:
+def questions(part: str) -> Iterator[tuple[str, list[Search]]]:
+    found = question_sets.asked("aside" if part == "test" else "tuning")
+    for size in question_sets.SIZES[1:]:
+        banks = list(question_sets.banks(found, size))
+        for kind in found.cases[0].asked:
+            yield (
+                f"asked of {size}: {kind}",
+                [
+                    Search(
+                        [case.asked[kind] for case in inside],
+                        [lesson.embedded for lesson in [c.lesson for c in inside] + others],
+                        [frozenset({row}) for row in range(len(inside))],
+                        [None] * len(inside),
+                    )
+                    for inside, others, _ in banks
+                ],
+            )
+
+
+def held_out(folder: Path, part: str) -> Iterator[tuple[str, list[Search]]]:
     """Sources that no text was trained on; all documents of one make its corpus."""
     rows = load(folder / "held_out.jsonl.xz") if (folder / "held_out.jsonl.xz").is_file() else []
     for source in sorted({row["source"] for row in rows}):
+        if (source in FOR_TUNING) == (part == "test"):
+            continue
         some = [row for row in rows if row["source"] == source]
         number: dict[str, int] = {}
         for row in some:
@@ -224,11 +249,25 @@ def interval(difference: Array, draws: int = DRAWS) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def compare(old: Embed, new: Embed, data: Path, more: Path | None) -> dict[str, Any]:
-    sets = [*known_sets(), *held_out(data), *lessons(data), *(xquad(more) if more else ())]
+class Original:
+    """What the original model finds, once for all that are compared with it."""
+
+    def __init__(self, embed: Embed, data: Path, more: Path | None, part: str) -> None:
+        self.embed, self.more = embed, more
+        self.sets = [*known_sets(part), *held_out(data, part), *questions(part)]
+        if part == "test":
+            self.sets += xquad(more) if more else ()
+        else:
+            self.sets += lessons(data)
+        self.ranked = [ranked(searches, embed) for _, searches in self.sets]
+        texts = {text for _, many in known_sets(part) for one in many for text in one.documents}
+        self.some = random.Random(0).sample(sorted(texts), 2_000) if texts else []
+
+
+def compare(old: Original, new: Embed) -> dict[str, Any]:
     rows = []
-    for name, searches in sets:
-        (gain_old, first_old), (gain_new, first_new) = (ranked(searches, e) for e in (old, new))
+    for (name, searches), (gain_old, first_old) in zip(old.sets, old.ranked, strict=True):
+        gain_new, first_new = ranked(searches, new)
         for measure, a, b in (("nDCG@10", gain_old, gain_new), ("first", first_old, first_new)):
             low, high = interval(b - a)
             rows.append(
@@ -243,18 +282,14 @@ def compare(old: Embed, new: Embed, data: Path, more: Path | None) -> dict[str, 
                 }
             )
     result: dict[str, Any] = {"sets": rows}
-    if more and (years := sts(more, old, new)):
+    if old.more and (years := sts(old.more, old.embed, new)):
         years["mean"] = (
             float(np.mean([a for a, _ in years.values()])),
             float(np.mean([b for _, b in years.values()])),
         )
         result["sts"] = {y: [round(a, 1), round(b, 1)] for y, (a, b) in years.items()}
-    texts = [search.documents for _, searches in known_sets() for search in searches]
-    some = (
-        random.Random(0).sample(sorted({t for many in texts for t in many}), 2_000) if texts else []
-    )
-    if some:
-        cosines = (old(some) * new(some)).sum(1)
+    if old.some:
+        cosines = (old.embed(old.some) * new(old.some)).sum(1)
         result["cosine of old and new vector"] = [
             round(float(v), 3) for v in np.percentile(cosines, (5, 50, 95))
         ]
@@ -276,17 +311,20 @@ def table(result: dict[str, Any]) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     options.add_argument("--old", type=Path, default=Path(FOLDER, WEIGHTS))
-    options.add_argument("--new", type=Path, required=True)
+    options.add_argument("--new", type=Path, required=True, nargs="+")
+    options.add_argument("--part", choices=("tuning", "test"), default="test")
     options.add_argument("--data", type=Path, default=Path(".cache/train"))
     options.add_argument("--more", type=Path)
     options.add_argument("--device", default="cpu")
-    options.add_argument("--json", type=Path)
+    options.add_argument("--json", type=Path, help="a folder for one file a model")
     chosen = options.parse_args()
-    old, new = embedder(chosen.old, chosen.device), embedder(chosen.new, chosen.device)
-    result = compare(old, new, chosen.data, chosen.more)
-    print(table(result))
-    if chosen.json:
-        chosen.json.write_text(json.dumps(result, indent=1) + "\n")
+    old = Original(embedder(chosen.old, chosen.device), chosen.data, chosen.more, chosen.part)
+    for path in chosen.new:
+        result = compare(old, embedder(path, chosen.device))
+        print(f"{path}, {chosen.part} part\n{table(result)}\n", flush=True)
+        if chosen.json:
+            told = json.dumps(result, indent=1) + "\n"
+            (chosen.json / f"{path.stem}-{chosen.part}.json").write_text(told)
 
 
 if __name__ == "__main__":

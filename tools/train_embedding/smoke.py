@@ -14,10 +14,11 @@ import numpy as np
 from reasonbank.embed.minilm import FOLDER, WEIGHTS
 from reasonbank.embed.minilm.network import MODEL
 
+from . import weights
 from .collect import store
 from .evaluate import LESSONS, embedder, interval, lessons, ranked
 from .parse import LANGUAGES
-from .train import Recipe, run
+from .train import Recipe, prepared, run
 
 
 def sample(folder: Path, most: int = 12) -> None:
@@ -41,7 +42,8 @@ def main() -> None:
         folder = Path(place)
         sample(folder)
         recipe = Recipe(steps=4, texts=16, tokens=800, questions=12, copies=1)
-        run(folder, old, folder, recipe, "cpu")
+        tensors = weights.read(old)
+        run(prepared(folder, tensors, recipe, "cpu"), tensors, folder, recipe, "cpu")
         new = folder / WEIGHTS
         assert new.stat().st_size == MODEL.itemsize
         before, after = embedder(old, "cpu"), embedder(new, "cpu")

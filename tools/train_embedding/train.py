@@ -2,11 +2,15 @@
 
     python -m tools.train_embedding.train --out .cache/model [--data .cache/train] [--steps 2500]
 
+Several recipes over the same data share what takes long before the first step: ``--prepare FILE``
+writes it and ends, ``--prepared FILE`` begins with it.
+
 The student starts as the packaged weights, the teacher stays what they are. Every step sums:
 
     parallel   a translation gets the teacher's vector of the English text
     noise      a misspelt, renamed, traced or prompted text gets that of the clean one, and
                keeps away from the same text with another number or the opposite meaning
+    neighbours the noisy text is as near to any other text as the teacher says the clean one is
     pairs      a question comes nearer to the *teacher's* vector of its document than to those
                of others; some batches are full of documents about the same thing
 
@@ -49,6 +53,7 @@ class Recipe:
     steps: int = 2_500
     seed: int = 1
     rate: float = 2e-4
+    rate_words: float = 2e-4  # of the word vectors: most words of other languages are rare
     texts: int = 2_048
     tokens: int = 2_048 * 56
     questions: int = 1_024
@@ -56,7 +61,8 @@ class Recipe:
     parallel: float = 10.0
     parallel_contrast: float = 0.5
     noise: float = 15.0
-    opposite: float = 0.2
+    opposite: float = 0.1
+    neighbours: float = 1.0
     pairs: float = 0.5
     grouped: float = 0.3  # the share of batches that are full of documents about the same thing
     foreign: float = 1.0  # the share of questions that are asked in their translations as well
@@ -275,6 +281,21 @@ def contrast(found: Tensor, wanted: Tensor, same: Tensor | None = None) -> Tenso
     return functional.cross_entropy(scores, torch.arange(len(found), device=found.device))
 
 
+def neighbours(found: Tensor, wanted: Tensor, others: Tensor) -> Tensor:
+    """How far the order of the others, seen from here, is from the teacher's."""
+    seen = functional.log_softmax(found @ others.T * 20, -1)
+    taught = functional.log_softmax(wanted @ others.T * 20, -1)
+    return functional.kl_div(seen, taught, reduction="batchmean", log_target=True)
+
+
+def _others(data: Data, recipe: Recipe, rows: Tensor) -> Tensor:
+    """Documents and other texts, drawn anew for each step."""
+    half = recipe.questions
+    documents = torch.randint(len(data.documents), (half,), device=rows.device)
+    texts = torch.randint(len(data.meant), (half,), device=rows.device)
+    return torch.cat([data.documents[documents], data.meant[texts]]).float()
+
+
 def losses(student: Encoder, data: Data, recipe: Recipe, drawn: list[Array]) -> dict[str, Tensor]:
     spoken, heard, asked = drawn
     device = data.english.device
@@ -291,6 +312,7 @@ def losses(student: Encoder, data: Data, recipe: Recipe, drawn: list[Array]) -> 
     wrong = (found * data.opposite[rows].float()).sum(-1)
     turned = data.has_opposite[rows].float()
     result["noise"] = (1 - right).mean()
+    result["neighbours"] = neighbours(found, data.meant[rows].float(), _others(data, recipe, rows))
     apart = functional.softplus((wrong - right) * 20) * turned
     result["opposite"] = apart.sum() / turned.sum().clamp(min=1)
     found = torch.cat([student(data.asked.batch(part)) for part in _by_length(data.asked, asked)])
@@ -312,9 +334,14 @@ def train(data: Data, start: dict[str, Array], recipe: Recipe, device: str) -> E
     torch.manual_seed(recipe.seed)
     draw = np.random.default_rng(recipe.seed)
     student = Encoder(start).to(device).train()
-    matrices = [p for p in student.parameters() if p.ndim > 1]
+    words = [student.word.weight]
+    matrices = [p for p in student.parameters() if p.ndim > 1 and p is not words[0]]
     others = [p for p in student.parameters() if p.ndim < 2]
-    shares = [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+    shares = [
+        {"params": words, "weight_decay": 0.0, "most": recipe.rate_words},
+        {"params": matrices, "weight_decay": 0.01, "most": recipe.rate},
+        {"params": others, "weight_decay": 0.0, "most": recipe.rate},
+    ]
     optimiser = torch.optim.AdamW(shares, lr=recipe.rate, betas=(0.9, 0.98), fused=device == "cuda")
     batches = [
         Batches(data.translations.lengths, recipe, draw),
@@ -325,7 +352,7 @@ def train(data: Data, start: dict[str, Array], recipe: Recipe, device: str) -> E
     for step in range(1, recipe.steps + 1):
         warm, left = min(1.0, step / (0.06 * recipe.steps)), 1 - step / recipe.steps
         for group in optimiser.param_groups:
-            group["lr"] = recipe.rate * warm * max(0.02, left)
+            group["lr"] = group["most"] * warm * max(0.02, left)
         with torch.autocast(device, dtype=torch.bfloat16):
             found = losses(student, data, recipe, [b.next() for b in batches])
         loss: Any = sum(getattr(recipe, name) * value for name, value in found.items())
@@ -343,31 +370,44 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     options.add_argument("--data", type=Path, default=Path(".cache/train"))
     options.add_argument("--start", type=Path, default=Path(FOLDER, WEIGHTS))
-    options.add_argument("--out", type=Path, required=True)
+    options.add_argument("--out", type=Path, default=Path(".cache/model"))
     options.add_argument("--recipe", type=json.loads, default={}, help="fields, as JSON")
     options.add_argument("--steps", type=int)
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options.add_argument("--prepare", type=Path, help="write what the first step needs, and end")
+    options.add_argument("--prepared", type=Path, help="what --prepare wrote")
     chosen = options.parse_args()
     asked = {"steps": chosen.steps} if chosen.steps else {}
-    run(chosen.data, chosen.start, chosen.out, Recipe(**chosen.recipe | asked), chosen.device)
+    recipe = Recipe(**chosen.recipe | asked)
+    tensors = weights.read(chosen.start)
+    if chosen.prepared:
+        data = torch.load(chosen.prepared, map_location=chosen.device, weights_only=False)
+    else:
+        data = prepared(chosen.data, tensors, recipe, chosen.device)
+    if chosen.prepare:
+        torch.save(data, chosen.prepare)
+    else:
+        run(data, tensors, chosen.out, recipe, chosen.device)
 
 
-def run(data: Path, start: Path, out: Path, recipe: Recipe, device: str) -> None:
+def prepared(folder: Path, start: dict[str, Array], recipe: Recipe, device: str) -> Data:
     began = time.monotonic()
-    tensors = weights.read(start)
-    teacher = Encoder(tensors).to(device).eval()
-    found = examples(data, recipe)
+    found = examples(folder, recipe)
     print(
         f"{len(found.translations):,} translations, {len(found.read):,} noisy texts, "
         f"{len(found.asked):,} questions, {time.monotonic() - began:.0f} s",
         flush=True,
     )
-    ready = prepare(found, teacher, device)
+    data = prepare(found, Encoder(start).to(device).eval(), device)
     print(f"ready after {time.monotonic() - began:.0f} s", flush=True)
-    student = train(ready, tensors, recipe, device)
+    return data
+
+
+def run(data: Data, start: dict[str, Array], out: Path, recipe: Recipe, device: str) -> None:
+    student = train(data, start, recipe, device)
     out.mkdir(parents=True, exist_ok=True)
     weights.write(out / WEIGHTS, student.tensors())
-    print(f"wrote {out / WEIGHTS} after {time.monotonic() - began:.0f} s", flush=True)
+    print(f"wrote {out / WEIGHTS}", flush=True)
 
 
 if __name__ == "__main__":
