@@ -1,8 +1,10 @@
 """Lessons and questions written for this bench: what is stored, and what is asked for it.
 
-``bench/asked`` holds lessons, each with a short question, a misspelt one, one in German, French
-and Spanish, one that names an identifier in another spelling, a stack trace, and the problem as
-it stands in a prompt; long prompts put it first, in the middle and last among the texts of
+``bench/asked`` holds lessons, each with a plain question in four languages (it calls things by
+their names), one in other words than the lesson's (``question``, ``de``, ``fr``, ``es``; many lessons
+of a large bank are near those), a misspelt one, one that names an identifier in another spelling,
+a stack trace, and the problem as it stands in a prompt. Long prompts put the plain question (or,
+``hard``, the problem told in other words) first, in the middle and last among the texts of
 ``around.jsonl``. Every other case is set aside: nothing is fitted to those.
 """
 
@@ -19,8 +21,12 @@ from bench.retrieval_sets import Document
 
 ASKED = Path(__file__).with_name("asked")
 HALVES = ("tuning", "aside")
-KINDS = ("question", "typos", "de", "fr", "es", "by_identifier", "trace")
+KINDS = (
+    "plain", "plain_de", "plain_fr", "plain_es",
+    "question", "typos", "de", "fr", "es", "by_identifier", "trace",
+)  # fmt: skip
 PLACES = ("first", "middle", "last")
+SAID = {"": "plain", "hard ": "problem"}
 SIZES = (12, 40, 1000)
 
 
@@ -62,10 +68,11 @@ def _lesson(row: dict[str, Any]) -> Document:
 
 def _case(row: dict[str, Any], around: list[str], number: int) -> Case:
     texts = {kind: row[kind] for kind in KINDS}
-    for place, where in enumerate(PLACES):
-        some = random.Random(f"{number} {where}").sample(around, 3)
-        at = (0, random.Random(number).choice((1, 2)), 3)[place]
-        texts[where] = "\n\n".join([*some[:at], row["problem"], *some[at:]])
+    for said, field in SAID.items():
+        for place, where in enumerate(PLACES):
+            some = random.Random(f"{number} {where}").sample(around, 3)
+            at = (0, random.Random(number).choice((1, 2)), 3)[place]
+            texts[said + where] = "\n\n".join([*some[:at], row[field], *some[at:]])
     return Case(_lesson(row), texts)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import retrieval, tables
-from bench.question_sets import HALVES, KINDS, PLACES, SIZES, Asked, asked, banks
+from bench.question_sets import HALVES, SIZES, Asked, asked, banks
 from bench.retrieval_sets import Document, Question
 from bench.tables import Table
 from reasonbank import Bank, Memory, Outcome
@@ -29,7 +29,7 @@ from reasonbank.embed.minilm import FOLDER, VOCABULARY, WEIGHTS, MiniLM
 from reasonbank.embed.port import Embedder
 from reasonbank.search.text import WORD
 
-FOREIGN = ("question", "last", "trace")
+FOREIGN = ("plain", "question", "plain_de", "last", "trace")
 OURS = "ours"
 
 
@@ -66,13 +66,12 @@ class Measured:
 
 
 def measure(found: Asked, size: int, embedder: Embedder) -> Measured:
-    kinds = (*KINDS, *PLACES)
     result = Measured({}, {}, {}, {})
     for inside, others, outside in banks(found, size):
         lessons = [case.lesson for case in inside] + others
         with _bank(lessons, embedder) as (bank, number):
             plain = Plain(lessons, embedder)
-            for kind in kinds:
+            for kind in inside[0].asked:
                 for right, case in enumerate(inside):
                     answers = plain(case.asked[kind])
                     reply = bank.search(case.asked[kind], limit=5)
