@@ -1,11 +1,11 @@
 """Lessons and questions written for this bench: what is stored, and what is asked for it.
 
 ``bench/asked`` holds lessons, each with a plain question in four languages (it calls things by
-their names), one in other words than the lesson's (``question``, ``de``, ``fr``, ``es``; many lessons
-of a large bank are near those), a misspelt one, one that names an identifier in another spelling,
-a stack trace, and the problem as it stands in a prompt. Long prompts put the plain question (or,
-``hard``, the problem told in other words) first, in the middle and last among the texts of
-``around.jsonl``. Every other case is set aside: nothing is fitted to those.
+their names), one in other words than the lesson's (``question``, ``de``, ``fr``, ``es``: many
+lessons of a large bank are near those), a misspelt one, one that names an identifier in another
+spelling, a stack trace, and the problem as it stands in a prompt. Long prompts put the plain
+question (or, ``hard``, the problem told in other words) first, in the middle and last among the
+texts of ``around.jsonl``. Every other case is set aside: nothing is fitted to those.
 """
 
 from __future__ import annotations
