@@ -76,9 +76,9 @@ def aws_examples(files: Files, pattern: re.Pattern[str]) -> Found:
         for block in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")):
             if found := re.match(r"\*\*(?:Example \d+:? *)?(?:To )?(\w)([^*\n]+)\*\*", block):
                 said = found[1].upper() + found[2]
-            elif block.rstrip().endswith("::"):
+            elif block.rstrip().endswith("::") and block.strip() != "Command::":
                 about = re.split(r"\.\s+(?=Command|Input)", block)[0].rstrip(": \n")
-            elif said and about and block.lstrip().startswith("aws "):
+            elif said and block.lstrip().startswith("aws "):
                 code = re.sub(r"^[ \t]+", "", block, flags=re.MULTILINE)
                 yield from _shown(group, said, code, about)
                 said = about = ""

@@ -24,7 +24,6 @@ from .tools_and_requests import (
     model_calls,
     seal_tools,
     simulated_apis,
-    web_calls,
 )
 
 __all__ = ["LANGUAGES", "PARSERS", "Pair", "Parallel", "language"]
@@ -280,7 +279,6 @@ PARSERS: dict[str, Parser] = {
         seal_tools,
         function_calls,
         model_calls,
-        web_calls,
         dialogues,
         simulated_apis,
         intents,

@@ -38,7 +38,10 @@ def seal_tools(files: Files, pattern: re.Pattern[str]) -> Found:
 
 
 def function_calls(files: Files, pattern: re.Pattern[str]) -> Found:
-    """Questions with functions to choose from; which one is right lies in a file of that name."""
+    """Questions with functions to choose from; which one is right lies in a file of that name.
+
+    Functions such as "Flights_4_FindFlight" come from a share-alike set and are left out.
+    """
     answers = {
         row["id"]: {name for call in row["ground_truth"] for name in call}
         for path, text in files.items()
@@ -48,6 +51,8 @@ def function_calls(files: Files, pattern: re.Pattern[str]) -> Found:
     for path, text in files.items():
         for row in _json_lines(text) if "possible_answer" not in path else ():
             offered = {tool["name"]: tool["description"] for tool in row["function"]}
+            if any(re.fullmatch(r"[A-Z]\w*_\d_\w+", name) for name in offered):
+                continue
             group = " ".join(sorted(offered))
             for name, about in offered.items():
                 yield Pair(group, name, plain(about))
@@ -67,20 +72,6 @@ def model_calls(files: Files, pattern: re.Pattern[str]) -> Found:
             if found:
                 said = found.group(1).strip("\"' \n").replace("\\n", " ")
                 yield Pair(model["domain"], plain(said), _tool(model["api_name"], about))
-
-
-def web_calls(files: Files, pattern: re.Pattern[str]) -> Found:
-    """Endpoints of web services, and what each does; large services are thinned out."""
-    for path, text in files.items():
-        rows = _list(text)
-        for row in rows[:: len(rows) // 400 + 1]:
-            does = plain(re.split(r"\n\n|\*\*", str(row.get("functionality")))[0])[:300]
-            does = re.sub(r"^Send a request to this endpoint to ", "", does)
-            named, given = str(row.get("api_name")), row.get("api_arguments")
-            takes = ", ".join(given) if isinstance(given, dict) else ""
-            if len(does.split()) > 4:
-                yield Pair(path, does, f"{named}. {str(row.get('api_call'))[:120]}. {takes[:200]}")
-                yield Pair(path, re.split(r"[:.] ?", named)[-1], does)
 
 
 def dialogues(files: Files, pattern: re.Pattern[str]) -> Found:
@@ -181,21 +172,13 @@ def _labelled(files: Files) -> Iterator[tuple[str, str, str]]:
                 for said, intent in rows if not part.startswith("oos") else ():
                     yield domain[intent], intent, said
         elif "nlupp" in path:
-            for row in json.loads(text).values() if isinstance(json.loads(text), dict) else ():
-                yield path.split("/")[-2], " ".join(sorted(row.get("intents", []))), row["text"]
+            for row in json.loads(text):
+                if meant := " ".join(sorted(row.get("intents", []))):
+                    yield f"spoken {path.split('/')[-2]}", meant, row["text"]
         elif not path.endswith("domains.json"):
             for intent, rows in json.loads(text).items():
                 for row in rows:
                     yield "assistant", intent, "".join(part["text"] for part in row["data"])
-
-
-def _list(text: str) -> list[dict[str, Any]]:
-    """Some of these lists were written by hand and are no JSON."""
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError:
-        return []
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
 def _json_lines(text: str) -> list[dict[str, Any]]:
