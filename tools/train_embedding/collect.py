@@ -15,9 +15,11 @@ The same table and seed give the same files, byte for byte:
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
 import json
 import lzma
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -32,7 +34,9 @@ from .sources import ALLOWED, Checkout, Source, table
 
 SEED = 1
 # No source or language may drown the others.
-MOST_PARALLEL, MOST_PAIRS, MOST_PROMPTS = 12_000, 24_000, 4_000
+MOST_PARALLEL, MOST_PAIRS, MOST_PROMPTS, MOST_TEXTS = 12_000, 24_000, 4_000, 24_000
+# Requests and commands of one kind are alike; so are the paragraphs of one book.
+FEWER = {"intents": 8_000, "aws_examples": 8_000, "azure_help": 8_000, "prose": 10_000}
 SHORTEST, LONGEST = 12, 1_500
 _SCRIPT = {"ru": "[\u0400-\u04ff]", "ja": "[\u3040-\u30ff]", "zh": "[\u4e00-\u9fff]"}
 
@@ -44,7 +48,7 @@ def main() -> None:
     options.add_argument("--only", help="a regular expression for repositories")
     chosen = options.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    collected = Collection()
+    collected = Collection(measured())
     for source in table():
         if not chosen.only or re.search(chosen.only, source.repository):
             collected.add(source, Checkout(source, chosen.mirrors, chosen.out / "repositories"))
@@ -52,7 +56,9 @@ def main() -> None:
 
 
 class Collection:
-    def __init__(self) -> None:
+    def __init__(self, measured: frozenset[str] = frozenset()) -> None:
+        self._measured = measured
+        self.dropped = 0
         self.parallel: dict[str, dict[str, str]] = {}
         self.pairs: list[dict[str, str]] = []
         self.held_out: list[dict[str, str]] = []
@@ -78,8 +84,10 @@ class Collection:
             kept = _some((f.document for f in found if isinstance(f, Pair)), MOST_PROMPTS)
             self.prompts |= {text for text in kept if 25 < len(text) < 220}
             counts["prompts"] = len(kept)
-        elif source.kind == "utterances":
-            kept = _some((f.document for f in found if isinstance(f, Pair)), MOST_PAIRS)
+        elif source.kind in ("utterances", "prose"):
+            most = FEWER.get(source.kind, MOST_TEXTS)
+            kept = _some((f.document for f in found if isinstance(f, Pair)), most)
+            kept = [text for text in kept if text.casefold() not in self._measured]
             self.texts |= set(kept)
             counts["texts"] = len(kept)
         else:
@@ -93,7 +101,7 @@ class Collection:
         counts = Counter[str]()
         spoken: dict[str, list[Parallel]] = {}
         for one in found:
-            if usable_translation(one):
+            if usable_translation(one) and one.english.casefold() not in self._measured:
                 spoken.setdefault(one.language, []).append(one)
         for code, many in spoken.items():
             for one in _some(many, MOST_PARALLEL, key=lambda p: p.english + p.text):
@@ -103,22 +111,25 @@ class Collection:
 
     def _add_pairs(self, source: Source, found: list[Pair]) -> Counter[str]:
         into = self.held_out if source.use == "held-out" else self.pairs
-        usable = (p for p in found if usable_pair(p))
-        kept = _some(usable, MOST_PAIRS, key=lambda p: p.question + p.document)
+        usable = (p for p in found if usable_pair(p) and not self._is_measured(p))
+        most = FEWER.get(source.kind, MOST_PAIRS)
+        kept = _some(usable, most, key=lambda p: p.question + p.document)
         before = len(into)
         for one in kept:
             if (one.question, one.document) not in self._seen:
                 self._seen.add((one.question, one.document))
                 group = hashlib.sha256(f"{source.repository}{one.group}".encode()).hexdigest()[:8]
-                into.append(
-                    {
-                        "source": source.repository,
-                        "group": group,
-                        "question": one.question,
-                        "document": one.document,
-                    }
-                )
+                row = {"source": source.repository, "group": group}
+                row |= {"question": one.question, "document": one.document}
+                into.append(row | ({"meaning": one.meaning} if one.meaning else {}))
         return Counter(pairs=len(into) - before)
+
+    def _is_measured(self, one: Pair) -> bool:
+        found = not self._measured.isdisjoint(
+            (one.question.strip().casefold(), *one.document.casefold().split("\n")[:2])
+        )
+        self.dropped += found
+        return found
 
     def write(self, out: Path) -> None:
         parallel = [{"en": english, **said} for english, said in sorted(self.parallel.items())]
@@ -128,10 +139,33 @@ class Collection:
             store(out / f"{name}.jsonl.xz", sorted(rows, key=lambda r: [r[k] for k in order]))
         store(out / "prompts.jsonl.xz", sorted(self.prompts))
         store(out / "texts.jsonl.xz", sorted(self.texts))
-        told = {"sources": self.counts, "unknown tokens, %": unknown(parallel)}
+        told: dict[str, Any] = {"sources": self.counts, "unknown tokens, %": unknown(parallel)}
+        told |= {"pairs left out, they are measured on": self.dropped}
         (out / "counts.json").write_text(json.dumps(told, indent=1) + "\n")
         for file in sorted(out.glob("*.xz")):
             print(f"{file.name}: {file.stat().st_size:,} bytes")
+
+
+def measured() -> frozenset[str]:
+    """What the model is measured on, where that data is: it is never trained on."""
+    folder = Path(os.environ.get("REASONBANK_DATA", "../shared/data"))
+    if not folder.is_dir():
+        print("texts that are measured on cannot be left out: no data at $REASONBANK_DATA")
+        return frozenset()
+    said = (folder / "nl2bash/all.nl").read_text("utf-8").splitlines()
+    said += (folder / "nl2bash/all.cm").read_text("utf-8").splitlines()
+    with (folder / "metatool/all_clean_data.csv").open(encoding="utf-8") as rows:
+        said += [row[0] for row in csv.reader(rows) if row]
+    tools = (folder / "metatool/plugin_des.json", folder / "metatool/big_tool_des.json")
+    said += [about for file in tools for about in json.loads(file.read_text("utf-8")).values()]
+    both = json.loads((folder / "metatool/multi_tool_query_golden.json").read_text("utf-8"))
+    said += [row["query"] for row in both]
+    for name in ("queries", "corpus"):
+        lines = (folder / f"toollens/{name}.jsonl").read_text("utf-8").splitlines()
+        said += [json.loads(line)["text"] for line in lines]
+    tasks = json.loads((folder / "webarena_intents/test.raw.json").read_text("utf-8"))
+    said += [task["intent"] for task in tasks]
+    return frozenset(text.strip().casefold() for text in said if len(text.strip()) >= SHORTEST)
 
 
 def usable_translation(one: Parallel) -> bool:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 _FRONT = re.compile(r"\A\ufeff?---\n(.*?)\n---\n", re.DOTALL)
 _FENCE = re.compile(r"^[ \t>]*(```+|~~~+).*?^[ \t>]*\1[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_TAGS = re.compile(r"\{%.*?%\}|\{\{[%<].*?[%>]\}\}|</?[A-Za-z][^<>\n]*>|^:::.*$", re.MULTILINE)
+_TAGS = re.compile(
+    r"\{%.*?%\}|\{\{[%<].*?[%>]\}\}|</?[A-Za-z][^<>\n]*>|^:::.*$|^\([\w:.-]+\)=$", re.MULTILINE
+)
 _ROLE = re.compile(r":[a-z:+-]+:`~?!?([^`<]*?)(?:\s*<[^`>]*>)?`")
 _LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)\s]*(?:\s[^)]*)?\)|\[[^\]]*\])")
 _RST_LINK = re.compile(r"`([^`<]+?)\s*<[^`>]+>`_+")

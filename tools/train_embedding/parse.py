@@ -2,8 +2,7 @@
 
 A parser gets the files of one source, path to text, and yields two kinds of things: the same
 text in two languages (``Parallel``), and a question with the document that answers it
-(``Pair``). Pairs of one ``group`` are about the same thing (one command with other flags, say):
-they are each other's hardest wrong answers.
+(``Pair``).
 """
 
 from __future__ import annotations
@@ -11,11 +10,23 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from xml.etree import ElementTree
 
+from .commands import aws_examples, azure_help, cheats, cmdlets, recipes
 from .markdown import Section, front_matter, plain, sections, sentences
+from .prose import prose
+from .rows import Files, Found, Pair, Parallel
+from .tools_and_requests import (
+    dialogues,
+    function_calls,
+    intents,
+    model_calls,
+    seal_tools,
+    simulated_apis,
+)
+
+__all__ = ["LANGUAGES", "PARSERS", "Pair", "Parallel", "language"]
 
 LANGUAGES = ("de", "fr", "es", "pt", "it", "ru", "ja", "zh")
 _CODES = {"zh_hans": "zh", "zh_cn": "zh", "zh_tw": "", "zh_hant": "", "zh_hk": "", "pt_pt": "pt"}
@@ -24,24 +35,6 @@ _GENERIC = re.compile(
     r"parameters|further reading|related.*|next steps|what's next|license|table of contents|"
     r"options|resources|version|known problems|when not to use it|configuration)\W*"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Parallel:
-    english: str
-    language: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    group: str
-    question: str
-    document: str
-
-
-Files = Mapping[str, str]
-Found = Iterator[Parallel | Pair]
 
 
 def language(code: str) -> str:
@@ -282,6 +275,18 @@ PARSERS: dict[str, Parser] = {
         skills,
         instructions,
         utterances,
+        prose,
+        seal_tools,
+        function_calls,
+        model_calls,
+        dialogues,
+        simulated_apis,
+        intents,
+        cheats,
+        recipes,
+        cmdlets,
+        aws_examples,
+        azure_help,
     )
 }
 

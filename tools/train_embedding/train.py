@@ -89,6 +89,7 @@ class Examples:
     opposite: list[str]
     asked: list[str]
     documents: list[str]
+    meanings: list[str]
     groups: list[str]
 
 
@@ -113,14 +114,15 @@ def examples(folder: Path, recipe: Recipe) -> Examples:
         for text, message in clean.items()
         if copy == 0 or len(text) < 400
     ]
-    questions, documents, groups = _asked(pairs, parallel, draw, recipe)
+    questions, documents, meanings, groups = _asked(pairs, parallel, draw, recipe)
     with multiprocessing.Pool() as pool:
         noisy = pool.map(partial(_noisy, prompts), jobs, chunksize=2_000)
         seeds = [(text, draw.getrandbits(48)) for text in questions * 2]
         asked = pool.map(partial(_noisy_question, prompts), seeds, chunksize=2_000)
     read, meant, opposite = (list(column) for column in zip(*noisy, strict=True))
     translations, english = (list(column) for column in zip(*spoken, strict=True))
-    return Examples(translations, english, read, meant, opposite, asked, documents * 2, groups * 2)
+    heard = (translations, english, read, meant, opposite, asked)
+    return Examples(*heard, documents * 2, meanings * 2, groups * 2)
 
 
 def _asked(
@@ -128,17 +130,25 @@ def _asked(
     parallel: list[dict[str, str]],
     draw: random.Random,
     recipe: Recipe,
-) -> tuple[list[str], list[str], list[str]]:
-    """Questions, their documents and groups; a translated question has the same document."""
+) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Questions, their documents, what these mean, and groups.
+
+    A translated question has the same document. Documents of one meaning are not wrong answers.
+    """
     said = {row["en"]: row for row in parallel}
-    rows = [(r["question"], r["document"], f"{r['source']} {r['group']}") for r in pairs]
-    for row in pairs:
+    meant = [row.get("meaning") or row["document"] for row in pairs]
+    rows = [
+        (r["question"], r["document"], same, f"{r['source']} {r['group']}")
+        for r, same in zip(pairs, meant, strict=True)
+    ]
+    for row, same in zip(pairs, meant, strict=True):
         for code in LANGUAGES:
             foreign = said.get(row["question"], {}).get(code)
             if foreign and draw.random() < recipe.foreign:
-                rows.append((foreign, row["document"], f"{code} {row['source']} {row['group']}"))
-    questions, documents, groups = (list(column) for column in zip(*rows, strict=True))
-    return questions, documents, groups
+                group = f"{code} {row['source']} {row['group']}"
+                rows.append((foreign, row["document"], same, group))
+    questions, documents, meanings, groups = (list(c) for c in zip(*rows, strict=True))
+    return questions, documents, meanings, groups
 
 
 def _noisy(prompts: list[str], job: tuple[str, bool, int]) -> tuple[str, str, str]:
@@ -271,7 +281,7 @@ def prepare(found: Examples, teacher: Encoder, device: str) -> Data:
         torch.tensor([bool(text) for text in found.opposite], device=device),
         tokenised(found.asked, device),
         taught(found.documents),
-        _ids(found.documents, device),
+        _ids(found.meanings, device),
         _ids(found.asked, device),
         found.groups,
     )
