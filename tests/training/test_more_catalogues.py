@@ -86,6 +86,14 @@ def test_pages_are_read_sentence_by_sentence_and_those_of_people_first():
     ]
 
 
+def test_what_was_left_in_english_is_left_out():
+    files = {
+        "en/a.json": '{"a": "Pass the [constraints] that the capturer asks for"}',
+        "de/a.json": '{"a": "Pass the constraints that the capturer asks for"}',
+    }
+    assert parsed("messages", files, r"(?P<lang>\w\w)/\w+\.json") == []
+
+
 def test_a_translation_in_a_repository_of_its_own_names_its_original():
     source = Source(
         repository="someone/docs.de-de",

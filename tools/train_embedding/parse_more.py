@@ -138,7 +138,10 @@ def _same(english: str, code: str, said: str) -> Iterator[Parallel]:
     both = english + said
     if "\ufffd" not in both and not _PLURAL.search(both):
         english, said = plain(_spoken(english)), plain(_spoken(said))
-        if len(re.findall(r"[A-Za-z]{2,}", english)) > 1 and said:
+        words = re.findall(r"[A-Za-z]{2,}", english)
+        # Pages that are half translated repeat their original with other markup; tables are no text.
+        kept = len(set(words) & set(re.findall(r"[A-Za-z]{2,}", said)))
+        if len(words) > 1 and said and "| --" not in english and kept < 0.8 * len(set(words)):
             yield Parallel(english, code, said)
 
 
