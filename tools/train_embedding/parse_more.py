@@ -106,7 +106,7 @@ def pages(files: Files, pattern: re.Pattern[str]) -> Found:
 _BY_PEOPLE = re.compile(r"^ms\.translationtype: HT", re.MULTILINE)
 _BY_MACHINE = re.compile(r"^ms\.translationtype: MT", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\Wa-z0-9_]|[¿¡])|(?<=[。！？])")
-_ALERT = re.compile(r"\[!\w+[^\]]*\]\s*")
+_ALERT = re.compile(r"\[!\w+[^\]]*\]\s*|\[\[[\w-]+\]\]")
 
 
 # ------------------------------------------------------------------ matching
@@ -139,7 +139,7 @@ def _same(english: str, code: str, said: str) -> Iterator[Parallel]:
     if "\ufffd" not in both and not _PLURAL.search(both):
         english, said = plain(_spoken(english)), plain(_spoken(said))
         words = re.findall(r"[A-Za-z]{2,}", english)
-        # Pages that are half translated repeat their original with other markup; tables are no text.
+        # Half-translated pages repeat their original with other markup; tables are no text.
         kept = len(set(words) & set(re.findall(r"[A-Za-z]{2,}", said)))
         if len(words) > 1 and said and "| --" not in english and kept < 0.8 * len(set(words)):
             yield Parallel(english, code, said)
