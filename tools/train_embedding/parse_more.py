@@ -46,11 +46,6 @@ def resw(files: Files, pattern: re.Pattern[str]) -> Found:
     return _matched(files, pattern, _resources)
 
 
-def android(files: Files, pattern: re.Pattern[str]) -> Found:
-    """The XML resources of Android's programs."""
-    return _matched(files, pattern, _strings)
-
-
 def xliff(files: Files, pattern: re.Pattern[str]) -> Found:
     """XLIFF whose targets need not say that they are translated."""
     space = "{urn:oasis:names:tc:xliff:document:1.2}"
@@ -194,16 +189,6 @@ def _resources(text: str) -> Messages:
     return {one.get("name", ""): one.findtext("value") or "" for one in root.iter("data")}
 
 
-def _strings(text: str) -> Messages:
-    root = ElementTree.fromstring(text.lstrip("\ufeff"))
-    return {
-        one.get("name", ""): _unescaped("".join(one.itertext()).strip().strip('"'))
-        for one in root.iter("string")
-        if one.get("translatable") != "false"
-    }
-
-
 PARSERS: dict[str, Parser] = FIRST | {
-    parser.__name__: parser
-    for parser in (messages, properties, resw, android, xliff, vscode, pages)
+    parser.__name__: parser for parser in (messages, properties, resw, xliff, vscode, pages)
 }
