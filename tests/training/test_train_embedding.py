@@ -12,7 +12,8 @@ import pytest
 from tools.train_embedding import noise, weights
 from tools.train_embedding.collect import load, store, usable_pair, usable_translation
 from tools.train_embedding.evaluate import LESSONS, interval, spearman
-from tools.train_embedding.parse import LANGUAGES, PARSERS, Pair, Parallel, language
+from tools.train_embedding.parse import LANGUAGES, Pair, Parallel, language
+from tools.train_embedding.parse_more import PARSERS
 from tools.train_embedding.sources import ALLOWED, table
 
 from reasonbank.embed.minilm import FOLDER, WEIGHTS, MiniLM

@@ -29,7 +29,8 @@ from typing import Any
 from reasonbank.embed.minilm import FOLDER, VOCABULARY
 from reasonbank.embed.minilm.wordpiece import WordPiece
 
-from .parse import LANGUAGES, PARSERS, Pair, Parallel
+from .parse import LANGUAGES, Pair, Parallel
+from .parse_more import PARSERS
 from .sources import ALLOWED, Checkout, Source, table
 
 SEED = 1
@@ -48,10 +49,11 @@ def main() -> None:
     options.add_argument("--only", help="a regular expression for repositories")
     chosen = options.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    collected = Collection(measured())
+    collected, cache = Collection(measured()), chosen.out / "repositories"
     for source in table():
         if not chosen.only or re.search(chosen.only, source.repository):
-            collected.add(source, Checkout(source, chosen.mirrors, chosen.out / "repositories"))
+            original = source.original and Checkout(source.original, chosen.mirrors, cache)
+            collected.add(source, Checkout(source, chosen.mirrors, cache), original)
     collected.write(chosen.out)
 
 
@@ -67,7 +69,7 @@ class Collection:
         self.counts: dict[str, dict[str, int]] = {}
         self._seen: set[tuple[str, str]] = set()
 
-    def add(self, source: Source, checkout: Checkout) -> None:
+    def add(self, source: Source, checkout: Checkout, english: Checkout | None = None) -> None:
         if source.licence not in ALLOWED:
             raise SystemExit(f"{source.repository}: {source.licence} does not allow this use")
         checkout.text(source.licence_commit or source.commit, source.licence_file)
@@ -75,7 +77,10 @@ class Collection:
         if source.language:
             # Such a repository is one translation: its paths get the name that is missing.
             files = {f"{source.language}/{path}": text for path, text in files.items()}
-            pattern = re.compile(r"(?P<lang>\w\w)/.+")
+            pattern = re.compile(r"(?P<lang>\w\w)/(?P<page>.+)")
+            if english and source.original:
+                pages = english.files(source.original.commit, source.pattern)
+                files |= {f"en/{path}": text for path, text in pages}
         else:
             pattern = source.pattern
         found = list(dict.fromkeys(PARSERS[source.kind](files, pattern)))

@@ -6,7 +6,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("sources.toml")
@@ -35,10 +35,16 @@ class Source:
     use: str
     licence_commit: str = ""
     language: str = ""  # of the whole repository, where its paths do not say it
+    english: str = ""  # "OWNER/NAME@COMMIT": the pages that such a repository translates
 
     @property
     def pattern(self) -> re.Pattern[str]:
         return re.compile(self.files)
+
+    @property
+    def original(self) -> Source | None:
+        repository, _, commit = self.english.partition("@")
+        return replace(self, repository=repository, commit=commit, english="") if commit else None
 
 
 def table(path: Path = TABLE) -> list[Source]:
