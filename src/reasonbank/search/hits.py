@@ -101,6 +101,7 @@ def hits_of(
     if question.follow_links:
         hits += _linked(context, reading, question, hits)
     hits = _side_by_side(context, reading, question, hits)
+    hits.sort(key=lambda hit: hit.weak)  # What a sure hit led to comes before what is weak.
     shown = context.without_hidden_kin(reading, [hit.memory for hit in hits])
     hits = [
         hit if hit.memory is memory else replace(hit, memory=memory)
@@ -108,7 +109,8 @@ def hits_of(
     ]
     kept, tokens, cut = [], 0, []
     for hit in (_flagged(context, hit) for hit in hits):
-        cost = None if hit.suspicious else costs.get(hit.memory.id)
+        marked = hit.suspicious or hit.weak or hit.outdated_by is not None
+        cost = None if marked else costs.get(hit.memory.id)
         if question.cost is not None:
             cost = question.cost(hit)
         cost = cost or tokens_in(hit.format_for_prompt())
@@ -155,6 +157,7 @@ def _linked(context: Context, reading: Reading, question: Question, hits: list[H
                     relevance=round(hit.relevance * link.strength, 6),
                     score=round(score, 6),
                     via=hit.memory.id,
+                    weak=hit.weak,
                 )
     return sorted(best.values(), key=lambda hit: -hit.score)[: question.limit]
 
@@ -195,6 +198,7 @@ def _side_by_side(
                     score=hit.score,
                     via=id,
                     contradicts=(id,),
+                    weak=hit.weak,
                     parts=_beside(context, row, hit) if hit.parts else {},
                 )
             )

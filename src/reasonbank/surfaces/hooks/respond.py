@@ -179,7 +179,7 @@ def _what_matters(context: Context, text: str) -> str:
     def relevance(part: str) -> float:
         question = Question(
             text=part, limit=1, filter=CHECKED,
-            min_confidence=context.settings.belief.inject_above,
+            min_confidence=context.settings.belief.inject_above, sure_only=True,
         )  # fmt: skip
         return max((hit.relevance for hit in recall(context, question, at_once=True)), default=0.0)
 
