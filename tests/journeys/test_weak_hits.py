@@ -229,3 +229,29 @@ def test_what_a_session_was_told_already_is_not_followed_by_what_it_outdates(tmp
             payload("prompt", machine.project, session=told.session, prompt=f"{PORT} Tell me."),
         )
     assert "6543" in told.text and again.text == ""
+
+
+CHAT = (
+    "Yesterday we agreed on the plan for the next quarter, and everybody liked the new logo.",
+    "Anna will be on leave until Thursday, so Tom takes the calls of the customers.",
+    "The invoice of the caterer has come, and the office needs more chairs.",
+    "Please keep answers short, and use British spelling.",
+    "Lunch is at half past twelve on the second floor.",
+    "The town hall is moved to Friday, bring your questions along.",
+)
+
+
+@requirement("RET-9")
+@requirement("RET-17")
+def test_a_hook_finds_what_a_long_prompt_is_about_wherever_it_says_so(tmp_path):
+    machine = Machine(tmp_path)
+    for lesson in LESSONS:
+        machine.run("remember", lesson)
+    chat = [*CHAT] * 4
+    with machine.server():
+        for place in (0, 12, 24):
+            sentences = [*chat[:place], "One of our tests is flaky, it fails now and then."]
+            prompt = " ".join((*sentences, *chat[place:]))
+            assert len(prompt) > 1_300
+            assert "no:randomly" in machine.heard("prompt", prompt=prompt).text, place
+        assert machine.heard("prompt", prompt=" ".join(chat)).text == ""
