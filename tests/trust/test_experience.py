@@ -207,7 +207,7 @@ def test_weak_matches_share_in_an_outcome_only_where_nothing_sure_was_given() ->
         id: experience.share(place, 3) for place, id in enumerate(given)
     }
     assert experience.shares(given, ["c"]) == {
-        "a": experience.share(0, 2), "b": experience.share(1, 2), "c": 0.0,
+        "a": experience.share(0, 2), "b": experience.share(1, 2), "c": -experience.share(2, 3),
     }  # fmt: skip
     assert experience.shares(given, given) == experience.shares(given, ())
     assert experience.shares([], ()) == {}

@@ -52,7 +52,7 @@ class Giving:
     @property
     def sharing(self) -> list[str]:
         """Those that the outcome of the whole session speaks of."""
-        return [id for id, share in shares(self.memories, self.weak).items() if share]
+        return [id for id, share in shares(self.memories, self.weak).items() if share > 0]
 
 
 @dataclass(slots=True)

@@ -70,10 +70,15 @@ def share(place: int, count: int) -> float:
 
 
 def shares(given: Sequence[str], weak: Collection[str]) -> dict[str, float]:
-    """What falls to each memory of one answer: to weak matches nothing beside sure ones, of which
-    alone it is likely that they had a part in how the task went."""
+    """What falls to each memory of one answer, of which the best came first.
+
+    Sure hits share as if they were alone: of weak matches beside them it is unlikely that they
+    had a part in how the task went. Theirs is negative, and counts (without the sign) only where
+    the session was seen to go by them.
+    """
     sure = [id for id in given if id not in weak] or given
-    return dict.fromkeys(given, 0.0) | {id: share(i, len(sure)) for i, id in enumerate(sure)}
+    doubted = {id: -share(place, len(given)) for place, id in enumerate(given)}
+    return doubted | {id: share(place, len(sure)) for place, id in enumerate(sure)}
 
 
 def gp_lift(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reasonbank.ledger.database import inline, records
 from reasonbank.ledger.events import EventType, encode
 from reasonbank.ledger.port import PastOutcomes, opinion_in
-from reasonbank.ledger.queries.base import HAS_A_SHARE, OF_WORKSPACE, Queries
+from reasonbank.ledger.queries.base import OF_WORKSPACE, SHARES, Queries
 from reasonbank.ledger.sessions import MOMENTS, Giving, given_at
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
 from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
@@ -190,7 +190,7 @@ class EvidenceQueries(Queries):
         found = self.db.all(
             "select id from evidence join memories using (num) where evidence.workspace = ?"
             f" and session = ? and kind = 'usage' and realm in {self._within(view)}"
-            f"{f' and {HAS_A_SHARE}' if sharing else ''} order by num",
+            f"{f' and {SHARES}' if sharing else ''} order by num",
             (view.workspace, session),
         )
         return [row[0] for row in found]
@@ -242,7 +242,7 @@ class EvidenceQueries(Queries):
         found = self.db.all(
             "with seen as (select distinct session, num from evidence join memories m using (num)"
             "  where session is not null and evidence.workspace = ? and m.workspace = ?"
-            f"  and state = 'active' and {HAS_A_SHARE}),"
+            f"  and state = 'active' and {SHARES}),"
             " few as (select session from seen group by 1 having count(*) between 2 and 20),"
             " sizes as (select num, count(*) as sessions from seen group by 1)"
             " select a.id, b.id, common, x.sessions + y.sessions - common from ("
