@@ -16,6 +16,7 @@ from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion, Writing
 from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
+from reasonbank.search.doubt import for_a_prompt
 from reasonbank.search.gather import Question, Senses, gather
 from reasonbank.settings import ProofSettings
 from reasonbank.store.context import Context
@@ -74,7 +75,7 @@ def search(
     reply = _measured(context, question, at_once=unasked is not None)
     shown = frozenset[str]() if unasked is None else unasked.shown
     if unread:
-        reply = replace(reply, hits=_for_a_prompt(reply.hits, shown))
+        reply = replace(reply, hits=for_a_prompt(reply.hits, shown))
     if unasked is None and not reply.sure:
         reply = replace(reply, hint=hint(context))
     if context.store.ledger.read_only:
@@ -97,12 +98,6 @@ def search(
         _keep_question(context, query)
     context.store.indexing.wake()
     return reply
-
-
-def _for_a_prompt(hits: tuple[Hit, ...], shown: frozenset[str]) -> tuple[Hit, ...]:
-    """Without what the model was ``shown`` before, and what it was shown something newer than."""
-    told = shown | {hit.memory.id for hit in hits if not hit.suspicious}
-    return tuple(hit for hit in hits if hit.memory.id not in shown and hit.outdated_by not in told)
 
 
 def _measured(context: Context, question: Question, *, at_once: bool) -> Reply:

@@ -9,6 +9,7 @@ from reasonbank.embed.calibration import calibration_for
 from reasonbank.ledger.port import Reading, Row
 from reasonbank.model import Hit, Memory, State
 from reasonbank.search import rank
+from reasonbank.search.doubt import with_newer_values
 from reasonbank.search.gather import Gathered, Question, Senses, trusted
 from reasonbank.search.text import error_match, tokens_in
 from reasonbank.store.context import Context
@@ -98,6 +99,7 @@ def hits_of(
         for i, num, score in zip(order, nums, ranked.scores.tolist(), strict=True)
         if num in rows  # Else somebody has just forgotten it.
     ]
+    hits = with_newer_values(hits)
     if question.follow_links:
         hits += _linked(context, reading, question, hits)
     hits = _side_by_side(context, reading, question, hits)
