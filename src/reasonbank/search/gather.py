@@ -38,7 +38,7 @@ class Question:
     explain: bool = False
     follow_links: bool = False
     sure_only: bool = False
-    """Without weak matches."""
+    """Nobody asked: what is not surely relevant is left out."""
     cost: Callable[[Hit], int] | None = None
 
 

@@ -102,8 +102,8 @@ def hits_of(
     hits = with_newer_values(hits)
     if question.follow_links:
         hits += _linked(context, reading, question, hits)
+        hits.sort(key=lambda hit: hit.weak)
     hits = _side_by_side(context, reading, question, hits)
-    hits.sort(key=lambda hit: hit.weak)  # What a sure hit led to comes before what is weak.
     shown = context.without_hidden_kin(reading, [hit.memory for hit in hits])
     hits = [
         hit if hit.memory is memory else replace(hit, memory=memory)
@@ -199,8 +199,8 @@ def _side_by_side(
                     relevance=hit.relevance,
                     score=hit.score,
                     via=id,
-                    contradicts=(id,),
                     weak=hit.weak,
+                    contradicts=(id,),
                     parts=_beside(context, row, hit) if hit.parts else {},
                 )
             )
