@@ -291,10 +291,12 @@ class Bank:
         session: TaskAtHand | None = None,
         explain: bool = False,
         follow_links: bool = False,
+        include_weak: Annotated[bool, "Also what may be about something else."] = True,
         cost: Callable[[Hit], int] | None = None,
     ) -> Reply:
         """Find the memories that fit a question or a task best; nothing when none fits.
 
+        What is near but not surely about it comes last, marked as ``weak``.
         ``session`` names the task at hand, so that its outcome can be credited to what
         was found. ``min_confidence`` defaults to the level under which memories are
         pruned. ``cost`` says how many tokens a hit takes where it is shown: ``max_tokens``
@@ -305,7 +307,7 @@ class Bank:
         return search(
             self.context, query, limit=limit, filter=given.filter(filter), session=session,
             min_confidence=min_confidence, max_tokens=max_tokens, explain=explain,
-            follow_links=follow_links, cost=cost,
+            follow_links=follow_links, include_weak=include_weak, cost=cost,
         )  # fmt: skip
 
     def recommend(self, task: Query) -> answers.Recommendation:
@@ -317,6 +319,7 @@ class Bank:
     def gaps(self, *, limit: Annotated[int, Whole(1, 10_000)] = 20) -> list[Gap]:
         """What was asked here and is not known: questions that found nothing, and still do not.
 
+        Weak matches are no answer: what found only those is listed as well.
         Those that mean the same are one gap; the one asked most often comes first.
         """
         from reasonbank.search.gaps import gaps
@@ -432,7 +435,7 @@ class Bank:
     ) -> answers.Injection:
         """Print the memories for a task, or a branch of one, as text for its prompt.
 
-        Only what is trusted enough and does not look like an instruction.
+        Only what is surely relevant, trusted enough and does not look like an instruction.
         """
         from reasonbank.search.inject import inject
 

@@ -213,12 +213,15 @@ class Memory:
         """The inverse of ``to_json``; unknown or wrong fields are refused by name."""
         return from_json(cls, value)
 
-    def format_for_prompt(self, suspicious: Sequence[str] = ()) -> Prompt:
+    def format_for_prompt(
+        self, suspicious: Sequence[str] = (), *, weak: bool = False, outdated: bool = False
+    ) -> Prompt:
         """The memory as text for a model, fenced as data.
 
         Every line of stored text begins with ``| ``, and no tag of ours and no turn of a
         talk can occur in it, so that no memory can pose as an instruction or end its own fence.
-        ``suspicious`` are the reasons why it was flagged, which the model is told first.
+        ``suspicious`` are the reasons why it was flagged, which the model is told first;
+        ``weak`` and ``outdated`` are what a search says of it (``Hit``).
         """
         trust = "" if self.confidence is None else f' confidence="{self.confidence:.2f}"'
         lines = [f'<memory id="{self.id}" outcome="{self.outcome}"{trust}>']
@@ -228,6 +231,10 @@ class Memory:
             )
         if self.draft:
             lines.append("DRAFT: an exchange as it was said; nobody has checked it.")
+        if weak:
+            lines.append("WEAK: it is near, but may be about something else.")
+        if outdated:
+            lines.append("OUTDATED: a newer memory says otherwise; do not rely on this one.")
         lines += quoted("Title: ", self.title)
         lines += quoted("When: ", self.description)
         lines += quoted("Content: ", self.content)
@@ -518,13 +525,17 @@ class Hit:
         return self.memory.warning
 
     def format_for_prompt(self) -> Prompt:
-        return self.memory.format_for_prompt(self.suspicious)
+        return self.memory.format_for_prompt(
+            self.suspicious, weak=self.weak, outdated=self.outdated_by is not None
+        )
 
     def to_json(self) -> JSON:
         result = self.memory.to_json()
-        result |= {"relevance": self.relevance, "score": self.score, "warning": self.warning,
-                   "contradicts": list(self.contradicts),
+        result |= {"relevance": self.relevance, "score": self.score, "weak": self.weak,
+                   "warning": self.warning, "contradicts": list(self.contradicts),
                    "suspicious": list(self.suspicious)}  # fmt: skip
+        if self.outdated_by is not None:
+            result["outdated_by"] = self.outdated_by
         if self.expected is not None:
             result["expected"] = self.expected
         if self.via:
@@ -572,14 +583,14 @@ class Change:
 class Reply(Sequence[Hit]):
     """What a search answers: a sequence of hits that knows how it came about.
 
-    ``total_found`` counts what was relevant enough, before the limit; with ``more`` there
-    may be others that were not looked at (``search.rank.POOL``). ``degraded``
-    is true when the answer is poorer than a healthy bank would give; ``notes`` then says
-    why, and ``skipped`` what could not be searched: ``meaning`` or ``words``. ``dropped``
+    ``total_found`` counts what was relevant enough, before the limit, weak matches
+    included; with ``more`` there may be others that were not looked at (``search.rank.POOL``).
+    ``degraded`` is true when the answer is poorer than a healthy bank would give; ``notes`` then
+    says why, and ``skipped`` what could not be searched: ``meaning`` or ``words``. ``dropped``
     (with an explanation) gives the reason for each candidate that was considered and left
     out. ``held_out`` says that this task gets no memory on purpose, so that the report can
-    compare (the setting ``proof.hold_out``). ``hint`` of an answer without hits says which other
-    workspaces nearby know something, to who may know of them.
+    compare (the setting ``proof.hold_out``). ``hint`` of an answer without a sure hit says which
+    other workspaces nearby know something, to who may know of them.
     """
 
     hits: tuple[Hit, ...]
@@ -593,6 +604,11 @@ class Reply(Sequence[Hit]):
     dropped: tuple[tuple[str, str], ...] = ()
     held_out: bool = False
     hint: str | None = None
+
+    @property
+    def sure(self) -> tuple[Hit, ...]:
+        """The hits that are surely about the question; weak matches come after them."""
+        return tuple(hit for hit in self.hits if not hit.weak)
 
     def __len__(self) -> int:
         return len(self.hits)

@@ -196,6 +196,22 @@ def test_what_several_had_a_part_in_they_share_by_their_place(plain_bank, life):
     assert {asked for _, asked in shares} == {1}, "they are told of what was asked"
 
 
+@pytest.mark.parametrize(("timed", "weak_gains"), [(True, True), (False, False)])
+def test_a_weak_match_gains_only_where_the_session_was_seen_to_go_by_it(
+    plain_bank, life, clock, timed, weak_gains
+):
+    sure = plain_bank.record(a_memory(title="Test with pytest", content="Run pytest -q in web."))
+    weak = plain_bank.record(a_memory(**NPM))
+    context = plain_bank.context
+    use = {"ids": [sure.id, weak.id], "weak": [weak.id], "session": "the session"}
+    life.goes_on(U("install web with npm"))
+    clock.now += 10_000_000
+    context.write(lambda txn: context.append(txn, EventType.USED, "", use))
+    life.goes_on(C("npm ci"), GREEN, A("done")).handed_over(timed=timed)
+    assert bool(outcomes(plain_bank, weak.id)) is weak_gains
+    assert outcomes(plain_bank, sure.id) == [(True, "tests", "the session")]
+
+
 def test_a_session_without_a_name_is_nobodys(plain_bank, clock):
     memory = plain_bank.record(a_memory(**NPM))
     nameless = Life(plain_bank, clock, name=UNNAMED)

@@ -215,7 +215,7 @@ VALUES: dict[str, Callable[[Maker], Any]] = {
     # Yes or no
     **dict.fromkeys((
         "confirm", "helpful", "succeeded", "kept", "explain", "follow_links", "warnings_only",
-        "trusted", "everywhere", "uses", "drafts", "must_be_known",
+        "trusted", "everywhere", "uses", "drafts", "must_be_known", "include_weak",
         "dry_run", "force", "use_memory", "store", "only_here",
         "verdict",
         "store_result", "enable_matts", "yes", "forget_all", "overwrite", "mermaid", "rebuild",

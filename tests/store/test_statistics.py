@@ -70,7 +70,9 @@ def test_searches_and_their_latencies_are_measured(open_bank):
     embedder.broken = True
     bank.search("nothing of the kind")
     numbers = bank.statistics()
-    assert plain(numbers.searches) == {"answered": 4, "empty": 2, "degraded": 1, "failed": 0}
+    assert plain(numbers.searches) == {
+        "answered": 4, "empty": 2, "weak": 0, "degraded": 1, "failed": 0,
+    }  # fmt: skip
     retrieval, embedding = numbers.latency.retrieval, numbers.latency.embedding
     assert retrieval.count == 4
     assert embedding.count == 2
@@ -268,7 +270,9 @@ def test_several_processes_add_up_without_loss(open_bank):
     started = [subprocess.Popen(arguments) for _ in range(3)]
     assert [process.wait() for process in started] == [0, 0, 0]
     numbers = open_bank().statistics()
-    assert plain(numbers.searches) == {"answered": 75, "empty": 15, "degraded": 75, "failed": 0}
+    assert plain(numbers.searches) == {
+        "answered": 75, "empty": 15, "weak": 0, "degraded": 75, "failed": 0,
+    }  # fmt: skip
     assert numbers.query_cache.hits + numbers.query_cache.misses == 75
     assert numbers.latency.retrieval.count == 75
 

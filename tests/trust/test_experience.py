@@ -199,3 +199,15 @@ def test_the_shares_in_a_task_are_one_together_and_each_is_twice_the_next(count:
     shares = [experience.share(place, count) for place in range(count)]
     assert sum(shares) == pytest.approx(1.0)
     assert all(a == pytest.approx(2 * b) for a, b in pairwise(shares))
+
+
+def test_weak_matches_share_in_an_outcome_only_where_nothing_sure_was_given() -> None:
+    given = ["a", "b", "c"]
+    assert experience.shares(given, ()) == {
+        id: experience.share(place, 3) for place, id in enumerate(given)
+    }
+    assert experience.shares(given, ["c"]) == {
+        "a": experience.share(0, 2), "b": experience.share(1, 2), "c": -experience.share(2, 3),
+    }  # fmt: skip
+    assert experience.shares(given, given) == experience.shares(given, ())
+    assert experience.shares([], ()) == {}

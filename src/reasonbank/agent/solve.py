@@ -186,7 +186,7 @@ class _Work:
         if self._use_memory:
             reply = await anyio.to_thread.run_sync(self._search)
             self._hits = reply
-            thinking.memories = [hit.memory.format_for_prompt() for hit in reply]
+            thinking.memories = [hit.format_for_prompt() for hit in reply]
         self._plan = matts.plan(self._mode, self._k, self._hits, self._difficulty)
         refinements = 0 if self._plan.sequential else self._iterations - 1
         thinking.total = self._plan.k + refinements + 1
@@ -202,6 +202,7 @@ class _Work:
             filter=CHECKED,
             min_confidence=settings.belief.inject_above,
             session=self._trace_id,
+            unread=True,
         )
         # Nobody reads this prompt before the model does.
         return tuple(hit for hit in reply if not hit.suspicious)

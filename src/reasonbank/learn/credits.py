@@ -8,7 +8,7 @@ how the session went, stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reasonbank.fields import LIMITS
@@ -74,7 +74,7 @@ def _seen(
     by = Basis.CALLER if trace.outcome else Basis(verdict.by)
     return [
         Observation(memory=id, succeeded=succeeded, by=by, reason=verdict.reason or str(by))
-        for id in known
+        for id in _sharing(givings, known)
     ]
 
 
@@ -87,6 +87,12 @@ def _known(
     return {row.id: row.memory() for row in rows if row is not None}
 
 
+def _sharing(givings: Sequence[Giving], known: Mapping[str, Memory]) -> list[str]:
+    """Where nobody saw which were used: not what came as a weak match beside sure ones."""
+    sharing = {id for giving in givings for id in giving.sharing}
+    return [id for id in known if id in sharing]
+
+
 def led_to(context: Context, trace: Trace, commit: str) -> list[str]:
     """The memories that the session was given before it made a commit, if they had a part in it."""
     reading = context.read()
@@ -97,7 +103,7 @@ def led_to(context: Context, trace: Trace, commit: str) -> list[str]:
             continue
         known = _known(context, reading, trace, givings)
         ids = observed.led_to(session.of_trace(trace), times, givings, known, commit[:SHORT])
-        found |= dict.fromkeys(ids if any(times) else known)
+        found |= dict.fromkeys(ids if any(times) else _sharing(givings, known))
     return list(found)
 
 

@@ -80,7 +80,7 @@ def _end_of_fence(text: str, start: int) -> int:
     """Where a fence ends that was cut off: each of its lines is marked."""
     position = text.find("\n", start)
     while position >= 0 and text.startswith(
-        ("|", "WARNING: ", "SUSPICIOUS: ", "DRAFT: "), position + 1
+        ("|", "WARNING: ", "SUSPICIOUS: ", "DRAFT: ", "WEAK: ", "OUTDATED: "), position + 1
     ):
         position = text.find("\n", position + 1)
     return len(text) if position < 0 else position

@@ -140,6 +140,8 @@ class Several:
 
     ids: Ids
     session: MaybeName = None
+    weak: Ids = ()
+    """Those of ``ids`` that came as weak matches."""
     times: Annotated[Mapping[str, int], Table(Whole(1, 1 << 40))] = field(default_factory=dict)
     expected: Annotated[Mapping[str, float], Table(SHARE, Id())] = field(default_factory=dict)
     vector: Annotated[str, Vector()] | None = None

@@ -403,7 +403,9 @@ class Reading(Protocol):
         """What a held-out task would have been given; None of a task that is not."""
 
     def forecasts(self, view: View) -> list[tuple[float, bool]]: ...
-    def session_uses(self, view: View, session: str) -> list[str]: ...
+    def session_uses(self, view: View, session: str, *, sharing: bool = False) -> list[str]:
+        """What its searches returned; ``sharing``: that which its outcome speaks of."""
+
     def uses_noted(self, view: View, subjects: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
         """What was used under these subjects of this workspace: subject and ids, oldest first."""
 

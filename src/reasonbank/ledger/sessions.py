@@ -8,6 +8,7 @@ from datetime import datetime
 
 from reasonbank.ledger.events import EventType
 from reasonbank.model import JSON, Outcome, Trace
+from reasonbank.trust.experience import shares
 from reasonbank.values import valueclass
 
 LEARNED_STEPS = "learned_steps"
@@ -38,11 +39,20 @@ def is_learned(trace: Trace) -> bool:
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Giving:
-    """What a session was given at one moment, the best first; a hook says which ``moment``."""
+    """What a session was given at one moment, the best first; a hook says which ``moment``.
+
+    ``weak`` are those of the ``memories`` that came as weak matches.
+    """
 
     at: datetime
     memories: tuple[str, ...]
     moment: str = ""
+    weak: tuple[str, ...] = ()
+
+    @property
+    def sharing(self) -> list[str]:
+        """Those that the outcome of the whole session speaks of."""
+        return [id for id, share in shares(self.memories, self.weak).items() if share > 0]
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion, Writing
 from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
+from reasonbank.search.doubt import for_a_prompt
 from reasonbank.search.gather import Question, Senses, gather
 from reasonbank.settings import ProofSettings
 from reasonbank.store.context import Context
@@ -35,7 +36,7 @@ _ANYTHING = Filter()
 class Unasked:
     """Nobody asked: an agent is told by itself. What it was ``shown`` before is left out; what it
     is given goes to ``keep``, to be written down once it has it; a question that finds nothing
-    is no gap."""
+    is no gap. It is given only what is surely relevant."""
 
     keep: Callable[[JSON], None]
     shown: frozenset[str] = frozenset()
@@ -52,9 +53,13 @@ def search(
     session: str | None = None,
     explain: bool = False,
     follow_links: bool = False,
+    include_weak: bool = True,
     cost: Callable[[Hit], int] | None = None,
+    unread: bool = False,
     unasked: Unasked | None = None,
 ) -> Reply:
+    """``unread``: nobody reads the answer before a model does. It holds no weak matches, and
+    nothing that a newer memory outdates which the model is told as well."""
     settings = context.settings
     question = Question(
         text=query,
@@ -64,12 +69,14 @@ def search(
         max_tokens=max_tokens,
         explain=explain,
         follow_links=follow_links,
+        sure_only=unread or not include_weak,
         cost=cost,
     )
     reply = _measured(context, question, at_once=unasked is not None)
-    if unasked is not None:
-        reply = replace(reply, hits=tuple(h for h in reply if h.memory.id not in unasked.shown))
-    elif not reply.hits:
+    shown = frozenset[str]() if unasked is None else unasked.shown
+    if unread:
+        reply = replace(reply, hits=for_a_prompt(reply.hits, shown))
+    if unasked is None and not reply.sure:
         reply = replace(reply, hint=hint(context))
     if context.store.ledger.read_only:
         return reply
@@ -85,7 +92,9 @@ def search(
         # That it asked is all there is to say of it, and makes the task known.
         reply = _keep_use(context, reply, {"ids": [], "session": session})
     narrows = replace(question.filter, drafts=True).narrows
-    if not (reply.hits or reply.total_found or reply.skipped or narrows):
+    # What was too long for the caller's budget was found all the same.
+    found = reply.sure or (reply.total_found and not reply.hits)
+    if not (found or reply.skipped or narrows):
         _keep_question(context, query)
     context.store.indexing.wake()
     return reply
@@ -106,6 +115,8 @@ def _measured(context: Context, question: Question, *, at_once: bool) -> Reply:
     meters.took("search", time.perf_counter_ns() - started)
     if not reply.hits:
         meters.count("search.empty")
+    elif not reply.sure:
+        meters.count("search.weak")
     if reply.degraded:
         meters.count("search.degraded")
     return reply
@@ -157,6 +168,8 @@ def _use(context: Context, reply: Reply, query: str, session: str | None) -> JSO
     used: JSON = {"ids": [hit.memory.id for hit in reply.hits], "session": session}
     if session is None:
         return used
+    if weak := [hit.memory.id for hit in reply.hits if hit.weak]:
+        used["weak"] = weak
     used["expected"] = {
         hit.memory.id: round(hit.expected, 4) for hit in reply.hits if hit.expected is not None
     }
@@ -189,7 +202,7 @@ def _keep_use(context: Context, reply: Reply, use: JSON) -> Reply:
 
 
 def _keep_question(context: Context, query: str) -> None:
-    """Keep a question that found nothing, to be written down with the next commit."""
+    """Keep a question that found nothing sure, to be written down with the next commit."""
     store = context.store
     if not store.settings.gaps.keep:
         return

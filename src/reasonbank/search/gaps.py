@@ -1,4 +1,4 @@
-"""What a bank does not know: questions that found nothing, by what they mean.
+"""What a bank does not know: questions that found nothing sure, by what they mean.
 
 They are no part of the log: never exported, and gone with their workspace.
 """
@@ -103,7 +103,7 @@ def _vectors(context: Context, unanswered: Sequence[UnansweredQuestion]) -> NDAr
 def _known(context: Context, question: str) -> bool:
     """Whether the bank has learned it since; unlike a search, this is counted nowhere."""
     least = context.settings.belief.prune_below
-    asked = Question(text=question, limit=1, filter=Filter(), min_confidence=least)
+    asked = Question(text=question, limit=1, filter=Filter(), min_confidence=least, sure_only=True)
     return recall(context, asked).total_found > 0
 
 

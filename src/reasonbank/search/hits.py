@@ -9,6 +9,7 @@ from reasonbank.embed.calibration import calibration_for
 from reasonbank.ledger.port import Reading, Row
 from reasonbank.model import Hit, Memory, State
 from reasonbank.search import rank
+from reasonbank.search.doubt import with_newer_values
 from reasonbank.search.gather import Gathered, Question, Senses, trusted
 from reasonbank.search.text import error_match, tokens_in
 from reasonbank.store.context import Context
@@ -98,8 +99,10 @@ def hits_of(
         for i, num, score in zip(order, nums, ranked.scores.tolist(), strict=True)
         if num in rows  # Else somebody has just forgotten it.
     ]
+    hits = with_newer_values(hits)
     if question.follow_links:
         hits += _linked(context, reading, question, hits)
+        hits.sort(key=lambda hit: hit.weak)
     hits = _side_by_side(context, reading, question, hits)
     shown = context.without_hidden_kin(reading, [hit.memory for hit in hits])
     hits = [
@@ -108,7 +111,8 @@ def hits_of(
     ]
     kept, tokens, cut = [], 0, []
     for hit in (_flagged(context, hit) for hit in hits):
-        cost = None if hit.suspicious else costs.get(hit.memory.id)
+        marked = hit.suspicious or hit.weak or hit.outdated_by is not None
+        cost = None if marked else costs.get(hit.memory.id)
         if question.cost is not None:
             cost = question.cost(hit)
         cost = cost or tokens_in(hit.format_for_prompt())
@@ -155,6 +159,7 @@ def _linked(context: Context, reading: Reading, question: Question, hits: list[H
                     relevance=round(hit.relevance * link.strength, 6),
                     score=round(score, 6),
                     via=hit.memory.id,
+                    weak=hit.weak,
                 )
     return sorted(best.values(), key=lambda hit: -hit.score)[: question.limit]
 
@@ -194,6 +199,7 @@ def _side_by_side(
                     relevance=hit.relevance,
                     score=hit.score,
                     via=id,
+                    weak=hit.weak,
                     contradicts=(id,),
                     parts=_beside(context, row, hit) if hit.parts else {},
                 )

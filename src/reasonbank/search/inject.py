@@ -46,7 +46,7 @@ def inject(
 ) -> Injection:
     """The memories for a task or a branch of one, as text for its prompt, within a budget.
 
-    Empty when nothing is relevant and trusted enough. ``session`` names the task or branch,
+    Empty when nothing is surely relevant and trusted enough. ``session`` names the task or branch,
     so that its outcome is credited to what was injected.
     """
     from reasonbank.search.text import tokens_in
@@ -61,6 +61,7 @@ def inject(
         max_tokens=max_tokens - heading,
         min_confidence=context.settings.belief.inject_above,
         session=session,
+        unread=True,
         unasked=unasked,
     )
     kept, withheld = [], []
@@ -68,15 +69,15 @@ def inject(
         if hit.suspicious:
             withheld.append((hit.memory.id, ", ".join(hit.suspicious)))
         else:
-            kept.append(hit.memory)
+            kept.append(hit)
     if not kept:
         return Injection(
             prompt="", memories=(), tokens=0, withheld=tuple(withheld), held_out=reply.held_out
         )
-    told = prompt(HEADING, *(memory.format_for_prompt() for memory in kept))
+    told = prompt(HEADING, *(hit.format_for_prompt() for hit in kept))
     return Injection(
         prompt=told,
-        memories=tuple(memory.id for memory in kept),
+        memories=tuple(hit.memory.id for hit in kept),
         tokens=tokens_in(told),
         withheld=tuple(withheld),
     )

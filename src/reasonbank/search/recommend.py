@@ -31,7 +31,7 @@ def recommend(context: Context, task: str) -> Recommendation:
     """Recognise what a task is about, and name the strategy that the evidence backs best."""
     words = keywords(task)
     least = context.settings.belief.inject_above
-    reply = search(context, task, limit=10, filter=CHECKED, min_confidence=least)
+    reply = search(context, task, limit=10, filter=CHECKED, min_confidence=least, unread=True)
     domain = _domain(reply.hits)
     # Whoever asks for one does not look at others: nothing that poses as an instruction.
     hits = [hit for hit in reply if not hit.suspicious]

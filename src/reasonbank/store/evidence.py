@@ -37,7 +37,7 @@ def credit(context: Context, session: str, succeeded: bool, *, must_be_known: bo
         if txn.ended(context.view, session) is not succeeded:
             context.join(txn)
             context.append(txn, EventType.ENDED, session, {"succeeded": succeeded})
-        return len(txn.session_uses(context.view, session))
+        return len(txn.session_uses(context.view, session, sharing=True))
 
     return context.write(work)
 

@@ -20,8 +20,11 @@ DAY = 86_400_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searches:
+    """``weak`` found nothing that is surely about the question, only what is near it."""
+
     answered: int
     empty: int
+    weak: int
     degraded: int
     failed: int
 
@@ -199,6 +202,7 @@ def _searches(meters: Meters) -> Searches:
     return Searches(
         answered=meters.times("search"),
         empty=meters.total("search.empty") or 0,
+        weak=meters.total("search.weak") or 0,
         degraded=meters.total("search.degraded") or 0,
         failed=meters.total("search.failed") or 0,
     )

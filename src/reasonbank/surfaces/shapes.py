@@ -538,10 +538,12 @@ else:
         model.Memory,
         relevance=float,
         score=float,
+        weak=bool,
         warning=bool,
         contradicts=list[str],
         suspicious=list[str],
         expected=NotRequired[float],
+        outdated_by=NotRequired[str],
         via=NotRequired[str],
         parts=NotRequired[dict[str, float]],
     )

@@ -24,7 +24,7 @@ import pytest
 
 from reasonbank.ledger.events import EventType, evidence_key
 from reasonbank.ledger.port import Filter, Ledger, Token, UnansweredQuestion, Wanted, Writing
-from reasonbank.model import Job, LinkType, Outcome, Scope, State, View
+from reasonbank.model import EvidenceKind, Job, LinkType, Outcome, Scope, State, View
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
 from reasonbank.testing.ledger_story import (
     ABROAD,
@@ -379,7 +379,7 @@ class LedgerContract(QueueContract):
         reading = ledger.read()
         tasks = {task.session: task for task in reading.tasks(HERE)}
         assert {name: task.succeeded for name, task in tasks.items()} == {
-            "task 1": True, "a trace": True, "task 2": False, "task 3": False,
+            "task 1": True, "a trace": True, "task 2": False, "task 3": False, "task 4": True,
         }  # fmt: skip
         assert set(tasks["task 1"].memories) == {first, second}
         assert tasks["task 3"].held_out and tasks["task 3"].memories == (second,)
@@ -389,18 +389,49 @@ class LedgerContract(QueueContract):
         assert reading.session_uses(HERE, "task 2") == [first, third]
         assert [giving.memories for giving in reading.givings(HERE, "task 2")] == [(third, first)]
         assert reading.givings(HERE, "task 3") == []
-        assert reading.forecasts(HERE) == [(0.5, False), (0.5, False), (0.5, True), (0.5, True)]
-        assert reading.uses("here") == 4
+        assert reading.forecasts(HERE) == [(0.5, False)] * 2 + [(0.5, True)] * 3
+        assert reading.uses("here") == 6
         key = evidence_key("here", first, "outcome", "mika", "task 1")
         assert reading.observed(key) == (True, True) and reading.observed(b"?") is None
-        assert reading.used_together(HERE, 1) == [(first, second, 1, 3)]
+        assert reading.used_together(HERE, 1) == [(first, second, 1, 4)]
         nums = np.array([num_of(ledger, memory) for memory in memories[:3]], np.int64)
         outcomes = reading.past_outcomes(nums, "here", "m", 8)
         assert sorted(outcomes.shares.round(3).tolist()) == [
-            0.333, 0.667, 0.667, 1.0, 1.0,
+            0.333, 0.667, 0.667, 1.0, 1.0, 1.0,
         ]  # fmt: skip
-        assert outcomes.vectors.tolist() == [[*range(8)]] * 5
+        assert outcomes.vectors.tolist() == [[*range(8)]] * 6
         assert len(reading.past_outcomes(nums, "here", "another", 8).nums) == 0
+
+    @pytest.mark.parametrize("ends_first", [True, False])
+    def test_a_weak_match_beside_sure_ones_has_no_part_in_the_outcome(
+        self, ledger: Ledger, ends_first: bool
+    ) -> None:
+        story, memories = Story(), [a_memory() for _ in range(3)]
+        sure, weak, later = (memory.id for memory in memories)
+        told(ledger, story.joined(), *(story.recorded(memory) for memory in memories))
+        ended = story(EventType.ENDED, "task", {"succeeded": True})
+        alone = story(EventType.ENDED, "only weak", {"succeeded": True})
+        uses = [
+            story.used([sure, weak, later], "task", weak=[weak, later]),
+            story.used([later], "task"),
+            story.used([weak], "only weak", weak=[weak]),
+        ]
+        told(ledger, *((ended, alone, *uses) if ends_first else (*uses, ended, alone)))
+        reading = ledger.read()
+        assert reading.session_uses(HERE, "task") == [sure, weak, later]
+        assert reading.session_uses(HERE, "task", sharing=True) == [sure, later]
+        (giving, again) = reading.givings(HERE, "task")
+        assert (giving.sharing, again.sharing) == ([sure], [later])
+        outcomes = {
+            id: [e.session for e in reading.evidence(HERE, id) if e.kind is EvidenceKind.OUTCOME]
+            for id in (sure, weak, later)
+        }
+        assert outcomes == {sure: ["task"], weak: ["only weak"], later: ["task"]}
+        nums = np.array([num_of(ledger, memory) for memory in memories], np.int64)
+        assert reading.past_outcomes(nums, "here", "m", 8).shares.tolist() == [1.0, 1.0, 1.0]
+        # What is said of the memory itself counts, and in full.
+        told(ledger, story.observed(weak, True, kind="outcome", session="task"))
+        assert len(ledger.read().past_outcomes(nums, "here", "m", 8).shares) == 4
 
     # Forgetting
 

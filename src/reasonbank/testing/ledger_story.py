@@ -65,14 +65,14 @@ class Story:
         payload = {"kind": kind, "positive": positive, "session": session, "comment": None}
         return self(EventType.OBSERVED, id, payload | ({"shared": True} if shared else {}))
 
-    def used(self, ids: Sequence[str], session: str) -> Event:
+    def used(self, ids: Sequence[str], session: str, *, weak: Sequence[str] = ()) -> Event:
         vector = base64.b64encode(bytes(range(8))).decode()
         expected = dict.fromkeys(ids, 0.5)
         return self(
             EventType.USED,
             "",
             {"ids": [*ids], "session": session, "model": "m", "vector": vector,
-             "expected": expected},
+             "expected": expected} | ({"weak": [*weak]} if weak else {}),
         )  # fmt: skip
 
 
@@ -93,6 +93,7 @@ def a_life() -> tuple[Story, list[Memory]]:
     story(EventType.REVISED, first, {"changes": {"content": "Wait a little longer each time."}})
     story.used([first, second], "task 1")
     story.used([third, first], "task 2")
+    story.used([first, second], "task 4", weak=[second])
     story.observed(first, True, session="task 1")
     story.observed(first, False, session="task 1")
     story.observed(second, True, kind="outcome", session="a trace", shared=True)
@@ -103,6 +104,7 @@ def a_life() -> tuple[Story, list[Memory]]:
     story(EventType.ENDED, "task 1", {"succeeded": True})
     story(EventType.WITHHELD, "task 3", {"ids": [second]})
     story(EventType.ENDED, "task 3", {"succeeded": False})
+    story(EventType.ENDED, "task 4", {"succeeded": True})
     story(EventType.LINKED, first, {"target": second, "type": "contradicts", "strength": 0.5})
     story(EventType.LINKED, first, {"target": third, "type": "similar", "strength": 0.5})
     story(EventType.LINKED, first, {"target": third, "type": "similar", "strength": 0.9})

@@ -7,6 +7,7 @@ is the resemblance and whose observations are the outcomes.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,18 @@ def share(place: int, count: int) -> float:
     """Of the outcome of a task that was given ``count`` memories: what falls to the one at this
     place, from 0. Each gets twice as much as the next, for whoever reads them starts at the top."""
     return float(0.5**place / (2.0 - 0.5 ** (count - 1)))
+
+
+def shares(given: Sequence[str], weak: Collection[str]) -> dict[str, float]:
+    """What falls to each memory of one answer, of which the best came first.
+
+    Sure hits share as if they were alone: of weak matches beside them it is unlikely that they
+    had a part in how the task went. Theirs is negative, and counts (without the sign) only where
+    the session was seen to go by them.
+    """
+    sure = [id for id in given if id not in weak] or given
+    doubted = {id: -share(place, len(given)) for place, id in enumerate(given)}
+    return doubted | {id: share(place, len(sure)) for place, id in enumerate(sure)}
 
 
 def gp_lift(

@@ -11,7 +11,7 @@ from reasonbank.ledger.database import Database
 from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, evidence_key
 from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
 from reasonbank.ledger.queries import Reader
-from reasonbank.ledger.queries.base import EVENT_AT_HOME, event_of, texts
+from reasonbank.ledger.queries.base import EVENT_AT_HOME, SHARES, event_of, texts
 from reasonbank.model import EvidenceKind
 from reasonbank.trust import belief, experience
 
@@ -48,7 +48,8 @@ class EvidenceProjection(Reader):
         session = p.get("session")
         question = self._asked(event)
         expected, times, ids = p.get("expected", {}), p.get("times", {}), p["ids"]
-        for place, id in enumerate(ids):
+        shares = experience.shares(ids, p.get("weak", ()))
+        for id in ids:
             if only is not None and id not in only:
                 continue
             if (num := self._observed_num(id)) is None:
@@ -60,19 +61,24 @@ class EvidenceProjection(Reader):
             )
             name = session or f"day {belief.day_of(event.at)}"
             key = evidence_key(event.workspace, id, "usage", "", name)
-            share = experience.share(place, len(ids)) if session else None
-            self._use(event, key, num, question, expected.get(id), share)
-            if session is not None:
+            share = shares[id]
+            self._use(event, key, num, question, expected.get(id), share if session else None)
+            if session is not None and share > 0:
                 self._credit(event.workspace, session, id, num)
+            elif session is not None:
+                self._connect(event.workspace, session, num)
             self._refold(num)
 
     def _use(
         self, event: Event, key: bytes, num: int, question: int | None,
         expected: float | None, share: float | None,
     ) -> None:  # fmt: skip
-        """Of several uses in one task the first counts, and one that says what was asked before
-        one that does not."""
-        old = self.db.one("select question, counter, event from evidence where key = ?", (key,))
+        """Of several uses in one task the first counts, one that shares in its outcome before one
+        that does not, and one that says what was asked before one that does not."""
+        weak = share is not None and share < 0
+        old = self.db.one(
+            "select share < 0, question is null, counter, event from evidence where key = ?", (key,)
+        )
         if old is None:
             self.db.execute(
                 "insert into evidence (key, num, workspace, kind, positive, at, session, question,"
@@ -81,7 +87,7 @@ class EvidenceProjection(Reader):
                 (key, num, event.workspace, event.at, event.payload.get("session"), question,
                  expected, share, *event.order),
             )  # fmt: skip
-        elif (question is None, *event.order) < (old[0] is None, *old[1:]):
+        elif (weak, question is None, *event.order) < (bool(old[0]), bool(old[1]), *old[2:]):
             self._unroll(key)
             self.db.execute(
                 "update evidence set at = ?, question = ?, expected = ?, share = ?, counter = ?,"
@@ -107,7 +113,7 @@ class EvidenceProjection(Reader):
         )  # fmt: skip
         for num, id in self.db.all(
             "select num, id from evidence join memories using (num)"
-            " where evidence.workspace = ? and session = ? and kind = 'usage'",
+            f" where evidence.workspace = ? and session = ? and kind = 'usage' and {SHARES}",
             (event.workspace, event.subject),
         ):
             self._credit(event.workspace, event.subject, id, num)
@@ -183,7 +189,8 @@ class EvidenceProjection(Reader):
         outcome it is, whichever came in first."""
         self.db.execute(
             "update evidence set question = used.question,"
-            " share = case when evidence.share is not null then coalesce(used.share, 1.0) end"
+            " share = case when evidence.share is not null"
+            " then coalesce(abs(used.share), 1.0) end"
             " from (select question, share from evidence"
             " where workspace = ? and session = ? and num = ? and kind = 'usage') used"
             " where workspace = ? and session = ? and num = ? and kind != 'usage'",

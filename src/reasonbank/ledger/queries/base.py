@@ -26,6 +26,9 @@ BEFORE = "(counter, id) < (?, ?)"
 OF_WORKSPACE = "workspace in (select ? union all select workspace from merged where home = ?)"
 """What was written in a workspace or in one that was merged into it; the id is given twice."""
 
+SHARES = "coalesce(share, 1.0) > 0"
+"""The outcome of a task speaks of what it was given, but not of weak matches beside sure ones."""
+
 
 class Queries:
     def __init__(self, db: Database) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reasonbank.ledger.database import inline, records
 from reasonbank.ledger.events import EventType, encode
 from reasonbank.ledger.port import PastOutcomes, opinion_in
-from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
+from reasonbank.ledger.queries.base import OF_WORKSPACE, SHARES, Queries
 from reasonbank.ledger.sessions import MOMENTS, Giving, given_at
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
 from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
@@ -186,10 +186,11 @@ class EvidenceQueries(Queries):
         )
         return [(expected, bool(positive)) for expected, positive in found]
 
-    def session_uses(self, view: View, session: str) -> list[str]:
+    def session_uses(self, view: View, session: str, *, sharing: bool = False) -> list[str]:
         found = self.db.all(
             "select id from evidence join memories using (num) where evidence.workspace = ?"
-            f" and session = ? and kind = 'usage' and realm in {self._within(view)} order by num",
+            f" and session = ? and kind = 'usage' and realm in {self._within(view)}"
+            f"{f' and {SHARES}' if sharing else ''} order by num",
             (view.workspace, session),
         )
         return [row[0] for row in found]
@@ -214,7 +215,12 @@ class EvidenceQueries(Queries):
         )
         told = [(at, moments.get(about, ""), json.loads(use)) for at, about, use in found]
         return [
-            Giving(at=from_micros(at), memories=tuple(use["ids"]), moment=moment)
+            Giving(
+                at=from_micros(at),
+                memories=tuple(use["ids"]),
+                moment=moment,
+                weak=tuple(use.get("weak", ())),
+            )
             for at, moment, use in told
             if use.get("session") == session
         ]
@@ -236,7 +242,7 @@ class EvidenceQueries(Queries):
         found = self.db.all(
             "with seen as (select distinct session, num from evidence join memories m using (num)"
             "  where session is not null and evidence.workspace = ? and m.workspace = ?"
-            "  and state = 'active'),"
+            f"  and state = 'active' and {SHARES}),"
             " few as (select session from seen group by 1 having count(*) between 2 and 20),"
             " sizes as (select num, count(*) as sessions from seen group by 1)"
             " select a.id, b.id, common, x.sessions + y.sessions - common from ("

@@ -162,6 +162,12 @@ def make_filter(options: dict[str, Any]) -> Filter:
 @click.option("--session", help="The task at hand, to credit its outcome later.")
 @click.option("--explain", is_flag=True, help="Show every part of every score.")
 @click.option("--follow-links", is_flag=True, help="Add what the hits are linked to.")
+@click.option(
+    "--weak/--no-weak",
+    "include_weak",
+    default=True,
+    help="With or without what may be about something else [default: with].",
+)
 @filters
 def search(shell: Shell, query: str, **options: Any) -> None:
     """Find memories that fit a question or a task."""

@@ -34,7 +34,7 @@ MOST_LOOKED_AT = 200
 MOST_MEMORIES = 3
 """For one prompt: more memory makes agents worse."""
 LONG = 1_000
-"""Characters; of a longer prompt only the beginning would be understood."""
+"""Characters; a longer prompt may be mostly what was pasted into it."""
 PART, SHORTEST = 600, 12
 
 BEFORE = fixed("""
@@ -166,10 +166,10 @@ def _injected(hooked: Hooked, text: str, limit: int, filter: Filter) -> str:
 
 
 def _what_matters(context: Context, text: str) -> str:
-    """The part of a long prompt that finds the most: its beginning, its end, or the error in it.
+    """What finds the most of a long prompt: its beginning, its end, the error in it, or all of it.
 
-    A model for embeddings reads the beginning of a text, and people put what they want before
-    or behind what they paste.
+    A search takes prose sentence by sentence, but a log as one; and people put what they want
+    before or behind what they paste.
     """
     if len(text) <= LONG:
         return text
@@ -179,7 +179,7 @@ def _what_matters(context: Context, text: str) -> str:
     def relevance(part: str) -> float:
         question = Question(
             text=part, limit=1, filter=CHECKED,
-            min_confidence=context.settings.belief.inject_above,
+            min_confidence=context.settings.belief.inject_above, sure_only=True,
         )  # fmt: skip
         return max((hit.relevance for hit in recall(context, question, at_once=True)), default=0.0)
 
@@ -193,7 +193,7 @@ def _parts(text: str) -> list[str]:
     lines = text[-PART:].splitlines()
     failure = failure_of(text)
     parts = [
-        paragraphs[1][-1], paragraphs[0][0], lines[-1], text[-PART:], text[:PART],
+        paragraphs[1][-1], paragraphs[0][0], lines[-1], text,
         f"{failure.type}: {failure.message}" if failure else "",
     ]  # fmt: skip
     return [part for part in dict.fromkeys(map(str.strip, parts)) if len(part) > SHORTEST]

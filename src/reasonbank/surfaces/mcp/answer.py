@@ -50,6 +50,8 @@ class Lesson(TypedDict):
 
 class FoundMemory(Lesson):
     relevance: float
+    weak: NotRequired[bool]
+    outdated_by: NotRequired[str]
     via: NotRequired[str]
 
 
@@ -88,7 +90,8 @@ if TYPE_CHECKING:
 else:
     ShownMemory = shapes.some_of(
         model.Memory, relevance=float, similarity_score=float, recency_score=float,
-        composite_score=float, warning=bool, contradicts=list[str], suspicious=list[str],
+        composite_score=float, weak=bool, outdated_by=str, warning=bool, contradicts=list[str],
+        suspicious=list[str],
         error_context=dict[str, str],
     )  # fmt: skip
 
@@ -123,7 +126,12 @@ def found(hit: Hit) -> JSON:
         lesson(hit.memory)
         | _given(relevance=hit.relevance, via=hit.via)
         | _given(contradicts=list(hit.contradicts), suspicious=list(hit.suspicious))
+        | _doubts(hit)
     )
+
+
+def _doubts(hit: Hit) -> JSON:
+    return _given(weak=hit.weak or None, outdated_by=hit.outdated_by)
 
 
 def shown(memory: Memory, suspicious: Sequence[str] = ()) -> JSON:
@@ -135,13 +143,17 @@ def shown(memory: Memory, suspicious: Sequence[str] = ()) -> JSON:
 
 
 def retrieved(hit: Hit) -> JSON:
-    return shown(hit.memory, hit.suspicious) | _given(
-        relevance=hit.relevance,
-        similarity_score=hit.parts["similarity"],
-        recency_score=hit.parts["recency"],
-        composite_score=hit.parts["composite"],
-        warning=hit.warning or None,
-        contradicts=list(hit.contradicts),
+    return (
+        shown(hit.memory, hit.suspicious)
+        | _given(
+            relevance=hit.relevance,
+            similarity_score=hit.parts["similarity"],
+            recency_score=hit.parts["recency"],
+            composite_score=hit.parts["composite"],
+            warning=hit.warning or None,
+            contradicts=list(hit.contradicts),
+        )
+        | _doubts(hit)
     )
 
 

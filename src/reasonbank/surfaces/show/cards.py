@@ -18,6 +18,8 @@ def reply(found: Reply, *, explain: bool) -> None:
         told(f"Note: {note}", fg="yellow")
     if not found.hits and not found.held_out:
         click.echo("Nothing relevant enough is known here.")
+    elif found.hits and not found.sure:
+        click.echo("Nothing is surely about this; the nearest that is known:")
     if found.hint is not None:
         click.echo(clean(found.hint))
     for place, hit in enumerate(found.hits, 1):
@@ -27,8 +29,10 @@ def reply(found: Reply, *, explain: bool) -> None:
         for id, reason in found.dropped:
             told(f"  {id}  {reason}")
     total = f"{found.total_found}{'+' if found.more else ''}"
+    weak = len(found.hits) - len(found.sure)
     told(
-        f"{len(found.hits)} of {total} found · {found.tokens_used} tokens · "
+        f"{len(found.hits)} of {total} found{f', {weak} weak' if weak else ''} · "
+        f"{found.tokens_used} tokens · "
         f"{found.embedder}{' · degraded' if found.degraded else ''}"
         f"{''.join(f' · {part} not searched' for part in found.skipped)}",
         dim=True,
@@ -38,15 +42,17 @@ def reply(found: Reply, *, explain: bool) -> None:
 def _card(place: int, hit: Hit) -> None:
     memory = hit.memory
     colour = _COLOURS[memory.outcome]
+    # What may be about something else, or no longer so, is not to catch the eye.
+    doubted = hit.weak or hit.outdated_by is not None
     sign = click.style(_SIGNS[memory.outcome], fg=colour)
     edge = "╭─"
     lead = f" {place}. {sign} "
     room = _width() - columns(f"╭─ {place}. ✓ ")
     for part in wrapped(clean(memory.title), room):
-        click.echo(f"{_edge(edge, colour)}{lead}{click.style(part, bold=True)}")
+        click.echo(f"{_edge(edge, colour)}{lead}{click.style(part, bold=not doubted, dim=doubted)}")
         edge, lead = "│", " " * columns(f"─ {place}. ✓ ")
-    _lines(memory.description, colour, italic=True)
-    _lines(memory.content, colour)
+    _lines(memory.description, colour, italic=True, dim=doubted)
+    _lines(memory.content, colour, dim=doubted)
     if error := memory.error_context:
         _lines(f"Warning: {error.error_type}: {error.failure_pattern}", colour, fg="red")
         _lines(f"Instead: {error.corrective_guidance}", colour, fg="red")
@@ -57,7 +63,11 @@ def _card(place: int, hit: Hit) -> None:
         f"relevance {hit.relevance:.2f} · confidence {memory.confidence:.2f} · "
         f"used {memory.usage_count} · {memory.scope}{' · linked' if hit.via else ''}"
     )
+    if hit.weak:
+        facts = f"weak match · {facts}"
     _lines(facts, colour, dim=True)
+    if hit.outdated_by is not None:
+        _lines(f"Outdated: newer is {hit.outdated_by}", colour, fg="yellow")
     if hit.suspicious:
         _lines(f"Suspicious: {', '.join(hit.suspicious)}", colour, fg="red", bold=True)
     if hit.contradicts:

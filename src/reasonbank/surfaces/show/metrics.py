@@ -79,6 +79,7 @@ def _lines(bank: Bank) -> Iterator[str]:
         yield from _metric("model_cost_dollars_total", "counter", "What models cost.", cost)
     for name, meter, help in (
         ("searches_empty_total", "search.empty", "Searches that found nothing relevant."),
+        ("searches_weak_total", "search.weak", "Searches that found only weak matches."),
         ("searches_degraded_total", "search.degraded", "Searches with a poorer answer."),
         ("searches_failed_total", "search.failed", "Searches that ended in an error."),
         ("query_cache_hits_total", "cache.hits", "Questions whose embedding was known."),

@@ -343,8 +343,8 @@ def statistics(numbers: Mapping[str, Any]) -> None:
     _print(table)
     searches, cache = numbers["searches"], numbers["query_cache"]
     facts("", {
-        "searches": f"{searches['empty']} found nothing, {searches['degraded']} degraded, "
-                    f"{searches['failed']} failed",
+        "searches": f"{searches['empty']} found nothing, {searches['weak']} only weak matches, "
+                    f"{searches['degraded']} degraded, {searches['failed']} failed",
         "query cache": f"hits {_percent(cache['hit_rate'])} ({cache['hits']} of "
                        f"{cache['hits'] + cache['misses']}), {cache['evictions']} evicted",
         "model cache": _model_cache(numbers["model"]),
