@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.embed.reference_network import vector
 from tests.requirement import requirement
 
 from reasonbank import InvalidSetting, Settings
@@ -70,6 +71,18 @@ def test_both_runtimes_give_the_same_vectors(quick):
     assert (by_numpy * by_onnxruntime).sum(axis=1).min() > 0.9999
     assert np.abs(by_numpy - by_onnxruntime).max() < 1e-3
     assert quick.name == MiniLM.name
+
+
+@requirement("RET-1")
+@pytest.mark.parametrize("runtime", ["numpy", "onnxruntime"])
+def test_vectors_are_those_of_64_bit_arithmetic_over_the_same_weights(runtime):
+    embedder = MiniLM(runtime=runtime)
+    wordpiece, _ = embedder._load()
+    weights = str(Path(minilm.FOLDER) / minilm.WEIGHTS)
+    found = embedder.embed(SENTENCES[:12])
+    exact = np.array([vector(weights, wordpiece(text)) for text in SENTENCES[:12]])
+    assert (found * exact).sum(axis=1).min() > 0.9999
+    assert np.abs(found - exact).max() < 1e-3
 
 
 def test_a_vector_does_not_depend_on_the_lengths_of_its_neighbours(quick):

@@ -12,9 +12,11 @@ from tests.journeys.test_where_it_belongs import LESSON, Machine, folder
 from tests.requirement import requirement
 from tests.surfaces.http_server import serving
 
+from reasonbank.embed.minilm import MiniLM
+
 pytest.importorskip("onnxruntime", reason="no onnxruntime: pip install 'reasonbank[onnx]'")
 
-MODEL = "all-MiniLM-L6-v2-int8"
+MODEL = MiniLM.name
 QUICK = f"{MODEL}, run by onnxruntime "
 SLOW = f"{MODEL}, run by numpy"
 
