@@ -32,6 +32,8 @@ class Quick:
         # Threads are ours: one for each part of a batch, so that none waits for another.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        # Kept for every shape that was ever seen, and hardly two batches have the same.
+        options.enable_mem_pattern = False
         self._session = onnxruntime.InferenceSession(
             graph.whole(network.stored), options, providers=["CPUExecutionProvider"]
         )
