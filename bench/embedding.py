@@ -2,8 +2,8 @@
 
     python bench/embedding.py
 
-onnxruntime is compared where it is installed: ``pip install onnx onnxruntime``. The original
-weights are downloaded with pip once, into ``bench/.cache``.
+onnxruntime is compared where it is installed; its own formats of the original weights need
+``pip install onnx`` as well. Those weights are downloaded with pip once, into ``bench/.cache``.
 """
 
 from __future__ import annotations
@@ -48,12 +48,24 @@ def texts() -> list[str]:
 # --- the candidates: each loads in the function, and what it returns embeds -----------------
 
 
-def numpy_int8() -> Embed:
+def packaged(runtime: str) -> Embed:
     from reasonbank.embed.minilm import MiniLM
 
-    model = MiniLM()
+    model = MiniLM(runtime=runtime)
     model._load()
+    model.quicken()
+    if not model.runtime.startswith(runtime):
+        raise SystemExit(f"{runtime} cannot be used: {model.obstacle}")
     return model.embed
+
+
+def numpy_int8() -> Embed:
+    return packaged("numpy")
+
+
+def onnx_packaged() -> Embed:
+    """The same weights, multiplied as integers in two digits."""
+    return packaged("onnxruntime")
 
 
 def numpy_fp32() -> Embed:
@@ -110,8 +122,11 @@ def hashed() -> Embed:
     return Hashed().embed
 
 
+PACKAGED = "numpy, int8 weights (chosen)"
+QUICK = "onnxruntime, the same weights"
 CANDIDATES = {
-    "numpy, int8 weights (chosen)": numpy_int8,
+    PACKAGED: numpy_int8,
+    QUICK: onnx_packaged,
     "numpy, fp32 weights": numpy_fp32,
     "onnxruntime, fp32": onnx_fp32,
     "onnxruntime, int8 dynamic": onnx_int8,
@@ -289,6 +304,20 @@ def measure(names: list[str]) -> dict[str, dict[str, float]]:
     return rows
 
 
+def compared(rows: dict[str, dict[str, float]]) -> dict[str, float]:
+    """How many times as quick onnxruntime is with the packaged weights; ratios of one run."""
+    if QUICK not in rows:
+        return {}
+    slow, quick = rows[PACKAGED], rows[QUICK]
+    return {
+        "short": slow["short"] / quick["short"],
+        "short_cpu": slow["short_cpu"] / quick["short_cpu"],
+        "bulk": quick["texts_per_second"] / slow["texts_per_second"],
+        "bulk_cpu": quick["texts_per_cpu_second"] / slow["texts_per_cpu_second"],
+        "load": quick["load"] / slow["load"],
+    }
+
+
 def main() -> None:
     CACHE.mkdir(exist_ok=True)
     skipped = {}
@@ -299,7 +328,8 @@ def main() -> None:
         wheel.unlink()
     if missing := [m for m in ("onnx", "onnxruntime") if not importlib.util.find_spec(m)]:
         reason = f"{' and '.join(missing)} not installed: pip install onnx onnxruntime"
-        skipped = {name: reason for name in CANDIDATES if name.startswith("onnx")}
+        needs = {name for name in CANDIDATES if name.startswith("onnx")}
+        skipped = {name: reason for name in needs if name != QUICK or "onnxruntime" in missing}
     elif not (CACHE / "int8.onnx").exists():
         export()
 
@@ -315,11 +345,16 @@ def main() -> None:
         else:
             print(f"{name:30}" + "".join(f"{rows[name][column]:10.5g}" for column in COLUMNS))
     print(f"times in ms; `python -c 'import numpy'` takes {numpy_alone:.0f} as a process")
+    ratios = compared(rows)
+    if ratios:
+        told = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
+        print(f"onnxruntime against numpy, the same weights: {told}")
     report = {
         "processors": os.cpu_count(),
         "busy": os.getloadavg()[0],
         "import_numpy": numpy_alone,
         "candidates": rows,
+        "onnxruntime_to_numpy": ratios,
         "skipped": skipped,
     }
     RESULTS.parent.mkdir(exist_ok=True)

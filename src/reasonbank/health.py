@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from reasonbank import private
+from reasonbank.embed.port import obstacle_of, runtime_of
 from reasonbank.errors import ReasonBankError
 from reasonbank.opening import model_status, own_files, own_roles
 from reasonbank.settings import Settings
@@ -265,7 +266,21 @@ def _embedder(context: Context, *, deep: bool) -> Check:
             repair="set embed.model to minilm, then run: reasonbank reindex",
         )
     where = "asked over HTTP" if context.settings.embed.model == "api" else "offline"
-    return Check(name="embedder", status="ok", found=f"{embedder.name}, {where}")
+    found, runtime, obstacle = f"{embedder.name}, {where}", runtime_of(embedder), None
+    if runtime is not None:
+        found, obstacle = f"{found}, run by {runtime}", obstacle_of(embedder)
+        if runtime != "numpy" and context.settings.embed.runtime == "auto":
+            found += " (by numpy in hooks and short commands)"
+    if obstacle is None:
+        return Check(name="embedder", status="ok", found=found)
+    if not obstacle.broken:
+        found += f"; {obstacle.why}, with which servers and imports are quicker: {obstacle.install}"
+        return Check(name="embedder", status="ok", found=found)
+    # numpy gives the same answers: whoever asks whether a server is ready hears no complaint.
+    status = "warn" if deep else "ok"
+    return Check(
+        name="embedder", status=status, found=f"{found}; {obstacle.why}", repair=obstacle.install
+    )
 
 
 def _vectors(context: Context) -> Check:

@@ -215,7 +215,15 @@ def embedder_of(settings: Settings, environment: Mapping[str, str] | None = None
         )
     from reasonbank.embed.minilm import MiniLM
 
-    return MiniLM()
+    return MiniLM(runtime=embed.runtime)
+
+
+def quicken(store: Store) -> None:
+    """For a process that lives long or has much to embed: take the time to load what is quick."""
+    from reasonbank.embed.minilm import MiniLM
+
+    if isinstance(embedder := store.indexing.embedder, MiniLM):
+        embedder.quicken()
 
 
 def model_of(

@@ -111,6 +111,9 @@ class Embed:
     model: Annotated[str, OneOf("minilm", "hashed", "onnx", "api"),
         "Turns text into vectors. minilm and hashed are built in, onnx is a folder, api a server."
     ] = "minilm"
+    runtime: Annotated[str, OneOf("auto", "numpy", "onnxruntime"),
+        "For minilm: what computes. auto is numpy, and onnxruntime (if installed) in servers, "
+        "workers and whatever embeds much."] = "auto"
     folder: Annotated[str, "For onnx: where model.onnx and tokenizer.json are."] = ""
     api_model: Annotated[str, "For api: the name of the model."] = "text-embedding-3-small"
     dimensions: Annotated[int, Whole(0, 16_384),

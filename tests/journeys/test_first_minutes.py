@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.requirement import requirement
 
+from reasonbank.embed.minilm import MiniLM
+
 COMMAND = str(Path(sys.executable).with_name("reasonbank"))
 
 
@@ -66,7 +68,7 @@ def test_record_search_rate_report_look_back_undo_and_take_it_home(run):
 
     answer = json.loads(run("search", "SQL lookups take ages", "--session", "s1", "--json"))
     assert [hit["id"] for hit in answer["memories"]] == ids[:1]
-    assert (answer["embedder"], answer["degraded"]) == ("all-MiniLM-L6-v2-int8", False)
+    assert (answer["embedder"], answer["degraded"]) == (MiniLM.name, False)
     shown = run("search", "our unit tests break when the date changes")
     assert "Freeze time in tests" in shown
     assert "1 of 1 found" in shown

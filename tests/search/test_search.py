@@ -9,6 +9,7 @@ from tests.conftest import Fragile
 from tests.requirement import requirement
 
 from reasonbank import Filter, InvalidInput, Memory, Outcome, Scope, Settings, Source, State
+from reasonbank.embed.minilm import MiniLM
 from reasonbank.fields import plain
 from reasonbank.ledger.events import Event, EventType, lesson
 from reasonbank.model import new_id, to_micros
@@ -58,13 +59,13 @@ def test_a_paraphrase_is_found_by_its_meaning(bank, question, key):
     reply = bank.search(question)
     assert reply[0].memory.id == shelf[key].id
     assert not reply.degraded
-    assert reply.embedder == "all-MiniLM-L6-v2-int8"
+    assert reply.embedder == MiniLM.name
 
 
 @requirement("RET-1")
 def test_statistics_name_the_model_in_use(bank):
     numbers = bank.statistics()
-    assert numbers.embedder == "all-MiniLM-L6-v2-int8"
+    assert numbers.embedder == MiniLM.name
     assert numbers.semantic
     assert not numbers.degraded
 
@@ -576,7 +577,7 @@ def test_reindex_gives_every_memory_a_vector_of_the_model_in_use(open_bank):
     assert bank.search("frosting runs off my dessert").hits == ()
     seen = []
     assert plain(bank.reindex(lambda *progress: seen.append(progress))) == {
-        "embedded": 5, "dropped": 5, "embedder": "all-MiniLM-L6-v2-int8",
+        "embedded": 5, "dropped": 5, "embedder": MiniLM.name,
     }  # fmt: skip
     assert seen[-1] == (5, 5)
     reply = bank.search("frosting runs off my dessert")

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from tests.requirement import requirement
 
 from reasonbank import Bank, Settings
+from reasonbank.embed.minilm import MiniLM
 from reasonbank.settings import Embed
 from reasonbank.surfaces import cli
 
@@ -432,10 +433,10 @@ def test_doctor_finds_a_sound_installation_sound_and_names_the_model(shell):
     assert report["healthy"]
     assert {check["status"] for check in report["checks"]} == {"ok"}
     found = {check["name"]: check["found"] for check in report["checks"]}
-    assert found["embedder"] == "all-MiniLM-L6-v2-int8, offline"
+    assert found["embedder"].startswith(f"{MiniLM.name}, offline, run by ")
     assert found["store"] == shell.environment["REASONBANK_URL"]
     numbers = shell.json("stats", REASONBANK_EMBED_MODEL="minilm")
-    assert numbers["embedder"] == "all-MiniLM-L6-v2-int8"
+    assert numbers["embedder"] == MiniLM.name
 
 
 @requirement("CLI-4")

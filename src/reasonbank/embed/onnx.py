@@ -15,6 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from reasonbank.embed import silent
 from reasonbank.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class ONNX:
         with self._loading:
             if self._parts is None:
                 try:
-                    import onnxruntime
+                    onnxruntime = silent.onnxruntime()
                     from tokenizers import Tokenizer
                 except ImportError as error:
                     raise EmbeddingError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
+from reasonbank.embed.port import runtime_of
 from reasonbank.ledger.port import SINCE, QueueDepth
 from reasonbank.model import EvidenceKind, from_micros
 from reasonbank.store.context import Context
@@ -95,8 +96,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What the process that answers saw."""
+    """What the process that answers saw, and by which runtime it embeds, where that is known."""
 
+    runtime: str | None
     started: datetime
     uptime: float
     searches: Searches
@@ -188,6 +190,7 @@ def statistics(context: Context, *, everywhere: bool) -> Statistics:
         cache_hit_rate=cache.hit_rate,
         queue=_queue(reading.queue.depth(workspace), store.clock()),
         process=Process(
+            runtime=runtime_of(embedder),
             started=from_micros(store.started),
             uptime=round(store.uptime, 3),
             searches=_searches(store.meters),

@@ -10,7 +10,7 @@ from reasonbank.bank import Bank
 from reasonbank.errors import ReasonBankError
 from reasonbank.health import Check, examine_bank, failed
 from reasonbank.ledger.port import Ledger
-from reasonbank.opening import absent, no_bank
+from reasonbank.opening import absent, no_bank, quicken
 from reasonbank.settings import load
 from reasonbank.surfaces.hooks import fired
 from reasonbank.surfaces.install.look import State, look
@@ -38,6 +38,7 @@ def examine(url: str | None, workspace: str | None) -> list[Check]:
     except ReasonBankError as error:
         return [*checks, failed("store", error, "choose another place with --bank URL")]
     with bank:
+        quicken(bank.store)  # To see whether the servers of this installation can.
         return [*checks, *examine_bank(bank.context, log=True)]
 
 

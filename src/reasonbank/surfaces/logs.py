@@ -13,10 +13,14 @@ import logging
 import sys
 import traceback
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from reasonbank.safety.scrub import clean
 from reasonbank.settings import Settings
 from reasonbank.surfaces.show.fitting import clean as visible
+
+if TYPE_CHECKING:
+    from reasonbank.bank import Bank
 
 _log = logging.getLogger("reasonbank")
 # These say what they do, at a level where nobody asked.
@@ -42,6 +46,15 @@ def set_up(settings: Settings) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+
+
+def embeds(bank: Bank) -> None:
+    """For who serves or works for long: embed in the quickest way there is, and say which."""
+    from reasonbank.embed.port import told
+    from reasonbank.opening import quicken
+
+    quicken(bank.store)
+    _log.info("embeds with %s", told(bank.store.indexing.embedder))
 
 
 def unexpected(what: str, error: BaseException) -> str:

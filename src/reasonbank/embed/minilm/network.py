@@ -140,15 +140,19 @@ def twice_gelu(x: Floats) -> Floats:
 
 
 class Network:
+    # Beyond this many tokens a larger batch is not faster, only hungrier.
+    tokens_at_once = 512
+    runtime = "numpy"
+
     def __init__(self, path: str) -> None:
         with open(path, "rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(data) != MODEL.itemsize:
             raise ValueError(f"{path} has {len(data)} bytes, not {MODEL.itemsize}")
-        model: Any = np.frombuffer(data, MODEL)[0]
-        self.word, self.word_scale = model["word"], model["word_scale"]
-        self.position, self.norm = model["position"], Norm(model["norm"])
-        self.layers = [EncoderLayer(stored) for stored in model["layers"]]
+        self.stored: Any = np.frombuffer(data, MODEL)[0]
+        self.word, self.word_scale = self.stored["word"], self.stored["word_scale"]
+        self.position, self.norm = self.stored["position"], Norm(self.stored["norm"])
+        self.layers = [EncoderLayer(stored) for stored in self.stored["layers"]]
 
     def __call__(self, texts: list[list[int]]) -> Floats:
         """The unit vectors of some texts, given as tokens.
@@ -156,19 +160,25 @@ class Network:
         All tokens lie in one matrix without padding; texts of one length should be neighbours.
         """
         lengths = [len(tokens) for tokens in texts]
-        ids = np.concatenate([np.array(tokens, np.intp) for tokens in texts])
-        places = np.concatenate([np.arange(length) for length in lengths])
         runs = [(len(list(group)), length) for length, group in groupby(lengths)]
         scratch = np.empty(WIDTH * WIDE, np.float32)
 
-        x = self.word[ids] * self.word_scale[ids, None]
-        x += self.position[places]
+        x = self.embedded(texts)
         self.norm(x)
         for layer in self.layers:
             x = layer(x, runs, scratch)
+        return self.pooled(x, np.cumsum([0, *lengths[:-1]]))
 
-        starts = np.cumsum([0, *lengths[:-1]])
-        # The mean, without its division: only the direction is kept.
+    def embedded(self, texts: list[list[int]]) -> Floats:
+        """What each token means by itself and where it stands, one a row."""
+        ids = np.concatenate([np.array(tokens, np.intp) for tokens in texts])
+        places = np.concatenate([np.arange(len(tokens)) for tokens in texts])
+        x: Floats = self.word[ids] * self.word_scale[ids, None]
+        x += self.position[places]
+        return x
+
+    def pooled(self, x: Floats, starts: NDArray[np.intp]) -> Floats:
+        """The direction of each text's mean: the mean's division can be left out."""
         vectors: Floats = np.add.reduceat(x, starts, axis=0)
         vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
         return vectors

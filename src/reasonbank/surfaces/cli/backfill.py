@@ -79,8 +79,9 @@ def _looked(shell: Shell, found: Sequence[History]) -> Prospect:
 
 
 def _filled(shell: Shell, found: Sequence[History]) -> Filled:
+    from reasonbank.embed.port import told
     from reasonbank.jobs import backfill as histories
-    from reasonbank.opening import model_for
+    from reasonbank.opening import model_for, quicken
     from reasonbank.store.context import reasoner_of
     from reasonbank.store.working import who
 
@@ -100,6 +101,9 @@ def _filled(shell: Shell, found: Sequence[History]) -> Filled:
             if other is not None:
                 filled.by, filled.waiting = str(other), len(new) + len(waiting)
                 return filled
+            quicken(bank.store)
+            if not shell.json:
+                click.echo(f"Embeds with {told(bank.store.indexing.embedder)}", err=True)
             with _progress("Done", shell) as progress:
                 histories.learn(bank.context, model, filled, progress)
         except KeyboardInterrupt:

@@ -128,6 +128,7 @@ def worker(shell: Shell, until_empty: bool) -> None:
     logs.set_up(settings)
     check_model(settings)
     with shell.bank(creates=True, surface="worker") as bank:
+        logs.embeds(bank)
         done = run_worker(bank, until_empty=until_empty)
     shell.show({"done": done}, lambda: say(f"Done: {done} jobs"))
 

@@ -87,8 +87,10 @@ def serve(
     with shell.bank(creates=True, surface="http") as bank:
         from reasonbank.jobs.background import in_background
         from reasonbank.opening import model_for
+        from reasonbank.surfaces import logs
         from reasonbank.surfaces.http.server import serve as listen
 
+        logs.embeds(bank)
         if processes > 1:
             _serve_many(shell, bank, host=host, port=port, tools=tools, no_auth=no_auth,
                         count=processes)  # fmt: skip
