@@ -33,6 +33,8 @@ class EmbeddingCalibration:
     near: float = 0.98
     same: float = 0.995
     """Between these two cosines two memories turn from neighbours into duplicates."""
+    compatible: tuple[str, ...] = ()
+    """How the names of models begin whose vectors may be compared with this one's."""
 
 
 CALIBRATIONS = {

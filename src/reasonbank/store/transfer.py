@@ -236,14 +236,10 @@ def _checked_take(context: Context, events: list[Event]) -> int:
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidInput("file", f"holds a malformed event: {_reason(error)}") from None
 
-    indexing = context.store.indexing
-    model = indexing.embedder.name
     before = context.read().vector_position()
     new = context.write(work)
     if any(e.type in (EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED) for e in events):
-        changes = context.read().vector_changes(
-            model, before, 1_000_000, indexing.embedder.dimensions
-        )
+        changes = context.store.indexing.changes(context.read(), before, 1_000_000)
         context.store.erase(changes.nums[changes.deleted].tolist())
     return new
 
