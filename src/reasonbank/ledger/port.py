@@ -518,7 +518,9 @@ class Writing(Reading, VectorWriting, Protocol):
         It comes after every event seen so far, and is the next link of the bank's chain.
         """
 
-    def take(self, events: Iterable[Event]) -> int:
+    def take(
+        self, events: Iterable[Event], progress: Callable[[int, int], None] | None = None
+    ) -> int:
         """Add events of other banks as they are, each once; return how many were new.
 
         Whatever order they come in, the tables end up the same.
