@@ -184,4 +184,4 @@ def test_of_many_new_memories_those_that_the_words_find_are_embedded_first(open_
     assert bank.statistics().not_embedded == 100
     assert any("100 memories not embedded yet" in note for note in reply.notes)
     bank.search(QUESTION)
-    assert bank.statistics().not_embedded == 100 - 64
+    assert bank.statistics().not_embedded == 100 - 32

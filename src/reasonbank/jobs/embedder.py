@@ -115,4 +115,6 @@ def _give_way() -> None:
     """Let all other threads go first; those that this one starts do as well."""
     if sys.platform == "linux":  # Elsewhere it would be the whole process.
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+            thread = threading.get_native_id()
+            usual = os.getpriority(os.PRIO_PROCESS, thread)
+            os.setpriority(os.PRIO_PROCESS, thread, min(usual + NICE, 19))

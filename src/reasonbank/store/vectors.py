@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 BATCH = 64
 CACHE_SIZE = 512  # Questions whose vectors are kept, and for how long.
 CACHE_SECONDS = 300.0
-SIP = 16  # Of so few that a search may be waiting for its turn to embed them.
+SIP = 16  # A search may be waiting for its turn.
+GULP = 32  # Where so much is new that no search waits for all of it.
+FIRST = 32  # A search embeds this many that its words found, where all would be too many.
 GAP = 0.01  # Between two batches; whoever waits for its turn looks more often than that.
 TAIL = 64  # A search embeds this many itself; more would keep its caller waiting.
 FOLLOW = 20_000
@@ -246,7 +248,7 @@ class Indexing:
             self._patience = PATIENCE if mine else 0.0
             found = dict(self._waiting(len(nums), among=nums)) if mine else {}
             try:
-                return self._embed([(num, found[num]) for num in nums if num in found][:TAIL])
+                return self._embed([(num, found[num]) for num in nums if num in found][:FIRST])
             except StorageError:
                 return 0
 
@@ -347,7 +349,7 @@ class Indexing:
             # Not for long: a search of this process may be waiting as well.
             with self._embedding.taken(seconds=LOOK) as mine:
                 if mine:
-                    self._embed(self._waiting(BATCH if waiting > TAIL else SIP))
+                    self._embed(self._waiting(GULP if waiting > TAIL else SIP))
             self._closing.wait(GAP)
 
     def erase(self, nums: list[int]) -> None:
