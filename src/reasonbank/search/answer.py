@@ -142,7 +142,7 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         embedder=embedder,
         more=not found.complete and ranked.relevant > len(found_hits),
         degraded=bool(senses.notes),
-        notes=(*senses.notes, *(() if senses.vector is None else indexing.remarks)),
+        notes=(*senses.notes, *indexing.remarks),
         skipped=senses.skipped,
         dropped=hits.dropped(question, found, ranked) + cut if question.explain else (),
     )
