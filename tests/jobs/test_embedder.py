@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 
 import pytest
 from tests.conftest import Fragile
@@ -71,11 +72,7 @@ def test_where_each_text_costs_money_only_new_ones_are_embedded_unasked(watched,
     bank = embedder.bank
     background = BackgroundEmbedder(bank.context)
     background.start()
-    with open_bank.with_embedder(Fragile("another")) as other:
-        context = other.context
-        told = [a_memory(title=f"new {i}") for i in range(2)]
-        context.write(lambda txn: [memories.record_in(context, txn, memory) for memory in told])
-    # Whoever recorded them has not opened the bank by `record`, and leaves them to this process.
+    recorded_elsewhere(open_bank, 2)
     assert embedder.embedded.wait(SECONDS)
     background.join()
     assert [count for count, *_ in embedder.calls] == [2]
@@ -93,3 +90,37 @@ def test_a_model_that_fails_ends_nothing_and_a_bank_for_reading_is_left_alone(wa
     reader = BackgroundEmbedder(open_bank(read_only=True).context)
     reader.start()
     reader.join()
+
+
+def recorded_elsewhere(open_bank, count):
+    """Not by `record`, whose process would embed them soon."""
+    with open_bank.with_embedder(Fragile("another")) as other:
+        context = other.context
+        told = [a_memory(title=f"new {i}") for i in range(count)]
+        context.write(lambda txn: [memories.record_in(context, txn, memory) for memory in told])
+
+
+@requirement("RET-13")
+@pytest.mark.parametrize(
+    ("call", "longest_burst"), [("look", 10**9), ("wake", 2)], ids=["records", "searches"]
+)
+def test_new_memories_are_embedded_though_calls_go_on(open_bank, monkeypatch, call, longest_burst):
+    """Elsewhere somebody records without end; or here somebody searches without end."""
+    monkeypatch.setattr("reasonbank.store.vectors.LONGEST_BURST", longest_burst)
+    recorded_elsewhere(open_bank, 200)
+    bank = open_bank.with_embedder(Fragile("new-1"))
+    stopping = threading.Event()
+
+    def go_on():
+        while not stopping.wait(0.001):
+            getattr(bank.store.indexing, call)()
+
+    calls = threading.Thread(target=go_on)
+    calls.start()
+    try:
+        deadline = time.monotonic() + SECONDS
+        while bank.statistics().not_embedded:
+            assert time.monotonic() < deadline
+    finally:
+        stopping.set()
+        calls.join()

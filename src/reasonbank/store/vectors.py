@@ -307,6 +307,8 @@ class Indexing:
     def look(self) -> None:
         """Another process may have recorded something, and have no time to embed it."""
         if not self._draining and self._waiting(1):
+            # Once: to be told again and again would look like a burst of records here.
+            self._draining = True
             self.wake()
 
     def wake(self) -> None:
@@ -324,17 +326,17 @@ class Indexing:
             self._news.taken()
             self._news.set()  # Until it has been quiet for a while.
             # A burst of records goes first: embedding would compete with it.
-            for _ in range(LONGEST_BURST):
-                if not self._news.is_set() or self._closing.is_set():
-                    break
+            pauses = 0
+            while self._news.is_set() and pauses < LONGEST_BURST and not self._closing.is_set():
                 self._news.clear()
                 self._closing.wait(PAUSE)
+                pauses += 1
             if self._closing.is_set():
                 return
             try:
                 self.chores()
                 self._draining = True
-                self._drain()
+                self._drain(give_way=pauses < LONGEST_BURST)
                 self.follow()
                 self.index.save()
             except ReasonBankError:
@@ -342,8 +344,9 @@ class Indexing:
             finally:
                 self._draining = False
 
-    def _drain(self) -> None:
-        while not self._closing.is_set() and not self._news.is_set():
+    def _drain(self, *, give_way: bool) -> None:
+        """Embed what is new, until another call comes that it should ``give_way`` to."""
+        while not self._closing.is_set() and not (give_way and self._news.is_set()):
             if not (waiting := len(self._waiting(TAIL + 1))):
                 return
             # Not for long: a search of this process may be waiting as well.
