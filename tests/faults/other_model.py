@@ -16,7 +16,7 @@ from reasonbank import opening
 from reasonbank.embed.calibration import CALIBRATIONS, EmbeddingCalibration
 from reasonbank.embed.hashed import Hashed
 
-CALIBRATIONS["new"] = EmbeddingCalibration(model="new", threshold=0.1, compatible=("old",))
+NEW = EmbeddingCalibration(model="new", threshold=0.1, compatible=("old",))
 
 
 class Named(Hashed):
@@ -37,6 +37,7 @@ class Named(Hashed):
 
 if __name__ == "__main__":
     name, told, *arguments = sys.argv[1:]
+    CALIBRATIONS[NEW.model] = NEW
     opening.embedder_of = lambda *_: Named(name, Path(told))
     from reasonbank.surfaces.cli import main
 

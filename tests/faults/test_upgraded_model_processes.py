@@ -17,10 +17,11 @@ from typing import Any
 import other_model
 import pytest
 from fault_tools import a_memory, open_bank
-from other_model import Named
+from other_model import NEW, Named
 from tests.requirement import requirement
 
 from reasonbank.bank import Bank
+from reasonbank.embed.calibration import CALIBRATIONS
 from reasonbank.store import memories
 from reasonbank.store.vectors import SIP
 
@@ -99,6 +100,11 @@ def until(condition: Callable[[], bool], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < deadline
         threading.Event().wait(0.02)
+
+
+@pytest.fixture(autouse=True)
+def compatible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CALIBRATIONS, NEW.model, NEW)
 
 
 @pytest.fixture
