@@ -11,10 +11,12 @@ from typing import Literal
 from reasonbank import private
 from reasonbank.embed.port import obstacle_of, runtime_of
 from reasonbank.errors import ReasonBankError
+from reasonbank.jobs.embedder import renews
 from reasonbank.opening import model_status, own_files, own_roles
 from reasonbank.settings import Settings
 from reasonbank.store.context import Context
 from reasonbank.store.statistics import statistics
+from reasonbank.store.vectors import still
 from reasonbank.store.working import who
 
 CLOCK_MINUTES = 5
@@ -285,13 +287,30 @@ def _embedder(context: Context, *, deep: bool) -> Check:
 
 def _vectors(context: Context) -> Check:
     indexing = context.store.indexing
-    new, foreign = context.read().unembedded_count(indexing.embedder.name)
+    reading = context.read()
+    new, foreign = reading.unembedded_count(indexing.embedder.name)
+    near = indexing.nearly(reading)
+    foreign -= sum(near.values())
+    parts = []
     if new + foreign:
-        return Check(
-            name="vectors",
-            status="warn",
-            found=f"{new} memories not embedded, {foreign} by another model",
-            repair="reasonbank reindex",
-        )
+        parts.append(f"{new} memories not embedded, {foreign} by another model")
+    if near:
+        parts.append(f"{still(near, reading)}, and are searched by them")
+    if foreign or near:
+        parts.append(_renewal(context))
+    if new + foreign:
+        found = "; ".join(parts)
+        return Check(name="vectors", status="warn", found=found, repair="reasonbank reindex")
+    if near:
+        return Check(name="vectors", status="ok", found=f"re-embedding: {'; '.join(parts)}")
     indexing.follow()
     return Check(name="vectors", status="ok", found=f"{len(indexing.index)} in step with the store")
+
+
+def _renewal(context: Context) -> str:
+    at_once = "`reasonbank reindex` does it at once"
+    if not renews(context):
+        return "not embedded anew by itself, for each costs a call"
+    if context.store.indexing.renewing.is_taken():
+        return f"being embedded anew in the background; {at_once}"
+    return f"a server or a worker embeds them anew in the background; {at_once}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from reasonbank import private
+from reasonbank.embed.calibration import calibration_for
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import InvalidSetting, NotFound
 from reasonbank.index.port import Index
@@ -121,7 +122,7 @@ def own_files(bank: Path) -> list[Path]:
     return [path for path in found if path.exists()]
 
 
-DERIVED = (".embedding", ".replies", ".replies-journal", ".hooks")
+DERIVED = (".embedding", ".renewing", ".replies", ".replies-journal", ".hooks")
 
 LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] = {
     "sqlite": _sqlite,
@@ -163,11 +164,15 @@ def local_index(ledger: Ledger, embedder: Embedder) -> Index:
     from reasonbank.index.local import LocalIndex
 
     path = None if ledger.path is None else _index_path(ledger.path, embedder.name)
-    model = f"{embedder.name} of {ledger.bank_id}"
+    compatible = calibration_for(embedder.name).compatible
+    # One that follows more models than before begins anew.
+    model = " and ".join((f"{embedder.name} of {ledger.bank_id}", *compatible))
     index = LocalIndex(path, dimensions=embedder.dimensions, model=model)
     reading = ledger.read()
     # A backup was restored, or the vectors were dropped when another model took over.
-    if index.position > reading.vector_position() or not reading.has_vectors(embedder.name):
+    if index.position > reading.vector_position() or not reading.has_vectors(
+        embedder.name, compatible
+    ):
         usable = path is not None and _removed(path)
         index = LocalIndex(path if usable else None, dimensions=embedder.dimensions, model=model)
     return index

@@ -553,7 +553,7 @@ def test_reindex_with_nothing_to_do_says_so(plain_bank):
     assert plain(plain_bank.reindex()) == {"embedded": 0, "dropped": 0, "embedder": "hashed-384"}
 
 
-@requirement("RET-11", left="models declared compatible, and a reply that says it is re-embedding")
+@requirement("RET-11")
 def test_vectors_of_two_models_are_never_compared(open_bank):
     with open_bank(settings=Settings()) as bank:
         library(bank)
@@ -679,7 +679,10 @@ def test_cached_questions_are_limited_in_number_and_time(open_bank, monkeypatch)
     assert misses("abab") == 2
 
 
-@requirement("RET-13", left="of more than 64 new ones only the first are found by meaning at once")
+@requirement(
+    "RET-13",
+    left="of more than 64 new ones only those that words find are found by meaning at once",
+)
 def test_a_new_memory_is_seen_by_the_very_next_search(plain_bank):
     for i in range(5):
         memory = plain_bank.record(a_memory(title=f"number {i}"))

@@ -346,6 +346,37 @@ def test_long_work_shows_a_progress_bar_where_somebody_looks(shell, tmp_path):
     assert quiet.stderr == b""
 
 
+@requirement("RET-11")
+def test_long_work_tells_how_far_it_is_where_its_output_goes_to_a_pipe(shell, tmp_path):
+    file = tmp_path / "memories.jsonl"
+    told = dict(zip(("title", "description", "content", "outcome"), LESSON[1::2], strict=True))
+    lines = [json.dumps(told | {"title": f"Lesson {i}"}) + "\n" for i in range(300)]
+    file.write_text("".join(lines))
+    log = tmp_path / "log.jsonl"
+
+    def told_by(*arguments, **settings):
+        done = subprocess.run(
+            [COMMAND, *arguments], env=os.environ | shell.environment | settings,
+            capture_output=True, check=True, text=True,
+        )  # fmt: skip
+        assert "of 300" not in done.stdout
+        return done.stderr
+
+    tenths = [30 * tenth for tenth in range(1, 11)]
+    first = told_by("import", str(file)).splitlines()
+    assert first[:10] == [f"Importing {done} of 300" for done in tenths]
+    assert first[-1] == "Embedding 300 of 300"
+    assert told_by("import", str(file), "--json") == ""
+    other = {"REASONBANK_EMBED_MODEL": "minilm"}
+    again = told_by("reindex", **other).splitlines()
+    assert again[-1] == "Embedding 300 of 300" and len(again) >= 4
+    told_by("export", str(log))
+    restored = {"REASONBANK_URL": f"sqlite:///{tmp_path}/restored.db"}
+    assert "Importing 301 of 301\n" in told_by("import", str(log), "--trusted", **restored)
+    file.write_text(lines[0])
+    assert told_by("import", str(file)) == "", "a few are done before anybody wonders"
+
+
 # When it goes wrong
 
 

@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from reasonbank.errors import LeaseLost, StorageError
 from reasonbank.jobs import reader
+from reasonbank.jobs.embedder import BackgroundEmbedder
 from reasonbank.jobs.learner import tasks
 from reasonbank.jobs.schedule import Scheduler
 from reasonbank.jobs.worker import Work, Worker
@@ -59,6 +60,7 @@ class WorkerService:
         self._stopping = anyio.Event()
         self._scope: anyio.CancelScope | None = None
         self._since = self._said = 0
+        self._embedder = BackgroundEmbedder(context)
         self._schedule = Scheduler(context, model=thinker, workspace=workspace)
         # What the calling agents learn from themselves is left to them.
         learning = {} if reasoner == "agent" else tasks(thinker)
@@ -78,6 +80,7 @@ class WorkerService:
     def stop(self) -> None:
         """What is under way is finished."""
         self._stopping.set()
+        self._embedder.stop()
         self._schedule.stop()
         self.worker.stop()
 
@@ -94,6 +97,7 @@ class WorkerService:
                     if self._turns:
                         await anyio.to_thread.run_sync(self._schedule.queue)
                     return await self.worker.run(until_empty=True)
+                self._embedder.start()
                 await self._try_for_post()
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._hold_post)
@@ -102,6 +106,7 @@ class WorkerService:
             return self.worker.done
         finally:
             with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._embedder.join)
                 await self._leave_post()
                 if self._model is not None:
                     await self._model.close()

@@ -30,7 +30,7 @@ from reasonbank.search.text import WORD
 from reasonbank.store import evidence, memories
 from reasonbank.store.context import Context
 from reasonbank.store.traces import common_steps
-from reasonbank.store.vectors import FOLLOW, as_stored, embedding_text
+from reasonbank.store.vectors import as_stored, embedding_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,8 +174,7 @@ def _twin_now(context: Context, txn: Writing, lesson: Lesson) -> str | None:
 def _stored_since(context: Context, txn: Writing, lesson: Lesson) -> str | None:
     if lesson.vector is None:
         return None
-    embedder = context.store.indexing.embedder
-    new = txn.vector_changes(embedder.name, lesson.seen, FOLLOW, embedder.dimensions)
+    new = context.store.indexing.changes(txn, lesson.seen)
     near = (new.vectors @ lesson.vector >= DUPLICATE) & ~new.deleted
     return _first_like(context, txn, new.nums[near].tolist(), lesson.memory)
 
@@ -284,6 +283,4 @@ def _keep(context: Context, txn: Writing, memory: Memory, vector: NDArray[np.flo
     """It was embedded to look for its twin, and need not be again."""
     row = txn.row(context.view, memory.id)
     assert row is not None
-    txn.put_vectors(
-        context.store.indexing.embedder.name, [(row.num, row.revision, as_stored(vector))]
-    )
+    context.store.indexing.put(txn, [(row.num, row.revision, as_stored(vector))])

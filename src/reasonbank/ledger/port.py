@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from reasonbank.ledger.events import Event, memory_of
 from reasonbank.ledger.sessions import Giving
+from reasonbank.ledger.vectors import VectorReading, VectorWriting
 from reasonbank.model import (
     JSON,
     Change,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reasonbank.index.port import Changes
     from reasonbank.trust.belief import Tally
 
     Floats = NDArray[np.float64]
@@ -310,7 +310,7 @@ class PastOutcomes:
     shares: NDArray[np.float64]
 
 
-class Reading(Protocol):
+class Reading(VectorReading, Protocol):
     """A consistent look at the ledger.
 
     Requirements: nothing outside the view is ever returned, and an empty view sees
@@ -383,9 +383,15 @@ class Reading(Protocol):
         """What was said under this key, if anything was, and whether of the whole task only."""
 
     def past_outcomes(
-        self, nums: NDArray[np.int64], viewer: str, model: str, dimensions: int
+        self,
+        nums: NDArray[np.int64],
+        viewer: str,
+        model: str,
+        dimensions: int,
+        compatible: Sequence[str] = (),
     ) -> PastOutcomes:
-        """The newest evidence about these rows that belongs to a question of this model."""
+        """The newest evidence about these rows that belongs to a question of this model, or of
+        one whose name begins like one of ``compatible``."""
 
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
         """How often memories helped and failed, by workspace and author."""
@@ -472,17 +478,6 @@ class Reading(Protocol):
     def old_paths(self, workspace: str) -> dict[str, str]:
         """Where the paths lead now that it was moved away from."""
 
-    def unembedded(
-        self, model: str, *, any_model: bool, limit: int
-    ) -> list[tuple[int, Memory]]: ...
-    def unembedded_count(self, model: str) -> tuple[int, int]:
-        """How many memories have no vector at all, and how many one of another model."""
-
-    def vector_changes(self, model: str, after: int, limit: int, dimensions: int) -> Changes: ...
-    def has_vectors(self, model: str) -> bool: ...
-    def vector_position(self) -> int:
-        """The highest sequence number of any change to any vector."""
-
     def token(self, id: str) -> Token | None: ...
     def tokens(self) -> list[Token]:
         """All that were ever made, oldest first: revoked and expired ones stay."""
@@ -508,7 +503,7 @@ class Reading(Protocol):
         """How many events are dated after ``now``, and the latest of these dates."""
 
 
-class Writing(Reading, Protocol):
+class Writing(Reading, VectorWriting, Protocol):
     """One transaction: all of it happens, or nothing."""
 
     @property
@@ -525,16 +520,14 @@ class Writing(Reading, Protocol):
         It comes after every event seen so far, and is the next link of the bank's chain.
         """
 
-    def take(self, events: Iterable[Event]) -> int:
+    def take(
+        self, events: Iterable[Event], progress: Callable[[int, int], None] | None = None
+    ) -> int:
         """Add events of other banks as they are, each once; return how many were new.
 
         Whatever order they come in, the tables end up the same.
         """
 
-    def put_vectors(self, model: str, vectors: Sequence[tuple[int, int, bytes]]) -> None:
-        """Vectors of (row, revision); one whose memory has changed since is dropped."""
-
-    def drop_vectors(self, except_model: str) -> int: ...
     def put_token(self, token: Token) -> None:
         """Store a token, or what has become of it."""
 

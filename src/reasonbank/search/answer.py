@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
 from reasonbank.search.doubt import for_a_prompt
 from reasonbank.search.gather import Question, Senses, gather
+from reasonbank.search.text import terms
 from reasonbank.settings import ProofSettings
 from reasonbank.store.context import Context
 from reasonbank.store.nearby import hint
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 # Searches of so few rows hardly leave the interpreter: eight threads that take turns do a third
 # more than eight at once (measured). In larger banks they wait for SQLite, and can overlap.
 SMALL = 20_000
+# Where much was recorded just now, those of so many that match by words get their vectors first.
+WORDED = 200
 _ANYTHING = Filter()
 
 
@@ -131,7 +134,7 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         if at_once:
             indexing.follow()
         else:
-            senses.notes += indexing.catch_up()
+            senses.notes += indexing.catch_up(lambda: _worded(context, question))
         senses.vector = indexing.question(question.text)
     except EmbeddingError as error:
         senses.without_meaning(error, "embedding")
@@ -150,10 +153,22 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         embedder=embedder,
         more=not found.complete and ranked.relevant > len(found_hits),
         degraded=bool(senses.notes),
-        notes=tuple(senses.notes),
+        notes=(*senses.notes, *indexing.remarks),
         skipped=senses.skipped,
         dropped=hits.dropped(question, found, ranked) + cut if question.explain else (),
     )
+
+
+def _worded(context: Context, question: Question) -> Sequence[int]:
+    """The rows that the words of a question lead to, best first."""
+    try:
+        found, _ = context.read().words(
+            context.view, question.filter, terms(question.text), WORDED, None
+        )
+    except StorageError:
+        return []  # It is met again when the words are searched, and told.
+    nums: list[int] = found.tolist()
+    return nums
 
 
 def _is_small(reading: Reading) -> bool:

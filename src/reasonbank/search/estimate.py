@@ -76,7 +76,10 @@ def trust_in(
     embedder = context.store.indexing.embedder
     found = None
     if vector is not None:
-        found = reading.past_outcomes(rows.nums, known.viewer, embedder.name, embedder.dimensions)
+        found = reading.past_outcomes(
+            rows.nums, known.viewer, embedder.name, embedder.dimensions,
+            context.store.indexing.compatible,
+        )  # fmt: skip
 
     def anywhere(rows: Candidates) -> Floats:
         initial, author_weight = _by_author(reading, rows)

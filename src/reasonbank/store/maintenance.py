@@ -71,12 +71,22 @@ def embed_new(context: Context, progress: Progress | None = None) -> int:
 
 def reindex(context: Context, progress: Progress | None) -> Reindexed:
     indexing = context.store.indexing
-    embedded = indexing.embed_all(any_model=True, progress=progress)
-    dropped = context.write(lambda txn: txn.drop_vectors(indexing.embedder.name))
+    model = indexing.embedder.name
+    embedded = 0
+    dropped = None
+    while dropped is None:
+        embedded += indexing.embed_all(any_model=True, progress=progress)
+        dropped = context.write(lambda txn: _dropped(txn, model))
     indexing.follow()
     indexing.index.save()
     context.store.tidy()
-    return Reindexed(embedded=embedded, dropped=dropped, embedder=indexing.embedder.name)
+    return Reindexed(embedded=embedded, dropped=dropped, embedder=model)
+
+
+def _dropped(txn: Writing, model: str) -> int | None:
+    """Vectors of other models; None, and none is, where a memory has no other by now: a process
+    of an older version may have recorded meanwhile."""
+    return None if txn.embedded_elsewhere(model) else txn.drop_vectors(model)
 
 
 def rebuild(context: Context) -> None:

@@ -168,17 +168,17 @@ def _import_log(
         raise InvalidInput("file", "was changed since it was exported; nothing was imported")
     if next(lines, None) is not None:
         raise InvalidInput("file", "goes on after its end; import one export at a time")
-    events = _checked_events(context, read, progress)
+    events = _checked_events(context, read, _half(progress, 0))
     signature = _signature(context.store, digest.hexdigest())
     if not trusted and not hmac.compare_digest(str(footer.get("signature")), signature):
-        adopted = adopt(context, events, progress)
+        adopted = adopt(context, events, _half(progress, 1))
         return Imported(
             memories=adopted.memories,
             new=adopted.new,
             skipped=adopted.memories - adopted.new,
             left_out=adopted.left_out,
         )
-    new = _checked_take(context, events)
+    new = _checked_take(context, events, _half(progress, 1))
     context.store.indexing.wake()
     return Imported(events=len(events), new=new, skipped=len(events) - new)
 
@@ -227,23 +227,24 @@ def _cleaner(context: Context) -> Callable[[JSON], JSON]:
     return clean_json
 
 
-def _checked_take(context: Context, events: list[Event]) -> int:
+def _half(progress: Progress, before: int) -> Progress:
+    """The first or the second half of one piece of work."""
+    return lambda done, total: progress((before * total + done) // 2, total)
+
+
+def _checked_take(context: Context, events: list[Event], progress: Progress) -> int:
     def work(txn: Writing) -> int:
         try:
-            if new := txn.take(events):
+            if new := txn.take(events, progress):
                 context.note(txn, EventType.IMPORTED)
             return new
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidInput("file", f"holds a malformed event: {_reason(error)}") from None
 
-    indexing = context.store.indexing
-    model = indexing.embedder.name
     before = context.read().vector_position()
     new = context.write(work)
     if any(e.type in (EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED) for e in events):
-        changes = context.read().vector_changes(
-            model, before, 1_000_000, indexing.embedder.dimensions
-        )
+        changes = context.store.indexing.changes(context.read(), before, 1_000_000)
         context.store.erase(changes.nums[changes.deleted].tolist())
     return new
 

@@ -20,7 +20,7 @@ except ImportError:  # Windows: work is done twice there, and is only slower.
 
 STILL_SECONDS = 60.0
 """Whoever keeps a turn for longer, as a process that was suspended, is not waited for."""
-LONGEST_PAUSE = 0.02
+LONGEST_PAUSE = 0.005
 
 
 class Turn:
@@ -40,6 +40,24 @@ class Turn:
             finally:
                 if file is not None:
                     os.close(file)
+
+    def is_taken(self) -> bool:
+        """Whether it is some process's turn just now."""
+        if self._path is None or fcntl is None:
+            return self._thread.locked()
+        try:
+            file = os.open(self._path, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(file)
+        return False
 
     def _opened(self) -> int | None:
         if self._path is None or fcntl is None:

@@ -3,6 +3,10 @@
 Recording does not wait for the embedding model: a thread embeds what is new once the
 writer pauses, and a search first embeds what is still missing, as long as that is little.
 Of all processes on a bank one embeds at a time, and what it has embedded none does again.
+
+A bank whose vectors are of another model than the one in use gets new ones little by little
+(``renew``), from processes that stay open. Until then vectors of a compatible model are searched
+as if they were this model's, and others not at all.
 """
 
 from __future__ import annotations
@@ -10,15 +14,17 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from reasonbank.bounded import Bounded
+from reasonbank.embed.calibration import calibration_for
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.flag import Flag
 from reasonbank.index.port import Index
-from reasonbank.ledger.port import Ledger
+from reasonbank.ledger.port import Ledger, Reading, Writing
 from reasonbank.model import Memory, Source, counted
 from reasonbank.store.meters import Meters
 from reasonbank.store.spans import span
@@ -28,12 +34,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reasonbank.index.port import Changes
+
     Vector = NDArray[np.float32]
 
 BATCH = 64
 CACHE_SIZE = 512  # Questions whose vectors are kept, and for how long.
 CACHE_SECONDS = 300.0
 SIP = 16  # A search may be waiting for its turn.
+GULP = 32  # Where so much is new that no search waits for all of it.
+FIRST = 32  # A search embeds this many that its words found, where all would be too many.
+GAP = 0.01  # Between two batches; whoever waits for its turn looks more often than that.
 TAIL = 64  # A search embeds this many itself; more would keep its caller waiting.
 FOLLOW = 20_000
 ROUNDS = 3
@@ -63,6 +74,12 @@ def as_stored(vector: Vector) -> bytes:
     return vector.astype("float16").tobytes()
 
 
+def still(near: dict[str, int], reading: Reading) -> str:
+    """How many memories have vectors of an earlier model, in words."""
+    everything = counted(reading.memory_count())
+    return f"{sum(near.values())} of {everything} still have vectors of {', '.join(near)}"
+
+
 class Indexing:
     def __init__(self, ledger: Ledger, index: Index, embedder: Embedder) -> None:
         self.ledger = ledger
@@ -71,18 +88,44 @@ class Indexing:
         self.meters = Meters()
         self.queries: Bounded[str, Vector] = Bounded(CACHE_SIZE, seconds=CACHE_SECONDS)
         path = ledger.path
+        self.compatible = calibration_for(embedder.name).compatible
         self._embedding = Turn(path and path.with_name(f"{path.name}.embedding"))
+        self.renewing = Turn(path and path.with_name(f"{path.name}.renewing"))
+        """Whose turn it is to embed what has vectors of other models; no search waits for it."""
         self._patience = PATIENCE
         self._following = threading.Lock()
         self._seen: object = None
         self._notes: tuple[str, ...] = ()
+        self.remarks: tuple[str, ...] = ()
+        """What a reply tells besides, though nothing is amiss."""
+        self._many = False
         self._lost = 0
+        self._asking: set[int] = set()
+        self._draining = False
         self._news = Flag()
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
         self.chores: Callable[[], None] = lambda: None
 
     def question(self, text: str) -> Vector:
+        with self._asked():
+            return self._question(text)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a search of this process wants the embedder just now."""
+        return bool(self._asking)
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        thread = threading.get_ident()
+        self._asking.add(thread)
+        try:
+            yield
+        finally:
+            self._asking.discard(thread)
+
+    def _question(self, text: str) -> Vector:
         vector = self.queries.get(text, time.monotonic())
         self.meters.count("cache.misses" if vector is None else "cache.hits")
         if vector is None:
@@ -99,8 +142,19 @@ class Indexing:
                 self.meters.count("cache.evictions", gone)
         return vector
 
-    def catch_up(self) -> tuple[str, ...]:
-        """Bring the index up to the ledger; say what it does not cover."""
+    def catch_up(self, likely: Callable[[], Sequence[int]] = tuple) -> tuple[str, ...]:
+        """Bring the index up to the ledger; say what it does not cover.
+
+        Where that is much, some of the ``likely`` rows, best first, are embedded before the rest.
+        """
+        with self._asked():
+            self._catch_up()
+            if self._many and self._embed_some(likely()):
+                self.follow()
+                self._look_for_gaps()
+            return self._notes
+
+    def _catch_up(self) -> None:
         # Embedding moves the version on, and so may others: look again, but not for ever.
         for _ in range(ROUNDS):
             version = (self.ledger.version(), self._lost)
@@ -108,19 +162,21 @@ class Indexing:
                 break
             embedded = self._embed_new(at_most=TAIL)
             self.follow()
-            self._notes = self._gaps()
+            self._look_for_gaps()
             if embedded is None:
                 break
             if not embedded:
                 self._seen = version
-        return self._notes
 
     def lost(self) -> None:
         """The index failed: the next search brings it up to the ledger again, if it can."""
         self._lost += 1
 
-    def _gaps(self) -> tuple[str, ...]:
-        new, foreign = self.ledger.read().unembedded_count(self.embedder.name)
+    def _look_for_gaps(self) -> None:
+        reading = self.ledger.read()
+        new, foreign = reading.unembedded_count(self.embedder.name)
+        near = self.nearly(reading) if foreign else {}
+        foreign -= sum(near.values())
         notes = []
         if new:
             notes.append(f"{counted(new)} not embedded yet: found by words only")
@@ -129,18 +185,33 @@ class Indexing:
                 f"{counted(foreign)} embedded by another model than {self.embedder.name}: "
                 "found by words only; run `reasonbank reindex`"
             )
-        return tuple(notes)
+        self._many = new > TAIL
+        self._notes = tuple(notes)
+        self.remarks = (f"re-embedding: {still(near, reading)}",) if near else ()
+
+    def nearly(self, reading: Reading) -> dict[str, int]:
+        """By the name of each compatible model, how many memories have its vectors still."""
+        found = reading.embedded_elsewhere(self.embedder.name)
+        return {name: count for name, count in found.items() if name.startswith(self.compatible)}
 
     def follow(self) -> None:
         with self._following:
             reading = self.ledger.read()
             while self.index.position < reading.vector_position():
-                changes = reading.vector_changes(
-                    self.embedder.name, self.index.position, FOLLOW, self.embedder.dimensions
-                )
+                changes = self.changes(reading, self.index.position)
                 if not len(changes.seqs):
                     break
                 self.index.follow(changes)
+
+    def changes(self, reading: Reading, after: int, limit: int = FOLLOW) -> Changes:
+        """What happened since then to the vectors that are searched."""
+        embedder = self.embedder
+        return reading.vector_changes(
+            embedder.name, after, limit, embedder.dimensions, self.compatible
+        )
+
+    def put(self, txn: Writing, packed: Sequence[tuple[int, int, bytes]]) -> None:
+        txn.put_vectors(self.embedder.name, packed, replacing=self.compatible)
 
     def _embed_new(self, at_most: int) -> int | None:
         """Embed memories that have no vector of any model; 0 if there are more than that.
@@ -169,8 +240,22 @@ class Indexing:
         except StorageError:
             return 0  # A full disk: what cannot be stored is found by its words.
 
-    def _waiting(self, limit: int, *, any_model: bool = False) -> list[tuple[int, Memory]]:
-        return self.ledger.read().unembedded(self.embedder.name, any_model=any_model, limit=limit)
+    def _embed_some(self, nums: Sequence[int]) -> int:
+        """Those of the rows that have no vector, the first of them at most."""
+        if self.ledger.read_only or not nums or not self._waiting(1, among=nums):
+            return 0
+        with self._embedding.taken(seconds=self._patience) as mine:
+            self._patience = PATIENCE if mine else 0.0
+            found = dict(self._waiting(len(nums), among=nums)) if mine else {}
+            try:
+                return self._embed([(num, found[num]) for num in nums if num in found][:FIRST])
+            except StorageError:
+                return 0
+
+    def _waiting(
+        self, limit: int, *, among: Sequence[int] | None = None
+    ) -> list[tuple[int, Memory]]:
+        return self.ledger.read().unembedded(limit=limit, among=among)
 
     def _embed(self, memories: list[tuple[int, Memory]]) -> int:
         if not memories:
@@ -180,7 +265,7 @@ class Indexing:
             (num, memory.revision, as_stored(vector))
             for (num, memory), vector in zip(memories, vectors, strict=True)
         ]
-        self.ledger.write(lambda txn: txn.put_vectors(self.embedder.name, packed))
+        self.ledger.write(lambda txn: self.put(txn, packed))
         return len(memories)
 
     def embed_all(
@@ -198,14 +283,33 @@ class Indexing:
         total = new + (foreign if any_model else 0)
         done = 0
         while True:
-            with self._embedding.taken(seconds=seconds) as mine:
-                waiting = self._waiting(BATCH, any_model=any_model) if mine else []
-                self._embed(waiting)
-            done += len(waiting)
+            embedded = self._embed_batch(seconds)
+            if not embedded and any_model:
+                with self.renewing.taken(seconds=seconds) as mine:
+                    embedded = self.renew(BATCH) if mine else 0
+            done += embedded
             if progress:
                 progress(done, max(total, done))
-            if not waiting:
+            if not embedded:
                 return done
+            time.sleep(GAP)
+
+    def _embed_batch(self, seconds: float) -> int:
+        with self._embedding.taken(seconds=seconds) as mine:
+            return self._embed(self._waiting(BATCH)) if mine else 0
+
+    def renew(self, at_most: int) -> int:
+        """Embed anew what has vectors of other models alone; how many. Only for whose turn it is
+        (``renewing``)."""
+        reading = self.ledger.read()
+        return self._embed(reading.outdated(self.embedder.name, limit=at_most))
+
+    def look(self) -> None:
+        """Another process may have recorded something, and have no time to embed it."""
+        if not self._draining and self._waiting(1):
+            # Once: to be told again and again would look like a burst of records here.
+            self._draining = True
+            self.wake()
 
     def wake(self) -> None:
         """There is something to embed or to write down: see to it when there is time."""
@@ -222,29 +326,34 @@ class Indexing:
             self._news.taken()
             self._news.set()  # Until it has been quiet for a while.
             # A burst of records goes first: embedding would compete with it.
-            for _ in range(LONGEST_BURST):
-                if not self._news.is_set() or self._closing.is_set():
-                    break
+            pauses = 0
+            while self._news.is_set() and pauses < LONGEST_BURST and not self._closing.is_set():
                 self._news.clear()
                 self._closing.wait(PAUSE)
+                pauses += 1
             if self._closing.is_set():
                 return
             try:
                 self.chores()
-                self._drain()
+                self._draining = True
+                self._drain(give_way=pauses < LONGEST_BURST)
                 self.follow()
                 self.index.save()
             except ReasonBankError:
                 continue  # The next search meets the same error, and tells.
+            finally:
+                self._draining = False
 
-    def _drain(self) -> None:
-        while not self._closing.is_set() and not self._news.is_set():
-            if not self._waiting(1):
+    def _drain(self, *, give_way: bool) -> None:
+        """Embed what is new, until another call comes that it should ``give_way`` to."""
+        while not self._closing.is_set() and not (give_way and self._news.is_set()):
+            if not (waiting := len(self._waiting(TAIL + 1))):
                 return
             # Not for long: a search of this process may be waiting as well.
             with self._embedding.taken(seconds=LOOK) as mine:
                 if mine:
-                    self._embed(self._waiting(SIP))
+                    self._embed(self._waiting(GULP if waiting > TAIL else SIP))
+            self._closing.wait(GAP)
 
     def erase(self, nums: list[int]) -> None:
         import numpy as np

@@ -41,11 +41,12 @@ from reasonbank.testing.ledger_story import (
     told,
 )
 from reasonbank.testing.queue_contract import QueueContract
+from reasonbank.testing.vector_contract import VectorContract
 
 NewLedger = Callable[[], Ledger]
 
 
-class LedgerContract(QueueContract):
+class LedgerContract(QueueContract, VectorContract):
     """Subclass this and give ``new_ledger`` and ``stored``."""
 
     @pytest.fixture
@@ -401,6 +402,8 @@ class LedgerContract(QueueContract):
         ]  # fmt: skip
         assert outcomes.vectors.tolist() == [[*range(8)]] * 6
         assert len(reading.past_outcomes(nums, "here", "another", 8).nums) == 0
+        alike = reading.past_outcomes(nums, "here", "another", 8, ("m",))
+        assert alike.nums.tolist() == outcomes.nums.tolist()
 
     @pytest.mark.parametrize("ends_first", [True, False])
     def test_a_weak_match_beside_sure_ones_has_no_part_in_the_outcome(
@@ -553,32 +556,6 @@ class LedgerContract(QueueContract):
         assert ledger.read().traces(HERE, 5) == []
 
     # Vectors
-
-    def test_vectors_are_followed_by_numbers_that_only_grow(self, ledger: Ledger) -> None:
-        story, memory, stale = Story(), a_memory(), a_memory()
-        told(ledger, story.joined(), story.recorded(memory), story.recorded(stale))
-        nums = [num_of(ledger, each) for each in (memory, stale)]
-        vector = np.ones(4, np.float16).tobytes()
-        vectors = [(nums[0], 1, vector), (nums[1], 7, vector)]
-        ledger.write(lambda txn: txn.put_vectors("m", vectors))
-        assert ledger.read().unembedded_count("m") == (1, 0)
-        assert ledger.read().unembedded_count("another") == (1, 1)
-        for any_model, count in ((False, 1), (True, 2)):
-            missing = ledger.read().unembedded("another", any_model=any_model, limit=5)
-            assert [num for num, _ in missing] == nums[::-1][:count]
-        assert dict(ledger.read().nums_of("here")) == {nums[0]: memory.id, nums[1]: stale.id}
-        first = ledger.read().vector_changes("m", 0, 10, 4)
-        assert (first.nums.tolist(), first.deleted.tolist()) == (nums[:1], [False])
-        told(ledger, story(EventType.ARCHIVED, memory.id, {}))
-        moved = ledger.read().vector_changes("m", int(first.seqs[-1]), 10, 4)
-        assert moved.realms.tolist() != first.realms.tolist() and moved.vectors.all()
-        told(ledger, story(EventType.REVISED, memory.id, {"changes": {"title": "New"}}))
-        gone = ledger.read().vector_changes("m", int(moved.seqs[-1]), 10, 4)
-        assert (gone.nums.tolist(), gone.deleted.tolist()) == (nums[:1], [True])
-        assert ledger.read().vector_position() == gone.seqs[-1]
-        assert ledger.write(lambda txn: txn.drop_vectors("another")) == 1
-        assert ledger.read().vector_position() >= gone.seqs[-1]
-        assert not ledger.read().has_vectors("m")
 
     # The audit, and what is not in the log
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 
 from reasonbank.ledger.events import CHANGES, OBSERVATIONS, Event, EventType, encode
@@ -67,12 +67,16 @@ class Writer(Forgetting):
              event.digest, event.salt, "" if event.redacted else encode(event.payload)),
         )  # fmt: skip
 
-    def take(self, events: Iterable[Event]) -> int:
+    def take(
+        self, events: Iterable[Event], progress: Callable[[int, int], None] | None = None
+    ) -> int:
         events = sorted(events, key=lambda e: e.order)
         new: list[Event] = []
         known: list[Event] = []
         deleted: dict[str, tuple[int, str]] = {}
-        for event in events:
+        for done, event in enumerate(events, 1):
+            if progress is not None:
+                progress(done, len(events))
             if self.db.one(
                 "select 1 from events where subject = ? and id = ?", (event.subject, event.id)
             ):

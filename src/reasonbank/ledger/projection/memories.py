@@ -165,24 +165,62 @@ class MemoryProjection(EvidenceProjection):
         self._follow_vectors(num, None)
         self.db.execute("update memories set embedded = null where num = ?", (num,))
 
-    def put_vectors(self, model: str, vectors: Sequence[tuple[int, int, bytes]]) -> None:
+    def put_vectors(
+        self,
+        model: str,
+        vectors: Sequence[tuple[int, int, bytes]],
+        *,
+        replacing: Sequence[str] = (),
+    ) -> None:
         self.db.execute("insert into models (name) values (?) on conflict do nothing", (model,))
         model_num = self._model(model)
         assert model_num is not None
+        replaced = [each for each in self._models_like(replacing) if each != model_num]
         for num, revision, vector in vectors:
             row = self.db.one("select realm, revision from memories where num = ?", (num,))
             if row is None or row[1] != revision:
                 continue  # Changed while it was being embedded: its turn comes again.
             self.db.execute("delete from vectors where num = ? and model = ?", (num, model_num))
+            for other in replaced:
+                self._retire(num, other, row[0])
             self._put_vector(num, model_num, row[0], vector)
-            self.db.execute("update memories set embedded = ? where num = ?", (model_num, num))
+            # The newest model that it has a vector of: two that are in use at once do not take
+            # turns to embed what the other has embedded.
+            self.db.execute(
+                "update memories set embedded = ? where num = ?"
+                " and (embedded is null or embedded < ?)",
+                (model_num, num, model_num),
+            )
+
+    def _retire(self, num: int, model: int, realm: int) -> None:
+        """What follows that model learns that its vector is gone."""
+        there = "num = ? and model = ? and vector is not null"
+        if self.db.execute(f"delete from vectors where {there}", (num, model)):
+            self._put_vector(num, model, realm, None)
 
     def drop_vectors(self, except_model: str) -> int:
         keep = self._model(except_model) or 0
+        if keep:
+            self._keep_graves(keep)
         gone = self.db.execute("delete from vectors where model != ?", (keep,))
-        self.db.execute("update memories set embedded = null where embedded != ?", (keep,))
+        self.db.execute(
+            "update memories set embedded = (select model from vectors"
+            " where vectors.num = memories.num and vector is not null) where embedded != ?",
+            (keep,),
+        )
         self.db.execute("delete from models where num != ?", (keep,))
         return gone
+
+    def _keep_graves(self, model: int) -> None:
+        """An index of this model may hold another's vector of a row that is gone, and must still
+        learn of it."""
+        gone = self.db.all(
+            "select num, max(realm) from vectors where model != ? and vector is null"
+            " and num not in (select num from vectors where model = ?) group by num",
+            (model, model),
+        )
+        for num, realm in gone:
+            self._put_vector(num, model, realm, None)
 
 
 def _words(memory: Memory) -> tuple[str, ...]:

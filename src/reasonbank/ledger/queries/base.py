@@ -68,6 +68,13 @@ class Queries:
         row = self.db.one("select num from models where name = ?", (name,))
         return row[0] if row else None
 
+    def _models_like(self, names: Sequence[str]) -> list[int]:
+        """Those whose names begin so: a build of a model may carry a suffix."""
+        if not names:
+            return []
+        found = self.db.all("select num, name from models order by num")
+        return [num for num, name in found if name.startswith(tuple(names))]
+
     def _count(self, rest: str, what: str = "count(*)", values: Sequence[Any] = ()) -> int:
         row = self.db.one(f"select {what} from {rest}", values)
         return int(row[0] or 0) if row else 0

@@ -72,19 +72,26 @@ class EvidenceQueries(Queries):
         return (bool(row[0]), bool(row[1])) if row else None
 
     def past_outcomes(
-        self, nums: NDArray[np.int64], viewer: str, model: str, dimensions: int
+        self,
+        nums: NDArray[np.int64],
+        viewer: str,
+        model: str,
+        dimensions: int,
+        compatible: Sequence[str] = (),
     ) -> PastOutcomes:
         import numpy as np
 
         wanted = self.db.dialect.numbers(nums)
+        alike = "".join(" or substr(model, 1, ?) = ?" for _ in compatible)
+        begins = [part for name in compatible for part in (len(name), name)]
         found = self.db.all(
             "select e.num, e.kind, e.positive, e.at, vector, coalesce(e.share, 1.0)"
             f" from {wanted.sql} wanted join evidence e on e.num = wanted.value"
             " join questions on questions.id = e.question join memories m on m.num = e.num"
-            " where e.question is not null and e.kind != 'usage' and model = ?"
-            " and e.workspace in (m.workspace, ?)"
+            " where e.question is not null and e.kind != 'usage' and (model = ?"
+            f"{alike}) and e.workspace in (m.workspace, ?)"
             " and length(vector) = ? order by e.at desc limit ?",
-            (*wanted.values, model, viewer, dimensions, MOST_PAST_OUTCOMES),
+            (*wanted.values, model, *begins, viewer, dimensions, MOST_PAST_OUTCOMES),
         )
         columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 6
         vectors = np.frombuffer(b"".join(columns[4]), np.int8).reshape(-1, dimensions)

@@ -252,39 +252,92 @@ class MemoryQueries(Queries):
         found = self.db.all("select num, id from memories where workspace = ?", (workspace,))
         return [(num, id) for num, id in found]
 
-    def unembedded(self, model: str, *, any_model: bool, limit: int) -> list[tuple[int, Memory]]:
-        """Memories to embed: those with no vector, or also those with another model's."""
-        missing = "embedded is null"
-        if any_model:
-            missing = f"(embedded is null or embedded != {self._model(model) or 0})"
+    def unembedded(
+        self, *, limit: int, among: Sequence[int] | None = None
+    ) -> list[tuple[int, Memory]]:
+        if among is None:
+            return self._latest("embedded is null", limit)
+        wanted = self.db.dialect.numbers(among)
+        return self._latest(f"embedded is null and num in {wanted.sql}", limit, wanted.values)
+
+    def outdated(self, model: str, *, limit: int) -> list[tuple[int, Memory]]:
+        # One by one, so that each follows the index and none sorts the whole table.
+        found = [
+            row for which in self._lacking(model).values() for row in self._latest(which, limit)
+        ]
+        return sorted(found, key=lambda row: -row[0])[:limit]
+
+    def _latest(
+        self, which: str, limit: int, values: Sequence[Any] = ()
+    ) -> list[tuple[int, Memory]]:
         found = self.db.all(
-            f"select {_ROW} from memories where {missing} order by num desc limit ?", (limit,)
+            f"select {_ROW} from memories where {which} order by num desc limit ?",
+            (*values, limit),
         )
         return [(row[0], Row._make(row).memory()) for row in found]
 
     def unembedded_count(self, model: str) -> tuple[int, int]:
-        num = self._model(model) or 0
-        return (
-            self._count("memories where embedded is null"),
-            self._count(f"memories where embedded < {num} or embedded > {num}"),
-        )
+        new = self._count("memories where embedded is null")
+        return new, sum(self.embedded_elsewhere(model).values())
 
-    def has_vectors(self, model: str) -> bool:
-        return self._model(model) is not None
+    def embedded_elsewhere(self, model: str) -> dict[str, int]:
+        lacking = self._lacking(model).items()
+        found = {name: self._count(f"memories where {which}") for name, which in lacking}
+        return {name: count for name, count in found.items() if count}
+
+    def _lacking(self, model: str) -> dict[str, str]:
+        """Each other model, and which memories have a vector of it and none of this one.
+
+        ``embedded`` is the newest model that a memory has a vector of: where that is an older
+        one than this, there is none of this.
+        """
+        own = self._model(model)
+        without = (
+            " and not exists (select 1 from vectors where vectors.num = memories.num"
+            f" and model = {own} and vector is not null)"
+        )
+        return {
+            name: f"embedded = {num}{without if own is not None and num > own else ''}"
+            for num, name in self.db.all("select num, name from models")
+            if num != own
+        }
+
+    def memory_count(self) -> int:
+        return self._count("memories")
+
+    def has_vectors(self, model: str, compatible: Sequence[str] = ()) -> bool:
+        return self._model(model) is not None or bool(self._models_like(compatible))
 
     def vector_position(self) -> int:
         row = self.db.one(self.db.dialect.vector_position)
         return int(row[0] or 0) if row else 0
 
-    def vector_changes(self, model: str, after: int, limit: int, dimensions: int) -> Changes:
+    def vector_changes(
+        self,
+        model: str,
+        after: int,
+        limit: int,
+        dimensions: int,
+        compatible: Sequence[str] = (),
+    ) -> Changes:
         import numpy as np
 
         from reasonbank.index.port import Changes
 
+        own = self._model(model) or 0
+        wanted = f"model = {own}"
+        if others := [num for num in self._models_like(compatible) if num != own]:
+            # A name that begins alike may be that of a model of another size.
+            wanted = (
+                f"({wanted} or model in {inline(others)}"
+                f" and (vector is null or length(vector) = {2 * dimensions})"
+                " and not exists (select 1 from vectors own where own.num = vectors.num"
+                f" and own.model = {own} and own.vector is not null))"
+            )
         found = self.db.all(
-            "select seq, num, realm, vector from vectors where seq > ? and model = ?"
+            f"select seq, num, realm, vector from vectors where seq > ? and {wanted}"
             " order by seq limit ?",
-            (after, self._model(model) or 0, limit),
+            (after, limit),
         )
         gone = bytes(2 * dimensions)
         packed = b"".join(gone if row[3] is None else row[3] for row in found)

@@ -126,9 +126,12 @@ class CachedReader(Reader):
             pairs.setdefault(target, set()).add((source, target))
         return pairs
 
-    def past_outcomes(self, nums: Nums, viewer: str, model: str, dimensions: int) -> PastOutcomes:
+    def past_outcomes(
+        self, nums: Nums, viewer: str, model: str, dimensions: int, compatible: Sequence[str] = ()
+    ) -> PastOutcomes:
         any_at_all = self.cached("questions", lambda: self.db.one("select 1 from questions"))
-        return super().past_outcomes(nums if any_at_all else nums[:0], viewer, model, dimensions)
+        nums = nums if any_at_all else nums[:0]
+        return super().past_outcomes(nums, viewer, model, dimensions, compatible)
 
     def candidates(self, view: View, filter: Filter, nums: Nums) -> Candidates:
         if filter.narrows or not len(nums):

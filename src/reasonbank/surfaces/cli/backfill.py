@@ -106,6 +106,9 @@ def _filled(shell: Shell, found: Sequence[History]) -> Filled:
                 click.echo(f"Embeds with {told(bank.store.indexing.embedder)}", err=True)
             with _progress("Done", shell) as progress:
                 histories.learn(bank.context, model, filled, progress)
+            if filled.memories:
+                with _progress("Embedded", shell) as progress:
+                    bank.embed_new(progress)
         except KeyboardInterrupt:
             filled.stopped = True
         return filled
@@ -127,25 +130,11 @@ def _since(told: str | None) -> datetime | None:
 
 @contextmanager
 def _progress(label: str, shell: Shell) -> Iterator[Progress]:
-    """A bar for who looks; for a pipe, a line at each tenth."""
-    import sys
+    """A session takes a while: told also of a few."""
+    from reasonbank.surfaces.show.progress import progress
 
-    from reasonbank.surfaces.show import tables
-
-    if shell.json or sys.stderr.isatty():
-        with tables.progress(label, quiet=shell.json) as advance:
-            yield advance
-        return
-    tenth = 0
-
-    def tell(done: int, total: int) -> None:
-        nonlocal tenth
-        now = done * 10 // max(1, total)
-        if now > tenth:
-            tenth = now
-            click.echo(f"{label} {done} of {total}", err=True)
-
-    yield tell
+    with progress(label, quiet=shell.json, many=1) as advance:
+        yield advance
 
 
 def _draw_prospect(look: Prospect) -> None:

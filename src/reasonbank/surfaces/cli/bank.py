@@ -234,11 +234,12 @@ def import_(shell: Shell, file: str, form: str | None, dry_run: bool, trusted: b
     if dry_run:
         raise click.UsageError("--dry-run needs --from.")
     from reasonbank.surfaces.show import tables
+    from reasonbank.surfaces.show.progress import progress
 
     with reading(file) as source, shell.bank(creates=True) as bank:
-        with tables.progress("Importing", quiet=shell.json) as advance:
+        with progress("Importing", quiet=shell.json) as advance:
             result = bank.import_(source, advance, trusted=trusted)
-        with tables.progress("Embedding", quiet=shell.json) as advance:
+        with progress("Embedding", quiet=shell.json) as advance:
             bank.embed_new(advance)
 
     def draw() -> None:
@@ -257,12 +258,13 @@ def _bring(shell: Shell, file: str, form: str, dry_run: bool) -> None:
 
     from reasonbank.learn.bring import bring
     from reasonbank.surfaces.show import tables
+    from reasonbank.surfaces.show.progress import progress
 
     with shell.bank(creates=not dry_run) as bank:
-        with tables.progress("Importing", quiet=shell.json) as advance:
+        with progress("Importing", quiet=shell.json) as advance:
             result = bring(bank.context, Path(file), form, dry_run=dry_run, progress=advance)
         if result.new and not dry_run:
-            with tables.progress("Embedding", quiet=shell.json) as advance:
+            with progress("Embedding", quiet=shell.json) as advance:
                 bank.embed_new(advance)
     shell.show(result, lambda: tables.brought(result))
 
@@ -271,8 +273,9 @@ def _bring(shell: Shell, file: str, form: str, dry_run: bool) -> None:
 def reindex(shell: Shell) -> None:
     """Embed every memory with the active model."""
     from reasonbank.surfaces.show import tables
+    from reasonbank.surfaces.show.progress import progress
 
-    with shell.bank() as bank, tables.progress("Embedding", quiet=shell.json) as advance:
+    with shell.bank() as bank, progress("Embedding", quiet=shell.json) as advance:
         result = bank.reindex(advance)
     shell.show(result, lambda: tables.facts("Reindexed", plain(result)))
 

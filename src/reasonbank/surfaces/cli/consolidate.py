@@ -18,14 +18,15 @@ def consolidate(
 ) -> None:
     """Merge memories that say the same; link those that disagree."""
     from reasonbank.surfaces.show import tables
+    from reasonbank.surfaces.show.progress import progress
 
     with (
         shell.bank() as bank,
-        tables.progress("Merging", quiet=shell.json or dry_run) as progress,
+        progress("Merging", quiet=shell.json or dry_run) as advance,
     ):
         found = bank.consolidate(
             dry_run=dry_run, force=force, max_clusters=max_clusters, threshold=threshold,
-            progress=progress,
+            progress=advance,
         ).to_json()  # fmt: skip
     shell.show(found, lambda: tables.consolidation(found))
 

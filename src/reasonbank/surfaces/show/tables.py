@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -474,16 +473,3 @@ def brought(found: Brought) -> None:
 def _print_more(count: int) -> None:
     if count > LISTED:
         _print(_text(f"… and {count - LISTED} more; --json lists all", style="dim"))
-
-
-@contextmanager
-def progress(label: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr while long work goes on; nothing where nobody looks."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
