@@ -31,7 +31,7 @@ LEXICAL_DEPTH = 500
 """How many lexical matches to read, so that dense candidates know their BM25 too."""
 
 DIVERSITY = 0.5
-"""The default lambda of MMR: a duplicate comes after everything that is not one."""
+"""The default lambda of MMR: paraphrases leave the last place to something else."""
 
 BM25_GAIN = 2.2
 """FTS5 has k1 = 1.2: a word is worth at most (k1 + 1) times its idf."""
@@ -253,8 +253,8 @@ def rank(
 ) -> Ranking:
     """The final order: composite, multipliers, threshold, diversity, limit.
 
-    ``diversity`` is the lambda of MMR: 1.0 looks at scores only; at 0.5 or less a
-    duplicate of something already chosen comes after everything that is not one.
+    ``diversity`` is the lambda of MMR: 1.0 looks at scores only, 0.0 at little else than how
+    much a candidate differs from those before it.
     ``threshold`` overrides the calibrated one; 0.0 never abstains.
     """
     import numpy as np
