@@ -17,6 +17,7 @@ from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion, Writing
 from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
 from reasonbank.search.gather import Question, Senses, gather
+from reasonbank.search.outdated import settle
 from reasonbank.settings import ProofSettings
 from reasonbank.store.context import Context
 from reasonbank.store.nearby import hint
@@ -130,7 +131,8 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
     with store.searching if _is_small(reading) else nullcontext():
         found = gather(context, reading, question, senses)
         ranked = hits.ranked(context, reading, question, found, senses)
-        found_hits, tokens, cut = hits.hits_of(context, reading, question, found, ranked)
+        ranked, outdated = settle(context, reading, question, found, ranked)
+        found_hits, tokens, cut = hits.hits_of(context, reading, question, found, ranked, outdated)
     embedder = indexing.embedder.name if senses.vector is not None else "none"
     return Reply(
         hits=found_hits,
@@ -141,7 +143,7 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         degraded=bool(senses.notes),
         notes=tuple(senses.notes),
         skipped=senses.skipped,
-        dropped=hits.dropped(question, found, ranked) + cut if question.explain else (),
+        dropped=hits.dropped(question, found, ranked, outdated) + cut if question.explain else (),
     )
 
 

@@ -204,6 +204,21 @@ class Ranking:
     _rival: NDArray[np.intp] = field(repr=False)
     _threshold: float = field(repr=False)
 
+    @property
+    def score(self) -> Floats:
+        """Of every candidate, whether it was chosen or not."""
+        return self._columns["score"]
+
+    @property
+    def answers(self) -> NDArray[np.bool_]:
+        """Which candidates are relevant enough, whatever the limit."""
+        answers: NDArray[np.bool_] = self._fusion.relevance >= self._threshold
+        return answers
+
+    @property
+    def calibration(self) -> EmbeddingCalibration:
+        return self._fusion.calibration
+
     def explain(self, names: Sequence[str] | None = None) -> list[Parts]:
         """Every candidate, the returned ones first; ``names`` serve "redundant with …"."""
         import numpy as np

@@ -11,9 +11,9 @@ from reasonbank.embed.calibration import Nearness
 from reasonbank.index import clusters
 from reasonbank.model import JSON, Link, Memory, Outcome, Source, derived_id
 from reasonbank.safety.prompt_injection import suspicions_of
+from reasonbank.search.sentences import differ_in_numbers, opposed
 from reasonbank.tidy import causes, links
 from reasonbank.tidy.merge import Member
-from reasonbank.tidy.sentences import differ_in_numbers, opposed
 
 if TYPE_CHECKING:
     import numpy as np
