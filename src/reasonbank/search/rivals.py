@@ -222,6 +222,8 @@ def _subject(one: str, other: str) -> _Subject:
 @lru_cache(4096)
 def _between(older: tuple[str, str], newer: tuple[str, str]) -> Rivalry:
     subject = _subject(older[0], newer[0])
+    if all(content.startswith(title.rstrip(".… ")) for title, content in (older, newer)):
+        subject = _Subject.SAME  # A title that was made of the content says nothing more.
     changed = unclear = False
     for mine, theirs in _alike(older[1], newer[1]):
         spots = _spots(mine, theirs)
@@ -301,3 +303,14 @@ def rivalry(older: Memory, newer: Memory) -> Rivalry:
         if one and other and one != other:
             return Rivalry.NONE
     return _between((older.title, older.content), (newer.title, newer.content))
+
+
+def state_two_values(one: Memory, other: Memory) -> bool:
+    """Whether one text made of both would state two values of something.
+
+    Stricter than ``rivalry``: whoever doubts leaves them apart.
+    """
+    if rivalry(one, other) or rivalry(other, one):
+        return True
+    pairs = _alike(one.content, other.content)
+    return any(spot.values for pair in pairs for spot in _spots(*pair))
