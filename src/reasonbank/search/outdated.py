@@ -56,13 +56,15 @@ def settled(
     newest = sorted(range(len(stated)), key=lambda i: stated[i].at, reverse=True)
     # The oldest are placed first, so that of three values the newest ends up before all.
     for newer in reversed(newest):
-        for older in list(result):
+        for older in (*result, *(i for i in newest if i not in result)):
             if not near[newer, older] or stated[older].at >= stated[newer].at:
                 continue
             kind = _between(question, stated[older], stated[newer])
             sure = kind is Rivalry.SURE
             if sure:
                 outdated[older] = newer
+            if older not in result:
+                continue
             place = result.index(older)
             if not (sure or (kind and _next(newer, place, result, stated, outdated))):
                 continue
