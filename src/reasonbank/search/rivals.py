@@ -287,9 +287,13 @@ def _values(text: str) -> frozenset[str]:
 
 
 def asked_for(question: str, older: Memory, newer: Memory) -> bool:
-    """Whether the question names a value that only the older one has: then it wants that one."""
-    only = _values(f"{older.title}\n{older.content}") - _values(f"{newer.title}\n{newer.content}")
-    return any(token.text in only for token in _tokens(question))
+    """Whether the question names an identifier that only the older one has: it wants that one."""
+    known = _values(f"{older.title}\n{older.content}")
+    new = f"{newer.title}\n{newer.content}".lower()
+    return any(
+        token.text in known and token.text not in new and not token.text.isalpha()
+        for token in _tokens(question)
+    )
 
 
 def rivalry(older: Memory, newer: Memory) -> Rivalry:
