@@ -37,9 +37,9 @@ from reasonbank.ledger.port import Writing
 from reasonbank.llm.port import ModelCall
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Memory, Outcome
+from reasonbank.search.sentences import differ_in_numbers, opposed
 from reasonbank.tidy.consolidate import Result, consolidate
 from reasonbank.tidy.plan import MOST_MEMBERS
-from reasonbank.tidy.sentences import differ_in_numbers, opposed
 
 Floats = NDArray[np.float32]
 Scores = NDArray[np.float64]

@@ -32,11 +32,11 @@ def a_fusion(similarity: list[float], *, threshold: float = 0.0) -> Fusion:
     return Fusion(
         similarity=values,
         relevance=values,
-        cosine=values,
+        cosine=values / 2,
         bm25=np.zeros(len(values)),
         weight=0.5,
         features={},
-        calibration=EmbeddingCalibration(model="test", threshold=threshold, near=0.98, same=0.995),
+        calibration=EmbeddingCalibration(model="test", threshold=threshold, near=0.55, same=0.995),
     )
 
 
@@ -268,22 +268,76 @@ class TestDiversity:
         result = ranked([0.9, 0.8, 0.7], vectors=vectors)
         assert result.order.tolist() == [0, 1, 2]
 
-    def test_a_copy_pays_its_share_of_the_best_score_and_says_so(self):
-        """Cosine 0.986 is four fifteenths of the way from 0.98 to 0.995."""
-        near = 0.986
-        vectors = _units([[1, 0, 0], [1, 0, 0], [near, (1 - near**2) ** 0.5, 0], [0, 0, 1]])
-        parts = rank(
-            a_fusion([0.9, 0.85, 0.8, 0.1]),
-            some_columns(4, vectors=vectors),
-            limit=1,
-            diversity=0.7,
-        ).explain()
-        best = 0.8 * 0.9 + 0.1
-        paid = {part.candidate: part.mmr_penalty for part in parts}
-        part = (near - 0.98) / 0.015
-        assert paid == pytest.approx(
-            {0: 0.0, 1: 0.3 * best, 2: 0.3 * best * part, 3: 0.0}, abs=1e-5
+    @requirement("RET-5")
+    @pytest.mark.parametrize("cosine", [0.75, 0.82, 0.9, 0.94, 0.98])
+    def test_of_five_places_paraphrases_leave_one_to_another_that_is_surely_relevant(self, cosine):
+        vectors = _alike(6, cosine, others=1)
+        result = ranked([0.9, 0.89, 0.88, 0.87, 0.86, 0.85, 0.6], limit=5, vectors=vectors)
+        assert result.order.tolist() == [0, 1, 2, 3, 6]
+        why = {part.candidate: part.dropped for part in result.explain(list("abcdefg"))}
+        assert why[4].startswith("redundant with ") and why[5] == "beyond the limit"
+
+    @requirement("RET-5")
+    def test_paraphrases_leave_no_place_to_what_is_hardly_relevant(self):
+        vectors = _alike(5, 0.95, others=1)
+        for other, last in ((0.22, 4), (0.23, 5)):
+            result = ranked([0.9, 0.89, 0.88, 0.87, 0.86, other], limit=5, vectors=vectors)
+            assert result.order.tolist() == [0, 1, 2, 3, last]
+
+    @requirement("RET-5")
+    def test_where_the_question_itself_is_a_paraphrase_its_like_are_what_was_asked_for(self):
+        vectors = _alike(6, 0.85, others=1)
+        similarity = [0.9, 0.89, 0.88, 0.87, 0.86, 0.85, 0.6]
+        fusion = replace(a_fusion(similarity), cosine=np.full(7, 0.86))
+        result = rank(fusion, some_columns(7, vectors=vectors), limit=5)
+        assert result.order.tolist() == [0, 1, 2, 3, 4]
+
+    @requirement("RET-5")
+    def test_where_there_is_room_paraphrases_keep_their_order(self):
+        vectors = _alike(3, 0.95, others=4)
+        result = ranked([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], limit=5, vectors=vectors)
+        assert result.order.tolist() == [0, 1, 2, 3, 4]
+
+    @requirement("RET-5")
+    def test_no_number_of_paraphrases_hides_another_that_is_surely_relevant(self):
+        vectors = _alike(200, 0.92, others=1)
+        result = ranked([0.9] * 200 + [0.7], limit=5, vectors=vectors)
+        assert result.order.tolist() == [0, 1, 2, 3, 200]
+
+    @requirement("RET-5")
+    def test_every_step_of_lambda_changes_the_answer_and_less_is_more_diverse(self):
+        vectors = _alike(5, 0.95, others=6)
+        similarity = [0.9, 0.89, 0.88, 0.87, 0.86, 0.7, 0.66, 0.65, 0.64, 0.63, 0.62]
+        lists = {}
+        for diversity in (0.0, 0.17, 0.25, 0.5, 0.9):
+            columns = some_columns(len(similarity), vectors=vectors)
+            result = rank(a_fusion(similarity), columns, limit=5, diversity=diversity)
+            lists[diversity] = result.order.tolist()
+        said_again = [sum(i < 5 for i in chosen) for chosen in lists.values()]
+        assert said_again == [1, 2, 3, 4, 5]
+
+    @requirement("RET-5")
+    @settings(deadline=None)
+    @given(seed=st.integers(0, 2**16), count=st.integers(2, 40), limit=st.integers(1, 10))
+    def test_lambda_zero_is_never_less_diverse_than_lambda_one(self, seed, count, limit):
+        rng = np.random.default_rng(seed)
+        vectors = _units(rng.normal(size=(count, 8)) + 2 * rng.normal(size=8))
+        similarity = np.sort(rng.uniform(0.3, 1.0, count))[::-1].tolist()
+        columns = some_columns(count, vectors=vectors)
+        most, least = (
+            rank(a_fusion(similarity), columns, limit=limit, diversity=diversity).order
+            for diversity in (0.0, 1.0)
         )
+        assert len(most) == len(least) == min(limit, count) and most[0] == least[0]
+        assert _closest(vectors[most[:2]]) <= _closest(vectors[least[:2]]) + 1e-6
+
+    def test_a_copy_pays_for_the_room_it_takes_and_says_so(self):
+        vectors = _units([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+        columns = some_columns(4, vectors=vectors)
+        parts = rank(a_fusion([0.9, 0.85, 0.8, 0.1]), columns, limit=1, diversity=0.5).explain()
+        paid = {part.candidate: part.mmr_penalty for part in parts}
+        whole = 0.5 * (0.8 * 0.9 + 0.1)
+        assert paid == pytest.approx({0: 0.0, 1: whole * (1 + 0.5**8), 2: 0.0, 3: 0.0}, abs=1e-5)
         assert parts[1].dropped == "redundant with 0"
 
     def test_of_two_copies_one_is_redundant_and_the_first_of_several_is_to_blame(self):
@@ -310,6 +364,20 @@ class TestDiversity:
     def test_memories_without_vectors_are_nobodys_duplicates(self):
         result = ranked([0.9, 0.8, 0.7], limit=2, vectors=np.zeros((3, 384), np.float32))
         assert result.order.tolist() == [0, 1]
+
+
+def _alike(count: int, cosine: float, *, others: int) -> np.ndarray:
+    """So many paraphrases, each pair with this cosine, and others at a right angle to all."""
+    size = count + 1 + others
+    rows = np.zeros((count + others, size))
+    rows[:count, 0] = cosine**0.5
+    rows[range(count), range(1, count + 1)] = (1 - cosine) ** 0.5
+    rows[range(count, count + others), range(count + 1, size)] = 1.0
+    return rows.astype(np.float32)
+
+
+def _closest(vectors: np.ndarray) -> float:
+    return float((vectors @ vectors.T - 2 * np.eye(len(vectors))).max())
 
 
 def _units(rows: object) -> np.ndarray:

@@ -30,9 +30,10 @@ class EmbeddingCalibration:
     """The cosine at which two texts have nothing to do with each other."""
     lexical: float = 6.0
     """How much a full-text match is worth beside the cosine."""
-    near: float = 0.98
+    near: float = 0.8
+    """From here on two memories are paraphrases, what both share with the question aside."""
     same: float = 0.995
-    """Between these two cosines two memories turn from neighbours into duplicates."""
+    """From here on they are copies."""
     compatible: tuple[str, ...] = ()
     """How the names of models begin whose vectors may be compared with this one's."""
 
@@ -48,6 +49,7 @@ CALIBRATIONS = {
     "all-MiniLM-L6-v2": EmbeddingCalibration(
         model="all-MiniLM-L6-v2",
         threshold=0.28,
+        near=0.55,
         merge=Nearness(same=0.8, sure=0.9, related=0.65),
     ),
     # Its cosines count shared words once more, so they say little beside BM25.

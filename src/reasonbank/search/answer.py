@@ -18,6 +18,7 @@ from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
 from reasonbank.search.doubt import for_a_prompt
 from reasonbank.search.gather import Question, Senses, gather
+from reasonbank.search.outdated import settle
 from reasonbank.search.text import terms
 from reasonbank.settings import ProofSettings
 from reasonbank.store.context import Context
@@ -144,7 +145,8 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
     with store.searching if _is_small(reading) else nullcontext():
         found = gather(context, reading, question, senses)
         ranked = hits.ranked(context, reading, question, found, senses)
-        found_hits, tokens, cut = hits.hits_of(context, reading, question, found, ranked)
+        ranked, outdated = settle(context, reading, question, found, ranked)
+        found_hits, tokens, cut = hits.hits_of(context, reading, question, found, ranked, outdated)
     embedder = indexing.embedder.name if senses.vector is not None else "none"
     return Reply(
         hits=found_hits,
@@ -155,7 +157,7 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         degraded=bool(senses.notes),
         notes=(*senses.notes, *indexing.remarks),
         skipped=senses.skipped,
-        dropped=hits.dropped(question, found, ranked) + cut if question.explain else (),
+        dropped=hits.dropped(question, found, ranked, outdated) + cut if question.explain else (),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,12 @@ def ranked(
 
 
 def hits_of(
-    context: Context, reading: Reading, question: Question, found: Gathered, ranked: rank.Ranking
+    context: Context,
+    reading: Reading,
+    question: Question,
+    found: Gathered,
+    ranked: rank.Ranking,
+    outdated: Mapping[str, str],
 ) -> tuple[tuple[Hit, ...], int, tuple[tuple[str, str], ...]]:
     """The winners as far as the token budget goes, what they cost, and who did not fit."""
     order = ranked.order.tolist()
@@ -94,6 +100,7 @@ def hits_of(
             relevance=round(float(ranked._columns["relevance"][i]), 6),
             score=round(score, 6),
             expected=round(float(expected[i]), 6),
+            outdated_by=outdated.get(rows[num].id),
             parts=parts.get(i, {}),
         )
         for i, num, score in zip(order, nums, ranked.scores.tolist(), strict=True)
@@ -224,7 +231,7 @@ def _parts(parts: rank.Parts) -> dict[str, float]:
 
 
 def dropped(
-    question: Question, found: Gathered, ranked: rank.Ranking
+    question: Question, found: Gathered, ranked: rank.Ranking, outdated: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     result = []
     for parts in ranked.explain(found.rows.ids):
@@ -238,5 +245,7 @@ def dropped(
             reason = f"confidence {found.confidence[i]:.2f} is under {question.min_confidence:.2f}"
         elif not trusted(found.confidence, found.trust, question)[i]:
             reason = "what its author wrote helped too seldom"
+        elif found.rows.ids[i] in outdated:
+            reason = f"outdated by {outdated[found.rows.ids[i]]}"
         result.append((found.rows.ids[i], reason))
     return tuple(result)

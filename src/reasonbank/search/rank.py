@@ -12,6 +12,7 @@ from math import exp, isnan, log
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.embed.calibration import EmbeddingCalibration
+from reasonbank.search.diverse import diverse
 from reasonbank.search.text import terms
 from reasonbank.trust.experience import adjusted
 
@@ -30,7 +31,7 @@ LEXICAL_DEPTH = 500
 """How many lexical matches to read, so that dense candidates know their BM25 too."""
 
 DIVERSITY = 0.5
-"""The default lambda of MMR: a duplicate comes after everything that is not one."""
+"""The default lambda of MMR: paraphrases leave the last place to something else."""
 
 BM25_GAIN = 2.2
 """FTS5 has k1 = 1.2: a word is worth at most (k1 + 1) times its idf."""
@@ -203,6 +204,21 @@ class Ranking:
     _rival: NDArray[np.intp] = field(repr=False)
     _threshold: float = field(repr=False)
 
+    @property
+    def score(self) -> Floats:
+        """Of every candidate, whether it was chosen or not."""
+        return self._columns["score"]
+
+    @property
+    def answers(self) -> NDArray[np.bool_]:
+        """Which candidates are relevant enough, whatever the limit."""
+        answers: NDArray[np.bool_] = self._fusion.relevance >= self._threshold
+        return answers
+
+    @property
+    def calibration(self) -> EmbeddingCalibration:
+        return self._fusion.calibration
+
     def explain(self, names: Sequence[str] | None = None) -> list[Parts]:
         """Every candidate, the returned ones first; ``names`` serve "redundant with …"."""
         import numpy as np
@@ -252,8 +268,8 @@ def rank(
 ) -> Ranking:
     """The final order: composite, multipliers, threshold, diversity, limit.
 
-    ``diversity`` is the lambda of MMR: 1.0 looks at scores only; at 0.5 or less a
-    duplicate of something already chosen comes after everything that is not one.
+    ``diversity`` is the lambda of MMR: 1.0 looks at scores only, 0.0 at little else than how
+    much a candidate differs from those before it.
     ``threshold`` overrides the calibrated one; 0.0 never abstains.
     """
     import numpy as np
@@ -277,7 +293,7 @@ def rank(
     score = composite * confidence * scope * boost
 
     by_score = relevant[np.argsort(-score[relevant], kind="stable")]
-    order, penalty, rival = _diverse(by_score, score, columns.vectors, fusion, limit, diversity)
+    order, penalty, rival = diverse(by_score, score, columns.vectors, fusion, limit, diversity)
     return Ranking(
         order=order,
         scores=score[order],
@@ -320,72 +336,3 @@ def _share(values: Floats) -> Floats:
     # The larger of NaN and a number is the number.
     shares: Floats = np.fmin(np.fmax(np.asarray(values, np.float64), 0.0), 1.0)
     return shares
-
-
-def _diverse(
-    by_score: NDArray[np.intp],
-    score: Floats,
-    vectors: NDArray[np.float32] | None,
-    fusion: Fusion,
-    limit: int,
-    diversity: float,
-) -> tuple[NDArray[np.intp], Floats, NDArray[np.intp]]:
-    """Greedy MMR over the best; who was penalised, how much, and because of whom.
-
-    Redundancy starts only at cosine ``near`` and is complete at ``same``: memories
-    that merely share a subject are not each other's rivals.
-    """
-    import numpy as np
-
-    penalty = np.zeros(len(score))
-    rival = np.full(len(score), -1, np.intp)
-    if vectors is None or diversity >= 1.0 or len(by_score) < 2 or limit < 1:
-        return by_score[: max(limit, 0)], penalty, rival
-    reach = max(3 * limit, 30)
-    while True:
-        pool = by_score[:reach]
-        chosen, least = _greedy(pool, score, vectors, fusion, limit, diversity, penalty, rival)
-        # A crowd of copies can fill the whole pool: then look further down.
-        if least > 0 or reach >= len(by_score):
-            return pool[chosen], penalty, rival
-        reach *= 4
-
-
-def _greedy(
-    pool: NDArray[np.intp],
-    score: Floats,
-    vectors: NDArray[np.float32],
-    fusion: Fusion,
-    limit: int,
-    diversity: float,
-    penalty: Floats,
-    rival: NDArray[np.intp],
-) -> tuple[list[int], float]:
-    import numpy as np
-
-    near, same = fusion.calibration.near, fusion.calibration.same
-    own = vectors[pool]
-    cosines = own @ own.T
-    cosines.flat[:: len(pool) + 1] = 0.0
-    if cosines.max() <= near:
-        return list(range(min(limit, len(pool)))), 1.0
-    redundancy = ((cosines - near) / (same - near)).clip(0.0, 1.0).astype(np.float64)
-    gain = diversity * score[pool]
-    cost = (1.0 - diversity) * float(score[pool[0]])
-    worst = np.zeros(len(pool))
-    by = np.full(len(pool), -1, np.intp)
-    chosen: list[int] = []
-    value = gain.copy()
-    least = 1.0
-    for _ in range(min(limit, len(pool))):
-        best = int(np.argmax(value))
-        least = min(least, float(1.0 - worst[best]))
-        chosen.append(best)
-        closer = redundancy[best] > worst
-        worst[closer] = redundancy[best][closer]
-        by[closer] = best
-        value = gain - cost * worst
-        value[chosen] = -np.inf
-    penalty[pool] = cost * worst
-    rival[pool] = np.where(by >= 0, pool[by], -1)
-    return chosen, least

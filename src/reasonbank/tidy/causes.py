@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from reasonbank.model import Link, LinkType, Memory
 from reasonbank.safety.patterns import compile
-from reasonbank.tidy.sentences import sentences, telling
+from reasonbank.search.sentences import sentences, telling
 
 ENOUGH = 0.6
 """The share of the words of a cause or an effect that a memory about it has."""

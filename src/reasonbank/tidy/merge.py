@@ -14,8 +14,8 @@ from reasonbank.llm.port import Message, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of, string
 from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, labels
+from reasonbank.search.sentences import unsaid
 from reasonbank.store.vectors import without_attribution
-from reasonbank.tidy.sentences import unsaid
 
 MOST_TAGS = 16
 BONUS = 0.1

@@ -11,9 +11,10 @@ from reasonbank.embed.calibration import Nearness
 from reasonbank.index import clusters
 from reasonbank.model import JSON, Link, Memory, Outcome, Source, derived_id
 from reasonbank.safety.prompt_injection import suspicions_of
+from reasonbank.search.rivals import state_two_values
+from reasonbank.search.sentences import differ_in_numbers, opposed
 from reasonbank.tidy import causes, links
 from reasonbank.tidy.merge import Member
-from reasonbank.tidy.sentences import differ_in_numbers, opposed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,6 +85,8 @@ def apart(one: Memory, other: Memory) -> str | None:
             return "they warn of different errors"
     if differ_in_numbers(f"{one.title}\n{one.content}", f"{other.title}\n{other.content}"):
         return "they name different numbers"
+    if state_two_values(one, other):
+        return "they state different values of one fact"
     return None
 
 

@@ -36,7 +36,7 @@ _OPPOSITES = {
     "slower": "faster", "worse": "better", "after": "before", "unlock": "lock", "last": "first",
     "downgrade": "upgrade", "fails": "works", "fail": "work", "failed": "worked",
 }  # fmt: skip
-_IDLE = frozenset((
+IDLE = frozenset((
     "a", "an", "and", "each", "every", "all", "are", "as", "at", "be", "been", "by", "do",
     "does", "for", "from", "has", "have", "if", "in", "into", "is", "it", "its", "must", "of",
     "on", "or", "should", "so", "than", "that", "the", "their", "then", "there", "these",
@@ -63,7 +63,7 @@ def _meaning(sentence: str) -> tuple[frozenset[str], bool]:
         elif word in _OPPOSITES:
             negative = not negative
             words.add(_stem(_OPPOSITES[word]))
-        elif word not in _IDLE:
+        elif word not in IDLE:
             words.add(_stem(word))
     return frozenset(words), negative
 

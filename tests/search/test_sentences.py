@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasonbank.tidy.sentences import differ_in_numbers, opposed, sentences, unsaid
+from reasonbank.search.sentences import differ_in_numbers, opposed, sentences, unsaid
 
 
 @pytest.mark.parametrize(
