@@ -16,7 +16,7 @@ from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion, Writing
 from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
-from reasonbank.search.gather import Question, Senses, gather
+from reasonbank.search.gather import Question, gather, heard
 from reasonbank.settings import ProofSettings
 from reasonbank.store.context import Context
 from reasonbank.store.nearby import hint
@@ -115,13 +115,13 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
     """``at_once``: what has no vector yet is looked for by its words, and nobody is waited for."""
     store = context.store
     indexing = store.indexing
-    senses = Senses(notes=list(store.notes))
+    senses = heard(context, question)
     try:
         if at_once:
             indexing.follow()
         else:
             senses.notes += indexing.catch_up()
-        senses.vector = indexing.question(question.text)
+        senses.vectors = indexing.questions(senses.texts)
     except EmbeddingError as error:
         senses.without_meaning(error, "embedding")
     except StorageError as error:
@@ -131,7 +131,7 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         found = gather(context, reading, question, senses)
         ranked = hits.ranked(context, reading, question, found, senses)
         found_hits, tokens, cut = hits.hits_of(context, reading, question, found, ranked)
-    embedder = indexing.embedder.name if senses.vector is not None else "none"
+    embedder = indexing.embedder.name if senses.vectors is not None else "none"
     return Reply(
         hits=found_hits,
         total_found=ranked.relevant,

@@ -32,13 +32,14 @@ def ranked(
     core = context.store
     rows = found.rows
     now = core.clock()
-    name = "words" if senses.vector is None else core.indexing.embedder.name
-    fusion = rank.fuse(
-        question.text,
-        found.cosine,
-        found.bm25,
-        calibration_for(name),
-        rows=reading.word_rows() if senses.words else 0,
+    name = "words" if senses.vectors is None else core.indexing.embedder.name
+    calibration = calibration_for(name)
+    word_rows = reading.word_rows() if senses.words else 0
+    fusion = rank.best_of(
+        [
+            rank.fuse(text, cosine, bm25, calibration, rows=word_rows)
+            for text, cosine, bm25 in zip(senses.texts, found.cosines, found.bm25, strict=True)
+        ]
     )
     # What the filter leaves out takes no part, but an explanation still mentions it.
     fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))

@@ -7,7 +7,7 @@ that a threshold means the same for every query), ``rank`` makes the final order
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, isnan, log
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,29 @@ def fuse(
             "lexical_weight": weight,
         },
         calibration=calibration,
+    )
+
+
+def best_of(fusions: Sequence[Fusion]) -> Fusion:
+    """Of several texts that ask the same, for each candidate the one that it fits best."""
+    import numpy as np
+
+    if len(fusions) == 1:
+        return fusions[0]
+    best = np.argmax([fusion.similarity for fusion in fusions], axis=0)
+
+    def taken(name: str) -> Floats:
+        column = np.array([getattr(fusion, name) for fusion in fusions])
+        chosen: Floats = np.take_along_axis(column, best[None], axis=0)[0]
+        return chosen
+
+    whole = fusions[int(best[taken("similarity").argmax()])] if best.size else fusions[0]
+    return replace(
+        whole,
+        similarity=taken("similarity"),
+        relevance=np.max([fusion.relevance for fusion in fusions], axis=0),
+        cosine=taken("cosine"),
+        bm25=taken("bm25"),
     )
 
 

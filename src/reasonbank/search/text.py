@@ -10,6 +10,8 @@ from reasonbank.fields import LIMITS
 from reasonbank.safety.patterns import brief
 
 MAX_TERMS = 48
+MANY_TERMS = 1_000
+"""Of so many the most telling ``MAX_TERMS`` are chosen."""
 MAX_QUERY = 20_000
 MAX_TERM = 64
 
@@ -33,7 +35,7 @@ _CAMEL = brief(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", LIMITS.error_type)
 
 
 @lru_cache(maxsize=64)
-def terms(query: str) -> tuple[str, ...]:
+def terms(query: str, limit: int = MAX_TERMS) -> tuple[str, ...]:
     """What a full-text search for ``query`` looks for, each once, in order of appearance.
 
     Stop words are left out unless there is nothing else. An identifier such as
@@ -50,9 +52,9 @@ def terms(query: str) -> tuple[str, ...]:
             (spare if word in STOP_WORDS else found)[word[:MAX_TERM]] = None
         for identifier in _IDENTIFIER.findall(chunk) if len(words) > 1 else ():
             found[" ".join(WORD.findall(identifier))[:MAX_TERM]] = None
-        if len(found) >= MAX_TERMS:
+        if len(found) >= limit:
             break
-    return tuple(found or spare)[:MAX_TERMS]
+    return tuple(found or spare)[:limit]
 
 
 def keywords(text: str, limit: int = 8) -> list[str]:
