@@ -488,9 +488,9 @@ def test_a_question_that_nothing_answers_gets_nothing(bank, question):
 @pytest.mark.parametrize(
     "question", ["keep the receipts of the restaurant", "what is the key to happiness"]
 )
-def test_one_word_in_common_does_not_make_an_answer(bank, question):
+def test_one_word_in_common_does_not_make_a_sure_answer(bank, question):
     library(bank)
-    assert bank.search(question).hits == ()
+    assert all(hit.weak for hit in bank.search(question))
 
 
 def test_a_clear_match_in_meaning_is_enough_without_a_word_in_common(bank):

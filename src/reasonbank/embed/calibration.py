@@ -24,38 +24,62 @@ class EmbeddingCalibration:
     model: str
     threshold: float
     """Relevance under which a candidate is not worth returning."""
+    sure: float = 0.0
+    """Relevance from which on it is surely an answer; between the two it is a weak one."""
     merge: Nearness = Nearness(same=0.9, sure=0.9, related=0.8)
     """Where nobody measured the scale, only what is nearly identical is merged."""
-    unrelated: float = 0.0
-    """The cosine at which two texts have nothing to do with each other."""
-    lexical: float = 6.0
+    unrelated: float | None = 0.0
+    """The cosine at which two texts have nothing to do with each other; None: nobody knows."""
+    crowd: float = 0.62
+    """How far an answer has to stand out of what else is near."""
+    middle: float = 0.25
+    """What stands out by that much is as likely an answer as none."""
+    lexical: float = 5.0
     """How much a full-text match is worth beside the cosine."""
+    peak: float = 6.0
+    """How much less, where one cosine stands out of the others."""
+    most: float = 0.45
+    """What the best match by words is worth at most."""
     near: float = 0.98
     same: float = 0.995
     """Between these two cosines two memories turn from neighbours into duplicates."""
 
 
 CALIBRATIONS = {
+    "reasonbank-minilm-1": EmbeddingCalibration(
+        model="reasonbank-minilm-1",
+        threshold=0.15,
+        sure=0.6,
+        merge=Nearness(same=0.8, sure=0.9, related=0.65),
+    ),
     "all-MiniLM-L6-v2": EmbeddingCalibration(
         model="all-MiniLM-L6-v2",
-        threshold=0.28,
+        threshold=0.15,
+        sure=0.6,
         merge=Nearness(same=0.8, sure=0.9, related=0.65),
     ),
     # Its cosines count shared words once more, so they say little beside BM25.
     "hashed-384": EmbeddingCalibration(
         model="hashed-384",
-        threshold=0.1,
+        threshold=0.06,
+        crowd=0.0,
         lexical=12.0,
+        peak=2.0,
+        most=3.0,
         merge=Nearness(same=0.95, sure=0.95, related=0.8),
     ),
 }
 
-# Of a model nobody measured we know no scale: rank, and hardly ever refuse.
-UNKNOWN_MODEL = EmbeddingCalibration(model="", threshold=0.1)
+UNKNOWN_MODEL = EmbeddingCalibration(model="", threshold=0.03, sure=0.6, unrelated=None)
+"""Of a model nobody measured the scale is told from what each question finds."""
+ONLY_WORDS = EmbeddingCalibration(model="words", threshold=0.06, crowd=0.0, most=3.0)
+"""Where there is no meaning to go by, hardly ever refuse."""
 
 
 def calibration_for(model: str) -> EmbeddingCalibration:
     """The constants of ``model``; a build of it may carry a suffix (``…-v2-int8``)."""
+    if model == ONLY_WORDS.model:
+        return ONLY_WORDS
     for name, calibration in CALIBRATIONS.items():
         if model.startswith(name):
             return calibration

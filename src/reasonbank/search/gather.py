@@ -41,6 +41,8 @@ class Question:
     max_tokens: int | None = None
     explain: bool = False
     follow_links: bool = False
+    sure_only: bool = False
+    """Nobody asked: what is not surely relevant is left out."""
     cost: Callable[[Hit], int] | None = None
 
 

@@ -10,6 +10,7 @@ from reasonbank.ledger.port import Reading, Row
 from reasonbank.model import Hit, Memory, State
 from reasonbank.search import rank
 from reasonbank.search.gather import Gathered, Question, Senses, trusted
+from reasonbank.search.pieces import doubts
 from reasonbank.search.text import error_match, tokens_in
 from reasonbank.store.context import Context
 
@@ -37,8 +38,10 @@ def ranked(
     word_rows = reading.word_rows() if senses.words else 0
     fusion = rank.best_of(
         [
-            rank.fuse(text, cosine, bm25, calibration, rows=word_rows)
-            for text, cosine, bm25 in zip(senses.texts, found.cosines, found.bm25, strict=True)
+            rank.fuse(text, cosine, bm25, calibration, rows=word_rows, doubt=doubt)
+            for text, doubt, cosine, bm25 in zip(
+                senses.texts, doubts(senses.texts), found.cosines, found.bm25, strict=True
+            )
         ]
     )
     # What the filter leaves out takes no part, but an explanation still mentions it.
@@ -68,6 +71,7 @@ def ranked(
         half_life_days=settings.half_life_days,
         diversity=settings.diversity,
         threshold=settings.threshold if settings.threshold >= 0 else None,
+        sure_only=question.sure_only,
     )
 
 
@@ -80,6 +84,7 @@ def hits_of(
     rows = {row.num: row for row in reading.rows(context.view, nums)}
     parts = {p.candidate: _parts(p) for p in ranked.explain()} if question.explain else {}
     expected = found.trust.expected(ranked._columns["similarity"], found.cosine)
+    weak = ranked.weak
     costs: dict[str, int] = {}
 
     def memory(row: Row, confidence: float) -> Memory:
@@ -94,6 +99,7 @@ def hits_of(
             relevance=round(float(ranked._columns["relevance"][i]), 6),
             score=round(score, 6),
             expected=round(float(expected[i]), 6),
+            weak=bool(weak[i]),
             parts=parts.get(i, {}),
         )
         for i, num, score in zip(order, nums, ranked.scores.tolist(), strict=True)
@@ -101,6 +107,7 @@ def hits_of(
     ]
     if question.follow_links:
         hits += _linked(context, reading, question, hits)
+        hits.sort(key=lambda hit: hit.weak)
     hits = _side_by_side(context, reading, question, hits)
     shown = context.without_hidden_kin(reading, [hit.memory for hit in hits])
     hits = [
@@ -156,6 +163,7 @@ def _linked(context: Context, reading: Reading, question: Question, hits: list[H
                     relevance=round(hit.relevance * link.strength, 6),
                     score=round(score, 6),
                     via=hit.memory.id,
+                    weak=hit.weak,
                 )
     return sorted(best.values(), key=lambda hit: -hit.score)[: question.limit]
 
@@ -195,6 +203,7 @@ def _side_by_side(
                     relevance=hit.relevance,
                     score=hit.score,
                     via=id,
+                    weak=hit.weak,
                     contradicts=(id,),
                     parts=_beside(context, row, hit) if hit.parts else {},
                 )

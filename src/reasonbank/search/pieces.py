@@ -6,12 +6,12 @@ the beginning. So the sentences of a long text are looked for one by one, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from textwrap import wrap
 
 from reasonbank.safety.patterns import Pattern
-from reasonbank.search.text import MAX_QUERY
+from reasonbank.search.text import MAX_QUERY, MAX_TERM
 
 LONG = 400
 """A text of fewer characters is one thought, and looked for as it is."""
@@ -24,15 +24,9 @@ SHORTEST = 24
 
 _ENDS = Pattern(r"[.!?][\"')\]]?\s+|\n\s*")
 _EDGES = " .!?\n\r\t"
-# Lines that a machine wrote: frames of a stack, places in files, marks under code, diffs, and
-# what stands far to the right.
-_PRINTED = Pattern(
-    r"^\s*(?:File \"|at [\w.$<>/]+|#\d+ |\d+:|\^|~|[|+-]{1,3}\s|-->|\.{3}\s|goroutine |"
-    r"Traceback |Caused by|\s{4})"
-    r"|[\w./\\-]+\.\w{1,5}[:(]\d+|\bline \d+\b|0x[0-9a-f]{4}|[{};]\s*$"
-    r"|\b\w{2,60}(?:Error|Exception)\b|\b(?:error|warning|note|fatal|panic)(?:\[\w+\])?:"
-)
-PRINTED_SHARE = 0.4
+_WORD = Pattern(r"[\"'(`*]{0,3}\pL+(?:['’-]\pL+)*[\"')`*]{0,3}[.,;:!?]{0,3}")
+PROSE = 0.58
+"""So much of a text that somebody wrote are plain words; of logs and traces about a third."""
 
 
 @lru_cache(maxsize=64)
@@ -60,10 +54,10 @@ def pieces(text: str, telling: Callable[[str], float]) -> tuple[str, ...]:
 
 
 def is_printed(text: str) -> bool:
-    """Whether most of it is what a program printed."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    printed = sum(len(line) for line in lines if _PRINTED.search(line[:300]))
-    return len(lines) > 2 and printed > PRINTED_SHARE * sum(map(len, lines))
+    """Whether it is mostly what a program printed: hardly any plain words in it."""
+    parts = text.split()
+    plain = sum(len(part) for part in parts if _WORD.fullmatch(part[:MAX_TERM]))
+    return plain < PROSE * sum(map(len, parts))
 
 
 def _sentences(text: str) -> list[str]:
@@ -75,3 +69,50 @@ def _sentences(text: str) -> list[str]:
             found += wrap(begun, LONGEST) if len(begun) > LONGEST else [begun]
             begun = ""
     return [*found, begun] if begun else found
+
+
+# In a prompt the problem stands among rules, introductions and notes. What somebody complains
+# about can be told from what somebody asks for, in English at least.
+_LISTED = Pattern(r"^(?:[-*•#>|+]|\d{1,3}[.)])")
+_ASKED_FOR = Pattern(
+    r"(?i)\b(?:please|you|your|thanks?|hello|hi|must|should|prefer|always|do not|don't|"
+    r"commits?|pull requests?|merge requests?|let me know|feel free|conventions?|rules?)\b"
+)
+_ORDER = Pattern(
+    r"(?i)^\W{0,4}(?:use|run|keep|write|add|put|read|ask|say|show|tell|leave|open|make|do|don't|"
+    r"never|always|prefer|follow|give|work|explain|answer|start|stop|avoid|check|list|mention|"
+    r"update|change|be|if you)\b"
+)
+_WHO = Pattern(
+    r"(?i)\b(?:I am|I'm|I work|my (?:background|name|team)|we (?:are|use|work|have)|"
+    r"our (?:team|company))\b"
+)
+_WRONG = Pattern(
+    r"(?i)\b(?:fail\w*|errors?|crash\w*|wrong\w*|miss\w*|brok\w*|break\w*|stuck|hang\w*|slow\w*|"
+    r"never|refus\w*|reject\w*|los[et]\w*|empty|blank|no longer|not|cannot|\w+n't|stop\w*|although|"
+    r"despite|suddenly|since|twice|still|instead|only|nothing|nobody|gone|vanish\w*|disappear\w*|"
+    r"kill\w*|leak\w*|grow\w*|time\w* out|giv\w* up|even though|but|whenever|every time|why|keeps?|"
+    r"goes|without|after|while)\b"
+)
+ANY_SENTENCE, LISTED, MEANT_FOR_ME, WRONG, VERY_WRONG = 0.15, 0.2, 0.1, 0.1, 0.05
+
+
+def doubts(texts: Sequence[str]) -> Sequence[float | None]:
+    """Of a question and its sentences: how little each looks like the problem; 0 if it does,
+    None for a question that has none."""
+    if len(texts) == 1:
+        return [None]
+    return [ANY_SENTENCE, *map(_doubt, texts[1:])]
+
+
+def _doubt(sentence: str) -> float:
+    wrong = len(_WRONG.findall(sentence))
+    return (
+        ANY_SENTENCE
+        + LISTED * bool(_LISTED.match(sentence))
+        + MEANT_FOR_ME * bool(_ASKED_FOR.search(sentence))
+        + MEANT_FOR_ME * bool(_ORDER.match(sentence))
+        + MEANT_FOR_ME * bool(_WHO.search(sentence))
+        - WRONG * (wrong > 0)
+        - VERY_WRONG * (wrong > 1)
+    )

@@ -12,7 +12,7 @@ from math import exp, isnan, log
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.embed.calibration import EmbeddingCalibration
-from reasonbank.search.text import terms
+from reasonbank.search.text import names_something, terms_asked
 from reasonbank.trust.experience import adjusted
 
 if TYPE_CHECKING:
@@ -35,12 +35,28 @@ DIVERSITY = 0.5
 BM25_GAIN = 2.2
 """FTS5 has k1 = 1.2: a word is worth at most (k1 + 1) times its idf."""
 LEAST_IDF = 1e-6
-MATCH_POWER = 1.5
-TERMS_POWER = 1.3
-PEAK_DISCOUNT = 2.0
-FOUND = 0.2
-CHANCE = 0.15
-"""The share of a query that an unrelated text matches by chance."""
+ALIKE = 0.3
+"""How much a word tells, beside a rare one, where no word is rarer than another."""
+LEAST_ROWS, ENOUGH_ROWS = 3, 100
+"""In fewer rows a word that only one of them has need not be rare at all; a name is."""
+MATCH_POWER = 1.15
+TERMS_POWER = 0.8
+SENTENCE_WORDS = 0.3
+"""How much words count in a sentence of a long question, beside those of a short one."""
+FOUND = 1.35
+"""What it counts that all words of a question are found, beside a cosine of 1."""
+CHANCE = 0.4
+"""So much of a rare word an unrelated text matches by chance."""
+ENOUGH_TO_TELL = 8
+CANDIDATES_ABOVE = 0.15
+"""So much of the way to 1 are those nearer than others that a search brings up."""
+FLAT = 0.02
+"""Where the best is no further above the middle, all candidates are alike."""
+STEEP = 14.0
+"""How quickly an answer becomes likely as it stands out."""
+
+WEAK = 0.9
+"""Of the least that is surely relevant the best that is not has so much."""
 
 SCOPE_WEIGHTS: Mapping[str, float] = {"project": 1.0, "team": 0.9, "org": 0.8}
 CONSOLIDATED_BOOST = 1.2
@@ -67,22 +83,32 @@ class Fusion:
 
 
 def fuse(
-    query: str, cosine: Floats, bm25: Floats, calibration: EmbeddingCalibration, *, rows: int
+    query: str,
+    cosine: Floats,
+    bm25: Floats,
+    calibration: EmbeddingCalibration,
+    *,
+    rows: int,
+    doubt: float | None = None,
 ) -> Fusion:
     """One similarity in 0..1 from cosine (NaN: unknown) and BM25 (0: no match).
 
     ``rows`` is the number of rows in the full-text table that ``bm25`` was counted over.
+    ``doubt`` is given for a part of a long question: how little it looks like the problem.
 
-        similarity = tanh(cosine + w * x ** 1.5)
+        similarity = tanh(cosine + words - doubt)
+        words = w * x ** 1.15, all of them pressed together so that none exceeds ``most``
         x = bm25 / (2.2 * idf of a word that only one row has)
-        w = lexical * exp(-2 * peak) / terms ** 1.3
-        relevance = tanh(cosine + 0.2 * x ** 1.5 + max(0, x / terms - 0.15))
+        w = lexical * exp(-6 * peak) / terms ** 0.8
+        relevance = logistic(14 * (standing - middle))
+        standing = cosine - crowd + 1.35 * max(0, x - 0.4) / terms - doubt
 
     ``x`` counts matched rare words on a scale that is the same for every query and size
-    of bank; the power makes two rare words worth more than twice one. The weight falls
-    with the number of terms asked for, so that it takes the same coverage to convince,
-    and with the peak of the cosines (best less the mean of the best ten): a model that
-    sees one answer far above the rest is usually right.
+    of bank. Its weight falls with the number of terms asked for, so that it takes about the
+    same coverage to convince, and with the peak of the cosines (best less the mean of the
+    best ten): a model that sees one answer far above the rest is usually right. ``crowd`` is
+    a share of the mean of the second to tenth best cosine: in a large bank something is
+    always near, so an answer has to stand out of its bank.
     """
     import numpy as np
 
@@ -90,39 +116,65 @@ def fuse(
     words = np.where(np.isfinite(words), words, 0.0).clip(0.0)
     raw = np.asarray(cosine, np.float64)
     known = np.isfinite(raw)
-    span = 1.0 - calibration.unrelated
-    dense = ((np.where(known, raw, 0.0).clip(-1.0, 1.0)) - calibration.unrelated) / span
-    count = max(1, len(terms(query)))
-    ceiling = BM25_GAIN * log((max(rows, 3) - 0.5) / 1.5)
+    unrelated = _unrelated(raw[known], calibration)
+    dense = (np.where(known, raw, 0.0).clip(-1.0, 1.0) - unrelated) / (1.0 - unrelated)
+    count = terms_asked(query)
+    least = LEAST_ROWS if names_something(query) else ENOUGH_ROWS
+    ceiling = BM25_GAIN * log((max(rows, least) - 0.5) / 1.5)
+    telling = 1.0
     if words.max(initial=0.0) <= BM25_GAIN * LEAST_IDF * count:
         # Every word that matched is in most rows, as in a bank of one subject or of two
         # memories: FTS5 gives them all the same least idf, and so they count alike.
-        ceiling = BM25_GAIN * LEAST_IDF
+        ceiling, telling = BM25_GAIN * LEAST_IDF, ALIKE
     best = np.sort(dense[known])[::-1][:10]
     peak = float(best[0] - best.mean()) if best.size else 0.0
-    weight = calibration.lexical * exp(-PEAK_DISCOUNT * peak) / count**TERMS_POWER
+    crowd = max(0.0, float(best[1:].mean())) if best.size > 1 else 0.0
+    weight = calibration.lexical * exp(-calibration.peak * peak) / count**TERMS_POWER
     rare = words / ceiling
-    lexical = weight * rare**MATCH_POWER
+    if doubt is not None:
+        weight *= SENTENCE_WORDS
+    lexical = _bounded(weight * rare**MATCH_POWER, calibration.most)
     # Where there is no vector, the cosine is taken to agree with the words.
     dense = np.where(known, dense, lexical.clip(0.0, 1.0))
     mixed = dense + lexical
-    found = FOUND * rare**MATCH_POWER + (rare / count - CHANCE).clip(0.0)
+    standing = dense - calibration.crowd * crowd
+    standing = standing + FOUND * (telling * rare - CHANCE).clip(0.0) / count - (doubt or 0.0)
     top = int(mixed.argmax()) if mixed.size else -1
     share = float(lexical[top] / mixed[top]) if top >= 0 and mixed[top] > 0 else 0.0
     return Fusion(
-        similarity=np.tanh(mixed.clip(0.0)),
-        relevance=np.tanh(dense.clip(0.0) + found),
+        similarity=np.tanh((mixed - (doubt or 0.0)).clip(0.0)),
+        relevance=1.0 / (1.0 + np.exp(-STEEP * (standing - calibration.middle))),
         cosine=np.where(known, raw, np.nan),
         bm25=words,
         weight=min(1.0, max(0.0, share)) if best.size else 1.0,
         features={
             "terms": float(count),
             "peak": peak,
+            "crowd": crowd,
             "rare_words": float(rare.max(initial=0.0)),
             "lexical_weight": weight,
         },
         calibration=calibration,
     )
+
+
+def _bounded(worth: Floats, most: float) -> Floats:
+    """The same, shrunk alike until the largest is no more than ``most``."""
+    largest = float(worth.max(initial=0.0))
+    return worth * (most * (1.0 - exp(-largest / most)) / largest) if largest > 0 else worth
+
+
+def _unrelated(cosines: Floats, calibration: EmbeddingCalibration) -> float:
+    """The cosine of texts that have nothing to do with each other: of a model that nobody
+    measured, what most of the candidates have, if they are enough to tell."""
+    import numpy as np
+
+    if calibration.unrelated is not None:
+        return calibration.unrelated
+    best, middle = (float(cosines.max()), float(np.median(cosines))) if len(cosines) else (0, 0)
+    if len(cosines) < ENOUGH_TO_TELL or best - middle < FLAT:
+        return 0.0
+    return min(0.95, max(0.0, middle - CANDIDATES_ABOVE * (1.0 - middle)))
 
 
 def best_of(fusions: Sequence[Fusion]) -> Fusion:
@@ -142,7 +194,7 @@ def best_of(fusions: Sequence[Fusion]) -> Fusion:
     return replace(
         whole,
         similarity=taken("similarity"),
-        relevance=np.max([fusion.relevance for fusion in fusions], axis=0),
+        relevance=taken("relevance"),
         cosine=taken("cosine"),
         bm25=taken("bm25"),
     )
@@ -225,6 +277,14 @@ class Ranking:
     _penalty: Floats = field(repr=False)
     _rival: NDArray[np.intp] = field(repr=False)
     _threshold: float = field(repr=False)
+    _sure: float = field(repr=False)
+    _sure_only: bool = field(repr=False)
+
+    @property
+    def weak(self) -> NDArray[np.bool_]:
+        """Which candidates are near, but not surely relevant."""
+        weak: NDArray[np.bool_] = self._fusion.relevance < self._sure
+        return weak
 
     def explain(self, names: Sequence[str] | None = None) -> list[Parts]:
         """Every candidate, the returned ones first; ``names`` serve "redundant with …"."""
@@ -256,6 +316,8 @@ class Ranking:
             return "ruled out"
         if self._fusion.relevance[i] < self._threshold:
             return f"below the relevance threshold {self._threshold:.2f}"
+        if self._sure_only and self.weak[i]:
+            return f"not surely relevant (from {self._sure:.2f} on)"
         rival = int(self._rival[i])
         if rival >= 0 and self._penalty[i] > 0:
             return f"redundant with {rival if names is None else names[rival]}"
@@ -271,24 +333,28 @@ def rank(
     half_life_days: float = 30.0,
     diversity: float = DIVERSITY,
     threshold: float | None = None,
+    sure_only: bool = False,
     consolidated: float = CONSOLIDATED_BOOST,
 ) -> Ranking:
     """The final order: composite, multipliers, threshold, diversity, limit.
 
     ``diversity`` is the lambda of MMR: 1.0 looks at scores only; at 0.5 or less a
     duplicate of something already chosen comes after everything that is not one.
-    ``threshold`` overrides the calibrated one; 0.0 never abstains.
+    What is not surely relevant comes last, and not at all with ``sure_only``. ``threshold``
+    overrides both calibrated cuts; 0.0 never abstains.
     """
     import numpy as np
 
     cut = fusion.calibration.threshold if threshold is None else threshold
+    sure = max(cut, fusion.calibration.sure) if threshold is None else threshold
     similarity = fusion.similarity
     age = np.asarray(columns.age_days, np.float64)
     recency = np.exp2(-np.where(np.isnan(age), np.inf, age).clip(0.0) / half_life_days)
     error, confidence = _share(columns.error_match), _share(columns.confidence)
     scope = _share(columns.scope)
     # A negative similarity is how a caller rules a candidate out: no threshold lets it in.
-    relevant = np.flatnonzero((fusion.relevance >= cut) & (similarity >= 0.0))
+    least = sure if sure_only else cut
+    relevant = np.flatnonzero((fusion.relevance >= least) & (similarity >= 0.0))
     boost = _boosts(columns.consolidated, similarity, relevant, consolidated)
     total = weights.similarity + weights.recency + weights.error_match
     fit = np.zeros(len(similarity)) if columns.fit is None else columns.fit
@@ -300,7 +366,11 @@ def rank(
     score = composite * confidence * scope * boost
 
     by_score = relevant[np.argsort(-score[relevant], kind="stable")]
-    order, penalty, rival = _diverse(by_score, score, columns.vectors, fusion, limit, diversity)
+    weak = fusion.relevance < sure
+    merit = _sure_first(score, weak, relevant)
+    by_merit = by_score[np.argsort(-merit[by_score], kind="stable")]
+    order, penalty, rival = _diverse(by_merit, merit, columns.vectors, fusion, limit, diversity)
+    order = order[np.argsort(weak[order], kind="stable")]
     return Ranking(
         order=order,
         scores=score[order],
@@ -321,7 +391,20 @@ def rank(
         _penalty=penalty,
         _rival=rival,
         _threshold=cut,
+        _sure=sure,
+        _sure_only=sure_only,
     )
+
+
+def _sure_first(score: Floats, weak: NDArray[np.bool_], relevant: NDArray[np.intp]) -> Floats:
+    """Scores by which every weak candidate comes after every sure one."""
+    import numpy as np
+
+    ours = weak[relevant]
+    if not ours.any() or ours.all():
+        return score
+    least, most = score[relevant[~ours]].min(), score[relevant[ours]].max()
+    return np.where(weak, score * min(1.0, WEAK * least / max(most, 1e-9)), score)
 
 
 def _boosts(
