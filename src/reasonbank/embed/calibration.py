@@ -23,9 +23,10 @@ class EmbeddingCalibration:
 
     model: str
     threshold: float
-    """Relevance under which a candidate is not worth returning."""
-    sure: float = 0.0
-    """Relevance from which on it is surely an answer; between the two it is a weak one."""
+    """Nearness from which on a candidate is worth mentioning."""
+    sure: float | None = None
+    """Relevance from which on it is surely an answer; what is only near is a weak one. None:
+    there is no telling, and nothing is weak."""
     merge: Nearness = Nearness(same=0.9, sure=0.9, related=0.8)
     """Where nobody measured the scale, only what is nearly identical is merged."""
     unrelated: float | None = 0.0
@@ -48,20 +49,20 @@ class EmbeddingCalibration:
 CALIBRATIONS = {
     "reasonbank-minilm-1": EmbeddingCalibration(
         model="reasonbank-minilm-1",
-        threshold=0.15,
+        threshold=0.18,
         sure=0.6,
         merge=Nearness(same=0.8, sure=0.9, related=0.65),
     ),
     "all-MiniLM-L6-v2": EmbeddingCalibration(
         model="all-MiniLM-L6-v2",
-        threshold=0.15,
+        threshold=0.18,
         sure=0.6,
         merge=Nearness(same=0.8, sure=0.9, related=0.65),
     ),
     # Its cosines count shared words once more, so they say little beside BM25.
     "hashed-384": EmbeddingCalibration(
         model="hashed-384",
-        threshold=0.06,
+        threshold=0.1,
         crowd=0.0,
         lexical=12.0,
         peak=2.0,
@@ -70,9 +71,9 @@ CALIBRATIONS = {
     ),
 }
 
-UNKNOWN_MODEL = EmbeddingCalibration(model="", threshold=0.03, sure=0.6, unrelated=None)
+UNKNOWN_MODEL = EmbeddingCalibration(model="", threshold=0.05, sure=0.6, unrelated=None)
 """Of a model nobody measured the scale is told from what each question finds."""
-ONLY_WORDS = EmbeddingCalibration(model="words", threshold=0.06, crowd=0.0, most=3.0)
+ONLY_WORDS = EmbeddingCalibration(model="words", threshold=0.1, crowd=0.0, most=3.0)
 """Where there is no meaning to go by, hardly ever refuse."""
 
 

@@ -69,12 +69,14 @@ IN_THE_RUNNING = 0.1
 class Fusion:
     """``weight`` is the share of full-text in the best candidate's similarity.
 
-    ``similarity`` orders, ``relevance`` (0..1 too) decides whether to answer at all: it
-    asks how much was found, whatever else the query says.
+    ``similarity`` orders. ``nearness`` decides whether to mention a candidate at all, and
+    ``relevance`` (0..1 too) whether it surely is an answer: they ask how much was found,
+    whatever else the query says.
     """
 
     similarity: Floats
     relevance: Floats
+    nearness: Floats
     cosine: Floats
     bm25: Floats
     weight: float
@@ -100,8 +102,8 @@ def fuse(
         words = w * x ** 1.15, all of them pressed together so that none exceeds ``most``
         x = bm25 / (2.2 * idf of a word that only one row has)
         w = lexical * exp(-6 * peak) / terms ** 0.8
-        relevance = logistic(14 * (standing - middle))
-        standing = cosine - crowd + 1.35 * max(0, x - 0.4) / terms - doubt
+        nearness = cosine + 1.35 * max(0, x - 0.4) / terms - doubt
+        relevance = logistic(14 * (nearness - crowd - middle))
 
     ``x`` counts matched rare words on a scale that is the same for every query and size
     of bank. Its weight falls with the number of terms asked for, so that it takes about the
@@ -137,13 +139,14 @@ def fuse(
     # Where there is no vector, the cosine is taken to agree with the words.
     dense = np.where(known, dense, lexical.clip(0.0, 1.0))
     mixed = dense + lexical
-    standing = dense - calibration.crowd * crowd
-    standing = standing + FOUND * (telling * rare - CHANCE).clip(0.0) / count - (doubt or 0.0)
+    near = dense + FOUND * (telling * rare - CHANCE).clip(0.0) / count - (doubt or 0.0)
+    standing = near - calibration.crowd * crowd - calibration.middle
     top = int(mixed.argmax()) if mixed.size else -1
     share = float(lexical[top] / mixed[top]) if top >= 0 and mixed[top] > 0 else 0.0
     return Fusion(
         similarity=np.tanh((mixed - (doubt or 0.0)).clip(0.0)),
-        relevance=1.0 / (1.0 + np.exp(-STEEP * (standing - calibration.middle))),
+        relevance=1.0 / (1.0 + np.exp(-STEEP * standing)),
+        nearness=near,
         cosine=np.where(known, raw, np.nan),
         bm25=words,
         weight=min(1.0, max(0.0, share)) if best.size else 1.0,
@@ -195,6 +198,7 @@ def best_of(fusions: Sequence[Fusion]) -> Fusion:
         whole,
         similarity=taken("similarity"),
         relevance=taken("relevance"),
+        nearness=taken("nearness"),
         cosine=taken("cosine"),
         bm25=taken("bm25"),
     )
@@ -239,6 +243,44 @@ class RankingInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cuts:
+    """What is let in: all that is ``sure`` by its relevance, and what is ``near`` enough.
+
+    One of them may be None: nothing is sure but what is near, or nothing is near but what is sure.
+    """
+
+    sure: float | None
+    near: float | None
+
+    @classmethod
+    def of(
+        cls, calibration: EmbeddingCalibration, threshold: float | None, *, sure_only: bool
+    ) -> Cuts:
+        """Those of the model; a ``threshold`` that somebody set takes the place of both."""
+        if threshold is not None:
+            return cls(sure=threshold, near=None)
+        only_sure = sure_only and calibration.sure is not None
+        return cls(sure=calibration.sure, near=None if only_sure else calibration.threshold)
+
+    def let_in(self, fusion: Fusion) -> NDArray[np.bool_]:
+        # A negative relevance is how a caller leaves a candidate out.
+        if self.near is None:
+            return fusion.relevance >= max(0.0, self.sure or 0.0)
+        return ((fusion.nearness >= self.near) | ~self.weak(fusion)) & (fusion.relevance >= 0.0)
+
+    def weak(self, fusion: Fusion) -> NDArray[np.bool_]:
+        """Which are not surely relevant."""
+        if self.sure is None:
+            return fusion.nearness < (self.near or 0.0)
+        return fusion.relevance < self.sure
+
+    def why(self, fusion: Fusion, i: int) -> str:
+        if self.near is None:
+            return f"relevance {fusion.relevance[i]:.2f} is below the threshold {self.sure:.2f}"
+        return f"nearness {fusion.nearness[i]:.2f} is below the threshold {self.near:.2f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """Every number behind one candidate's score, and why it was dropped if it was."""
 
@@ -276,15 +318,17 @@ class Ranking:
     _columns: Mapping[str, Floats] = field(repr=False)
     _penalty: Floats = field(repr=False)
     _rival: NDArray[np.intp] = field(repr=False)
-    _threshold: float = field(repr=False)
-    _sure: float = field(repr=False)
-    _sure_only: bool = field(repr=False)
+    _cuts: Cuts = field(repr=False)
+
+    @property
+    def answers(self) -> NDArray[np.bool_]:
+        """Which candidates are relevant enough, whatever the limit."""
+        return self._cuts.let_in(self._fusion)
 
     @property
     def weak(self) -> NDArray[np.bool_]:
         """Which candidates are near, but not surely relevant."""
-        weak: NDArray[np.bool_] = self._fusion.relevance < self._sure
-        return weak
+        return self._cuts.weak(self._fusion)
 
     def explain(self, names: Sequence[str] | None = None) -> list[Parts]:
         """Every candidate, the returned ones first; ``names`` serve "redundant with …"."""
@@ -314,10 +358,8 @@ class Ranking:
     def _why(self, i: int, names: Sequence[str] | None) -> str:
         if self._fusion.similarity[i] < 0:
             return "ruled out"
-        if self._fusion.relevance[i] < self._threshold:
-            return f"below the relevance threshold {self._threshold:.2f}"
-        if self._sure_only and self.weak[i]:
-            return f"not surely relevant (from {self._sure:.2f} on)"
+        if not self.answers[i]:
+            return self._cuts.why(self._fusion, i)
         rival = int(self._rival[i])
         if rival >= 0 and self._penalty[i] > 0:
             return f"redundant with {rival if names is None else names[rival]}"
@@ -345,16 +387,14 @@ def rank(
     """
     import numpy as np
 
-    cut = fusion.calibration.threshold if threshold is None else threshold
-    sure = max(cut, fusion.calibration.sure) if threshold is None else threshold
+    cuts = Cuts.of(fusion.calibration, threshold, sure_only=sure_only)
     similarity = fusion.similarity
     age = np.asarray(columns.age_days, np.float64)
     recency = np.exp2(-np.where(np.isnan(age), np.inf, age).clip(0.0) / half_life_days)
     error, confidence = _share(columns.error_match), _share(columns.confidence)
     scope = _share(columns.scope)
-    # A negative similarity is how a caller rules a candidate out: no threshold lets it in.
-    least = sure if sure_only else cut
-    relevant = np.flatnonzero((fusion.relevance >= least) & (similarity >= 0.0))
+    # So is a negative similarity: no threshold lets it in.
+    relevant = np.flatnonzero(cuts.let_in(fusion) & (similarity >= 0.0))
     boost = _boosts(columns.consolidated, similarity, relevant, consolidated)
     total = weights.similarity + weights.recency + weights.error_match
     fit = np.zeros(len(similarity)) if columns.fit is None else columns.fit
@@ -366,7 +406,7 @@ def rank(
     score = composite * confidence * scope * boost
 
     by_score = relevant[np.argsort(-score[relevant], kind="stable")]
-    weak = fusion.relevance < sure
+    weak = cuts.weak(fusion)
     merit = _sure_first(score, weak, relevant)
     by_merit = by_score[np.argsort(-merit[by_score], kind="stable")]
     order, penalty, rival = _diverse(by_merit, merit, columns.vectors, fusion, limit, diversity)
@@ -390,9 +430,7 @@ def rank(
         },
         _penalty=penalty,
         _rival=rival,
-        _threshold=cut,
-        _sure=sure,
-        _sure_only=sure_only,
+        _cuts=cuts,
     )
 
 
