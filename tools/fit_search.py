@@ -98,9 +98,15 @@ def _fewer(part: Part, most: int) -> Part:
 
 def _foreign(name: str, parts: dict[str, Part]) -> Part:
     """What other sets ask, of the first bank of this one; of lessons, those of other banks."""
-    stored = parts[name].corpora[0].documents
-    if name[0].isdigit():
-        asked = [q for corpus in parts[name].corpora[1:3] for q in corpus.questions]
+    first, *more = parts[name].corpora
+    stored = first.documents
+    if name[0].isdigit() and more:
+        asked = [q for corpus in more[:2] for q in corpus.questions]
+    elif name[0].isdigit():
+        # The one large bank, without what answers these questions.
+        asked = first.questions
+        answers = frozenset().union(*(question.gold for question in asked))
+        stored = [document for i, document in enumerate(stored) if i not in answers]
     else:
         others = [key for key in parts if not key[0].isdigit() and key[:6] != name[:6]]
         asked = [q for key in others for q in parts[key].corpora[0].questions[:60]]
@@ -183,13 +189,15 @@ def fit_cuts(every: list[Asked], row: EmbeddingCalibration) -> EmbeddingCalibrat
     own, foreign = both(crowd)
     middle = float((np.median(own) + np.median(foreign)) / 2)
     sure = 1 / (1 + np.exp(-rank.STEEP * (float(np.quantile(foreign, QUIET)) - middle)))
-    near, _ = both(0.0)
+    # No kind of question may lose more: German ones are much further away than English ones.
+    nearest = [standing(asked.own, 0.0, right=True) for asked in every]
+    near = min(float(np.quantile(found, LOST)) for found in nearest if found.size)
     return replace(
         row,
         crowd=crowd,
         middle=round(middle, 2),
         sure=round(float(sure), 2),
-        threshold=round(float(np.quantile(near, LOST)), 2),
+        threshold=round(near, 2),
     )
 
 

@@ -49,7 +49,7 @@ class EmbeddingCalibration:
 CALIBRATIONS = {
     "reasonbank-minilm-1": EmbeddingCalibration(
         model="reasonbank-minilm-1",
-        threshold=0.18,
+        threshold=0.12,
         sure=0.6,
         merge=Nearness(same=0.8, sure=0.9, related=0.65),
     ),
