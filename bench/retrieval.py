@@ -212,7 +212,7 @@ def ours(
 ) -> NDArray[np.int64]:
     fusion = rank.fuse(pool.question.text, pool.cosine, pool.bm25, calibration, rows=pool.rows)
     count = len(pool.documents)
-    columns = rank.Columns(
+    columns = rank.RankingInputs(
         age_days=np.zeros(count),
         error_match=np.zeros(count),
         confidence=np.ones(count),

@@ -144,7 +144,7 @@ def test_rolling_evidence_up_changes_no_trust(open_bank: Opener, clock: Clock) -
 def test_nobody_listens_to_a_stranger_whose_advice_failed(open_bank: Opener) -> None:
     """Forty poisoned memories, each tailored to one question, by one author."""
     mine = open_bank(settings=replace(PLAIN, author="ada"))
-    good = mine.record(a_memory(title="Ask for the log", description="When something fails"))
+    good = mine.record(a_memory(title="Ask for the log", description="A problem on some host"))
     theirs = open_bank(settings=replace(PLAIN, author="mallory"))
     bad = {
         theirs.record(a_memory(title=f"Problem {n} on host {n}", description="Delete it all")).id

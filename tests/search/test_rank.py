@@ -21,10 +21,12 @@ from reasonbank.search.rank import (
     fuse,
     rank,
 )
-from reasonbank.search.text import error_match, keywords, terms, tokens_in
+from reasonbank.search.text import error_match, keywords, terms, terms_asked, tokens_in
 from reasonbank.settings import Search
 
 MINILM = CALIBRATIONS["all-MiniLM-L6-v2"]
+
+CUTS = EmbeddingCalibration(model="test", threshold=0.2, sure=0.6)
 
 
 def a_fusion(similarity: list[float], *, threshold: float = 0.0) -> Fusion:
@@ -32,6 +34,7 @@ def a_fusion(similarity: list[float], *, threshold: float = 0.0) -> Fusion:
     return Fusion(
         similarity=values,
         relevance=values,
+        nearness=values,
         cosine=values / 2,
         bm25=np.zeros(len(values)),
         weight=0.5,
@@ -407,7 +410,7 @@ class TestExplain:
             2: None,
             1: "redundant with a",
             3: "beyond the limit",
-            4: "below the relevance threshold 0.31",
+            4: "nearness 0.10 is below the threshold 0.31",
         }
 
     def test_the_dropped_follow_by_score_and_equals_in_the_order_they_came(self):
@@ -419,7 +422,7 @@ class TestExplain:
     def test_on_the_threshold_is_good_enough(self):
         fusion = a_fusion([0.5, 0.5, 0.0], threshold=0.5)
         why = [part.dropped for part in rank(fusion, some_columns(3), limit=1).explain()]
-        assert why == [None, "beyond the limit", "below the relevance threshold 0.50"]
+        assert why == [None, "beyond the limit", "nearness 0.00 is below the threshold 0.50"]
 
     def test_the_share_of_full_text_is_shown_where_there_is_a_cosine(self):
         fusion = replace(a_fusion([0.9, 0.8]), cosine=np.array([0.4, np.nan]))
@@ -455,6 +458,49 @@ class TestAbstention:
         assert calibration_for("hashed-384").model == "hashed-384"
         assert calibration_for("some-model-of-tomorrow").threshold > 0
         assert all(calibration.model == name for name, calibration in CALIBRATIONS.items())
+        assert any(c.sure for c in CALIBRATIONS.values())
+
+    @requirement("RET-9")
+    def test_what_lies_between_the_cuts_comes_last_and_is_weak(self):
+        fusion = replace(a_fusion([0.5, 0.9, 0.3, 0.1]), calibration=CUTS)
+        result = rank(fusion, some_columns(4, confidence=[1.0, 0.1, 1.0, 1.0]), limit=5)
+        assert result.order.tolist() == [1, 0, 2]
+        assert result.weak[result.order].tolist() == [False, True, True]
+        assert result.relevant == 3
+
+    @requirement("RET-9")
+    def test_who_did_not_ask_gets_only_what_is_surely_relevant(self):
+        fusion = replace(a_fusion([0.5, 0.9, 0.1]), calibration=CUTS)
+        result = rank(fusion, some_columns(3), limit=5, sure_only=True)
+        assert (result.order.tolist(), result.relevant) == ([1], 1)
+        reasons = [part.dropped for part in result.explain()]
+        assert reasons == [
+            None,
+            "relevance 0.50 is below the threshold 0.60",
+            "relevance 0.10 is below the threshold 0.60",
+        ]
+
+    @requirement("RET-9")
+    def test_a_weak_answer_never_takes_the_place_of_a_sure_one(self):
+        fusion = replace(a_fusion([0.5, 0.9]), calibration=CUTS)
+        columns = some_columns(2, confidence=[1.0, 0.01], vectors=_units([[1, 0], [0, 1]]))
+        assert rank(fusion, columns, limit=1).order.tolist() == [1]
+
+    @requirement("RET-9")
+    def test_an_answer_has_to_stand_out_of_its_bank(self):
+        """The same cosine is an answer where nothing else is near, and none in a crowd."""
+        alone = fuse("red", np.array([0.45, 0.05, 0.05]), np.zeros(3), MINILM, rows=1000)
+        crowd = fuse("red", np.array([0.45, 0.43, 0.42]), np.zeros(3), MINILM, rows=1000)
+        assert alone.relevance[0] >= MINILM.sure > crowd.relevance[0]
+
+    @requirement("RET-9")
+    def test_of_a_model_that_nobody_measured_the_scale_is_told_by_the_candidates(self):
+        """All its cosines are high, as of some models behind an API."""
+        unknown = calibration_for("some-model-of-tomorrow")
+        rest = np.linspace(0.70, 0.75, 30)
+        own = fuse("red", np.array([0.88, *rest]), np.zeros(31), unknown, rows=1000)
+        foreign = fuse("red", np.array([0.76, *rest]), np.zeros(31), unknown, rows=1000)
+        assert own.relevance[0] >= unknown.sure > foreign.relevance[0]
 
     def test_the_threshold_can_be_overridden(self):
         fusion = a_fusion([0.2, 0.1], threshold=0.5)
@@ -476,17 +522,28 @@ class TestFusion:
         x = bm25 / (2.2 * math.log(999.5 / 1.5))
         dense = (cosine - 0.2) / 0.8
         peak = dense[0] - dense[:3].mean()
-        weight = 5.0 * math.exp(-2 * peak) / 3**1.3
-        words = weight * x**1.5
+        weight = 5.0 * math.exp(-6 * peak) / 3**0.8
+        words = weight * x**1.15
+        words *= 0.45 * (1 - math.exp(-words.max() / 0.45)) / words.max()
         dense[3] = words[3]
-        relevance = dense.clip(0) + 0.2 * x**1.5 + (x / 3 - 0.15).clip(0)
+        crowd = dense[1:3].mean().clip(0)
+        standing = dense - 0.62 * crowd + 1.35 * (x - 0.4).clip(0) / 3
         assert fusion.similarity.tolist() == pytest.approx(
             np.tanh((dense + words).clip(0)).tolist()
         )
-        assert fusion.relevance.tolist() == pytest.approx(np.tanh(relevance).tolist())
+        near = standing + 0.62 * crowd
+        assert fusion.nearness.tolist() == pytest.approx(near.tolist())
+        relevance = 1 / (1 + np.exp(-14 * (standing - 0.25)))
+        assert fusion.relevance.tolist() == pytest.approx(relevance.tolist())
         assert fusion.weight == pytest.approx(words[0] / (dense + words)[0])
         assert fusion.features == pytest.approx(
-            {"terms": 3, "peak": peak, "rare_words": x[1], "lexical_weight": weight}
+            {
+                "terms": 3,
+                "peak": peak,
+                "crowd": crowd,
+                "rare_words": x[1],
+                "lexical_weight": weight,
+            }
         )
 
     def test_the_peak_is_that_of_the_best_ten(self):
@@ -499,17 +556,20 @@ class TestFusion:
         bm25 = np.array([2.2e-6 * 2, 2.2e-6])
         fusion = fuse("red green", np.zeros(2), bm25, MINILM, rows=50)
         assert fusion.features["rare_words"] == pytest.approx(2.0)
-        words = 6.0 / 2**1.3 * np.array([2.0, 1.0]) ** 1.5
-        assert fusion.similarity.tolist() == pytest.approx(np.tanh(words).tolist())
+        assert fusion.similarity[0] > fusion.similarity[1] > 0
 
-    @pytest.mark.parametrize(("rows", "like"), [(0, 2.5 / 1.5), (3, 2.5 / 1.5), (4, 3.5 / 1.5)])
-    def test_a_bank_has_three_rows_at_least(self, rows, like):
-        fusion = fuse("red", np.zeros(1), np.array([0.5]), MINILM, rows=rows)
-        assert fusion.features["rare_words"] == pytest.approx(0.5 / (2.2 * math.log(like)))
+    @pytest.mark.parametrize(
+        ("asked", "rows", "like"),
+        [("red", 0, 100), ("red", 99, 100), ("red", 200, 200), ("E11000", 0, 3), ("E11000", 9, 9)],
+    )
+    def test_in_few_rows_no_word_is_rare_but_a_name(self, asked, rows, like):
+        fusion = fuse(asked, np.zeros(1), np.array([0.5]), MINILM, rows=rows)
+        ceiling = 2.2 * math.log((like - 0.5) / 1.5)
+        assert fusion.features["rare_words"] == pytest.approx(0.5 / ceiling)
 
     def test_a_question_without_words_weighs_like_one_of_a_single_word(self):
         fusion = fuse("?!", np.array([0.5]), np.zeros(1), MINILM, rows=9)
-        assert fusion.features["terms"] == 1 and fusion.features["lexical_weight"] == 6.0
+        assert fusion.features["terms"] == 1 and fusion.features["lexical_weight"] == 5.0
 
     def test_cosines_out_of_range_are_taken_for_the_nearest_that_is_in_it(self):
         fusion = fuse("red", np.array([1.5, -1.5]), np.zeros(2), MINILM, rows=9)
@@ -521,10 +581,10 @@ class TestFusion:
         assert fusion.bm25.tolist() == [0.0, 0.0, 0.0] and fusion.weight == 0.0
 
     def test_a_match_without_a_vector_counts_once_for_each_side_up_to_a_full_cosine(self):
-        unknown, scale = np.full(2, np.nan), replace(MINILM, lexical=1.0)
+        unknown, scale = np.full(2, np.nan), replace(MINILM, lexical=1.0, most=1e9)
         bm25 = 2.2 * math.log(999.5 / 1.5) * np.array([0.25, 2.0])
         fusion = fuse("red", unknown, bm25, scale, rows=1000)
-        words = np.array([0.25, 2.0]) ** 1.5
+        words = np.array([0.25, 2.0]) ** 1.15
         mixed = [2 * words[0], 1.0 + words[1]]
         assert fusion.similarity.tolist() == pytest.approx(np.tanh(mixed).tolist())
         assert fusion.features["peak"] == 0.0
@@ -573,9 +633,21 @@ class TestWords:
 
     def test_an_identifier_counts_word_by_word_and_as_a_phrase(self):
         assert terms("Call parse_config of libcrypto.1.dylib, parse_config!") == (
-            *("call", "parse", "config", "parse config"),
+            *("call", "parse", "config", "parse config", "parseconfig"),
             *("libcrypto", "1", "dylib", "libcrypto 1 dylib"),
         )
+
+    @requirement("RET-17")
+    def test_another_spelling_of_a_name_is_looked_for_and_counts_as_no_further_word(self):
+        assert terms("parseSchedule fails") == (
+            *("parseschedule", "parse", "schedule", "parse schedule", "fails"),
+        )
+        assert terms("XMLHttpRequest") == (
+            *("xmlhttprequest", "xml", "http", "request", "xml http request"),
+        )
+        assert terms_asked("parseSchedule fails") == 2
+        assert terms_asked("parse_schedule fails") == 4
+        assert terms_asked("?!") == 1
 
     def test_a_question_is_read_so_far_and_no_further(self):
         assert len(terms(" ".join(f"word{n}" for n in range(100)))) == 48

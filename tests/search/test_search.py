@@ -459,7 +459,7 @@ def test_an_explanation_says_why_each_other_candidate_was_dropped(bank):
     everybody = {m.id for m in bank.memories()}
     assert set(reasons) | {hit.memory.id for hit in reply} == everybody
     assert "confidence 0.50 is under 0.60" in reasons[low.id]
-    assert "relevance threshold" in reasons[shelf["cake"].id]
+    assert "below the threshold" in reasons[shelf["cake"].id]
     dropped_copy = next(c.id for c in copies if c.id in reasons)
     assert "redundant" in reasons[dropped_copy] or "limit" in reasons[dropped_copy]
     assert foreign.id in reasons
@@ -489,9 +489,9 @@ def test_a_question_that_nothing_answers_gets_nothing(bank, question):
 @pytest.mark.parametrize(
     "question", ["keep the receipts of the restaurant", "what is the key to happiness"]
 )
-def test_one_word_in_common_does_not_make_an_answer(bank, question):
+def test_one_word_in_common_does_not_make_a_sure_answer(bank, question):
     library(bank)
-    assert bank.search(question).hits == ()
+    assert all(hit.weak for hit in bank.search(question))
 
 
 def test_a_clear_match_in_meaning_is_enough_without_a_word_in_common(bank):

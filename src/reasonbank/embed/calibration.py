@@ -23,13 +23,24 @@ class EmbeddingCalibration:
 
     model: str
     threshold: float
-    """Relevance under which a candidate is not worth returning."""
+    """Nearness from which on a candidate is worth mentioning."""
+    sure: float | None = None
+    """Relevance from which on it is surely an answer; what is only near is a weak one. None:
+    there is no telling, and nothing is weak."""
     merge: Nearness = Nearness(same=0.9, sure=0.9, related=0.8)
     """Where nobody measured the scale, only what is nearly identical is merged."""
-    unrelated: float = 0.0
-    """The cosine at which two texts have nothing to do with each other."""
-    lexical: float = 6.0
+    unrelated: float | None = 0.0
+    """The cosine at which two texts have nothing to do with each other; None: nobody knows."""
+    crowd: float = 0.62
+    """How far an answer has to stand out of what else is near."""
+    middle: float = 0.25
+    """What stands out by that much is as likely an answer as none."""
+    lexical: float = 5.0
     """How much a full-text match is worth beside the cosine."""
+    peak: float = 6.0
+    """How much less, where one cosine stands out of the others."""
+    most: float = 0.45
+    """What the best match by words is worth at most."""
     near: float = 0.8
     """From here on two memories are paraphrases, what both share with the question aside."""
     same: float = 0.995
@@ -41,14 +52,17 @@ class EmbeddingCalibration:
 CALIBRATIONS = {
     "reasonbank-minilm-1": EmbeddingCalibration(
         model="reasonbank-minilm-1",
-        threshold=0.28,
+        threshold=0.12,
+        sure=0.6,
+        near=0.55,
         merge=Nearness(same=0.8, sure=0.9, related=0.65),
         # Trained from it, with its documents held in place: measured -0.5 to -1.0 point.
         compatible=("all-MiniLM-L6-v2",),
     ),
     "all-MiniLM-L6-v2": EmbeddingCalibration(
         model="all-MiniLM-L6-v2",
-        threshold=0.28,
+        threshold=0.18,
+        sure=0.6,
         near=0.55,
         merge=Nearness(same=0.8, sure=0.9, related=0.65),
     ),
@@ -56,17 +70,24 @@ CALIBRATIONS = {
     "hashed-384": EmbeddingCalibration(
         model="hashed-384",
         threshold=0.1,
+        crowd=0.0,
         lexical=12.0,
+        peak=2.0,
+        most=3.0,
         merge=Nearness(same=0.95, sure=0.95, related=0.8),
     ),
 }
 
-# Of a model nobody measured we know no scale: rank, and hardly ever refuse.
-UNKNOWN_MODEL = EmbeddingCalibration(model="", threshold=0.1)
+UNKNOWN_MODEL = EmbeddingCalibration(model="", threshold=0.05, sure=0.6, unrelated=None)
+"""Of a model nobody measured the scale is told from what each question finds."""
+ONLY_WORDS = EmbeddingCalibration(model="words", threshold=0.1, crowd=0.0, most=3.0)
+"""Where there is no meaning to go by, hardly ever refuse."""
 
 
 def calibration_for(model: str) -> EmbeddingCalibration:
     """The constants of ``model``; a build of it may carry a suffix (``…-v2-int8``)."""
+    if model == ONLY_WORDS.model:
+        return ONLY_WORDS
     for name, calibration in CALIBRATIONS.items():
         if model.startswith(name):
             return calibration

@@ -77,6 +77,9 @@ class FullText(Protocol):
 
     def clear(self) -> None: ...
     def rows(self) -> int: ...
+    def counts(self, realms: Sequence[int] | None, terms: Sequence[str]) -> list[int]:
+        """See ``Reading.word_counts``."""
+
     def best(
         self,
         realms: Sequence[int] | None,

@@ -365,6 +365,9 @@ class Reading(VectorReading, Protocol):
         the filter only scopes and states are looked at; ``among`` restricts the rows.
         """
 
+    def word_counts(self, view: View, filter: Filter, terms: Sequence[str]) -> list[int]:
+        """In how many rows each term is, as ``words`` would look for it."""
+
     def word_rows(self) -> int: ...
 
     def candidates(self, view: View, filter: Filter, nums: NDArray[np.int64]) -> Candidates: ...

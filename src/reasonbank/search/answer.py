@@ -17,7 +17,7 @@ from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion, Writing
 from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
 from reasonbank.search.doubt import for_a_prompt
-from reasonbank.search.gather import Question, Senses, gather
+from reasonbank.search.gather import Question, gather, heard
 from reasonbank.search.outdated import settle
 from reasonbank.search.text import terms
 from reasonbank.settings import ProofSettings
@@ -130,13 +130,13 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
     """``at_once``: what has no vector yet is looked for by its words, and nobody is waited for."""
     store = context.store
     indexing = store.indexing
-    senses = Senses(notes=list(store.notes))
+    senses = heard(context, question)
     try:
         if at_once:
             indexing.follow()
         else:
             senses.notes += indexing.catch_up(lambda: _worded(context, question))
-        senses.vector = indexing.question(question.text)
+        senses.vectors = indexing.questions(senses.texts)
     except EmbeddingError as error:
         senses.without_meaning(error, "embedding")
     except StorageError as error:
@@ -147,7 +147,7 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         ranked = hits.ranked(context, reading, question, found, senses)
         ranked, outdated = settle(context, reading, question, found, ranked)
         found_hits, tokens, cut = hits.hits_of(context, reading, question, found, ranked, outdated)
-    embedder = indexing.embedder.name if senses.vector is not None else "none"
+    embedder = indexing.embedder.name if senses.vectors is not None else "none"
     return Reply(
         hits=found_hits,
         total_found=ranked.relevant,

@@ -115,7 +115,7 @@ class _Greedy:
         self.gain = diversity * score[pool]
         self.cost = (1.0 - diversity) * float(score[pool[0]])
         self.faint = FAINT * max(0.0, 1.0 - 2.0 * diversity)
-        self.sure = _sure(fusion.relevance[pool], fusion.calibration.threshold, diversity)
+        self.sure = _sure(fusion.nearness[pool], fusion.calibration.threshold, diversity)
         self.copied = np.zeros(len(pool))
         self.repeated = np.zeros(len(pool))
         self.subject = np.zeros(len(pool))
@@ -167,11 +167,11 @@ class _Greedy:
         return np.where((self.closest >= 0) & ((self.copied > 0) | lost), pool[self.closest], -1)
 
 
-def _sure(relevance: Floats, threshold: float, diversity: float) -> NDArray[np.bool_]:
-    """Who is relevant enough to be shown instead of something that fits better.
+def _sure(nearness: Floats, threshold: float, diversity: float) -> NDArray[np.bool_]:
+    """Who is near enough to be shown instead of something that fits better.
 
     A quarter of the way from the threshold to the best by default; less, the less fit counts.
     """
-    best = max(float(relevance.max()), threshold)
-    sure: NDArray[np.bool_] = relevance >= threshold + diversity**2 * (best - threshold)
+    best = max(float(nearness.max()), threshold)
+    sure: NDArray[np.bool_] = nearness >= threshold + diversity**2 * (best - threshold)
     return sure

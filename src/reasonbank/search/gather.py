@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import StorageError
+from reasonbank.index.port import Index
 from reasonbank.ledger.port import Candidates, Filter, Reading
 from reasonbank.model import Hit
 from reasonbank.search import rank
 from reasonbank.search.estimate import Trust, crowded_out, places, trust_in
-from reasonbank.search.text import terms
+from reasonbank.search.pieces import pieces
+from reasonbank.search.text import MANY_TERMS, MAX_TERMS, terms
 from reasonbank.store.context import Context
 from reasonbank.trust.belief import FOLDED
 
@@ -26,6 +28,8 @@ DAY = 86_400_000_000
 # Up to this many rows that pass a filter are scored one by one; more are found by
 # searching all and filtering what comes back.
 FEW = 50_000
+LEAST_EACH = 20
+"""So many rows each sentence of a long question contributes at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,33 +48,78 @@ class Question:
 
 @dataclass(slots=True)
 class Senses:
-    """What a search can go by; whatever fails is given up, and noted."""
+    """What a search can go by; whatever fails is given up, and noted.
 
-    vector: NDArray[np.float32] | None = None
+    ``texts`` are the question and, where it is long, its sentences; ``terms`` and ``vectors``
+    are theirs.
+    """
+
+    texts: Sequence[str]
+    terms: Sequence[tuple[str, ...]]
+    vectors: NDArray[np.float32] | None = None
     words: bool = True
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def vector(self) -> NDArray[np.float32] | None:
+        """Of the whole question."""
+        return None if self.vectors is None else self.vectors[0]
+
     def without_meaning(self, error: Exception, what: str) -> None:
-        self.vector = None
+        self.vectors = None
         self.notes.append(f"{what} failed, so only words were searched: {error}")
 
     def without_words(self, error: StorageError) -> None:
         self.words = False
-        if self.vector is None:
+        if self.vectors is None:
             raise error
         self.notes.append(f"full text failed, so only meaning was searched: {error}")
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        return ("meaning",) * (self.vector is None) + ("words",) * (not self.words)
+        return ("meaning",) * (self.vectors is None) + ("words",) * (not self.words)
+
+
+def heard(context: Context, question: Question) -> Senses:
+    """What to look for: the question, and of a long one its sentences.
+
+    Of many words those count that fewest memories have. Of a long question only the sentences
+    have words: all of them together say nothing.
+    """
+    many = terms(question.text, MANY_TERMS)
+    rarity = _rarity(context, question, many) if len(many) > MAX_TERMS else dict.fromkeys(many, 1.0)
+    rarest = frozenset(sorted(rarity, key=rarity.__getitem__, reverse=True)[:MAX_TERMS])
+
+    def telling(sentence: str) -> float:
+        return sum(rarity.get(term, 0.0) for term in terms(sentence))
+
+    parts = pieces(question.text, telling)
+    wanted = [tuple(term for term in terms(part) if term in rarest) for part in parts]
+    whole = () if parts else tuple(term for term in many if term in rarest)
+    return Senses(
+        texts=(question.text, *parts), terms=[whole, *wanted], notes=list(context.store.notes)
+    )
+
+
+def _rarity(context: Context, question: Question, many: Sequence[str]) -> dict[str, float]:
+    """Of each term that any memory has: the fewer, the more."""
+    reading = context.store.ledger.cached_read()
+    try:
+        counts = reading.word_counts(context.view, question.filter, many)
+    except StorageError:
+        return dict.fromkeys(many, 1.0)  # Whoever searches the words meets it again, and tells.
+    return {term: 1.0 / count for term, count in zip(many, counts, strict=True) if count}
 
 
 @dataclass(slots=True)
 class Gathered:
-    """The candidates of one question, as columns in the same order."""
+    """The candidates of one question, as columns in the same order.
+
+    ``cosines`` and ``bm25`` have a row for each of ``Senses.texts``.
+    """
 
     rows: Candidates
-    cosine: Floats
+    cosines: Floats
     bm25: Floats
     vectors: NDArray[np.float32] | None
     confidence: Floats
@@ -78,6 +127,10 @@ class Gathered:
     allowed: NDArray[np.bool_]
     complete: bool
     """True if no further row could pass the filter."""
+
+    @property
+    def cosine(self) -> Floats:
+        return _closest(self.cosines)
 
 
 def gather(context: Context, reading: Reading, question: Question, senses: Senses) -> Gathered:
@@ -151,12 +204,13 @@ def _candidates(
 
 @dataclass(slots=True)
 class _Matches:
-    """Rows by meaning and rows by words, each best first."""
+    """Rows by meaning (``cosines`` to each text) and, for each text, by words, best first."""
 
     nearest: Nums
-    cosines: NDArray[np.float32]
-    worded: Nums
-    scores: Floats
+    cosines: Floats
+    worded: list[tuple[Nums, Floats]]
+    complete: bool
+    """True if neither had more to give."""
 
 
 def _matches(
@@ -172,33 +226,48 @@ def _matches(
 
     indexing = context.store.indexing
     filter = question.filter
-    nearest, cosines = np.empty(0, np.int64), np.empty(0, np.float32)
-    if senses.vector is not None:
+    each = pool if len(senses.texts) == 1 else max(LEAST_EACH, pool // len(senses.texts))
+    nearest, cosines, complete = np.empty(0, np.int64), np.empty((len(senses.texts), 0)), True
+    if senses.vectors is not None:
         realms = reading.realms(context.view, filter.scopes, filter.states)
         try:
-            nearest, cosines = indexing.index.nearest(
-                senses.vector, realms=realms, limit=pool, among=among
-            )
+            nearest, cosines, complete = _nearest(indexing.index, senses, realms, each, among)
             if also is not None:
-                more, closeness = indexing.index.nearest(
-                    senses.vector, realms=realms, limit=pool, among=also
-                )
+                more, closeness, _ = _nearest(indexing.index, senses, realms, each, also)
                 fresh = ~np.isin(more, nearest)
                 nearest = np.concatenate([nearest, more[fresh]])
-                cosines = np.concatenate([cosines, closeness[fresh]])
+                cosines = np.concatenate([cosines, closeness[:, fresh]], axis=1)
         except StorageError as error:
             indexing.lost()
             senses.without_meaning(error, "the index")
-    worded, scores = np.empty(0, np.int64), np.empty(0)
+    worded = [(np.empty(0, np.int64), np.empty(0))] * len(senses.texts)
     if senses.words:
         # Deeper than the pool: a candidate by meaning may match by words further down.
         depth = max(pool, rank.LEXICAL_DEPTH)
         try:
-            wanted = terms(question.text)
-            worded, scores = reading.words(context.view, filter, wanted, depth, among)
+            worded = [
+                reading.words(context.view, filter, wanted, depth, among) for wanted in senses.terms
+            ]
         except StorageError as error:
             senses.without_words(error)
-    return _Matches(nearest, cosines, worded, scores)
+    complete = complete and all(len(nums) < each for nums, _ in worded)
+    return _Matches(nearest, cosines, worded, complete)
+
+
+def _nearest(
+    index: Index, senses: Senses, realms: Sequence[int], each: int, among: Nums | None
+) -> tuple[Nums, Floats, bool]:
+    """The rows nearest to any of the texts, their cosines to each; True if these are all."""
+    import numpy as np
+
+    assert senses.vectors is not None
+    found = [index.nearest(one, realms=realms, limit=each, among=among) for one in senses.vectors]
+    complete = all(len(nums) < each for nums, _ in found)
+    if len(found) == 1:
+        nums, cosines = found[0]
+        return nums, cosines[None].astype(np.float64), complete
+    nums = np.unique(np.concatenate([nums for nums, _ in found]))
+    return nums, (senses.vectors @ index.vectors(nums).T).astype(np.float64), complete
 
 
 def _weighed(
@@ -213,16 +282,15 @@ def _weighed(
     import numpy as np
 
     indexing = context.store.indexing
-    nearest, worded = matches.nearest, matches.worded
-    only_words = worded[:pool][~_among(worded[:pool], nearest)]
-    nums = np.concatenate([nearest, only_words])
+    nearest = matches.nearest
+    nums = np.concatenate([nearest, _only_words(matches, pool)])
     rows = reading.candidates(context.view, question.filter, nums)
 
     place = places(rows.nums, nums)
-    cosine = np.full(len(nums), np.nan)
-    cosine[: len(nearest)] = matches.cosines
+    cosines = np.full((len(senses.texts), len(nums)), np.nan)
+    cosines[:, : len(nearest)] = matches.cosines
     vectors = None
-    if senses.vector is not None:
+    if senses.vectors is not None:
         try:
             vectors = indexing.index.vectors(nums)
         except StorageError as error:
@@ -230,23 +298,46 @@ def _weighed(
             senses.without_meaning(error, "the index")
             return None
         by_words = vectors[len(nearest) :]
-        cosine[len(nearest) :] = np.where(by_words.any(axis=1), by_words @ senses.vector, np.nan)
-    bm25 = np.zeros(len(rows.nums))
-    if len(worded):
-        known = _among(rows.nums, worded)
-        bm25[known] = matches.scores[places(rows.nums[known], worded)]
-    confidence = _confidence(context, reading, rows, cosine[place])
+        cosines[:, len(nearest) :] = np.where(
+            by_words.any(axis=1), senses.vectors @ by_words.T, np.nan
+        )
+    cosines = cosines[:, place]
+    bm25 = np.zeros((len(senses.texts), len(rows.nums)))
+    for row, (worded, scores) in enumerate(matches.worded):
+        if len(worded):
+            known = _among(rows.nums, worded)
+            bm25[row, known] = scores[places(rows.nums[known], worded)]
+    confidence = _confidence(context, reading, rows, _closest(cosines))
     trust = trust_in(context, reading, rows, confidence, senses.vector)
     return Gathered(
         rows=rows,
-        cosine=cosine[place],
+        cosines=cosines,
         bm25=bm25,
         vectors=None if vectors is None else vectors[place],
         confidence=confidence,
         trust=trust,
         allowed=rows.allowed & trusted(confidence, trust, question),
-        complete=len(nearest) < pool and len(worded) < pool,
+        complete=matches.complete,
     )
+
+
+def _closest(cosines: Floats) -> Floats:
+    """The highest cosine of each row to any of the texts."""
+    # A row has a vector or it has none: its cosines are all known or all unknown.
+    closest: Floats = cosines.max(axis=0)
+    return closest
+
+
+def _only_words(matches: _Matches, pool: int) -> Nums:
+    """The best rows by words that meaning did not find."""
+    import numpy as np
+
+    if len(matches.worded) == 1:
+        best = matches.worded[0][0][:pool]
+    else:
+        each = max(LEAST_EACH, pool // len(matches.worded))
+        best = np.unique(np.concatenate([nums[:each] for nums, _ in matches.worded]))
+    return best[~_among(best, matches.nearest)]
 
 
 def _among(nums: Nums, others: Nums) -> NDArray[np.bool_]:

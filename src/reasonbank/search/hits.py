@@ -12,6 +12,7 @@ from reasonbank.model import Hit, Memory, State
 from reasonbank.search import rank
 from reasonbank.search.doubt import with_newer_values
 from reasonbank.search.gather import Gathered, Question, Senses, trusted
+from reasonbank.search.pieces import doubts
 from reasonbank.search.text import error_match, tokens_in
 from reasonbank.store.context import Context
 
@@ -34,13 +35,16 @@ def ranked(
     core = context.store
     rows = found.rows
     now = core.clock()
-    name = "words" if senses.vector is None else core.indexing.embedder.name
-    fusion = rank.fuse(
-        question.text,
-        found.cosine,
-        found.bm25,
-        calibration_for(name),
-        rows=reading.word_rows() if senses.words else 0,
+    name = "words" if senses.vectors is None else core.indexing.embedder.name
+    calibration = calibration_for(name)
+    word_rows = reading.word_rows() if senses.words else 0
+    fusion = rank.best_of(
+        [
+            rank.fuse(text, cosine, bm25, calibration, rows=word_rows, doubt=doubt)
+            for text, doubt, cosine, bm25 in zip(
+                senses.texts, doubts(senses.texts), found.cosines, found.bm25, strict=True
+            )
+        ]
     )
     # What the filter leaves out takes no part, but an explanation still mentions it.
     fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))
@@ -69,6 +73,7 @@ def ranked(
         half_life_days=settings.half_life_days,
         diversity=settings.diversity,
         threshold=settings.threshold if settings.threshold >= 0 else None,
+        sure_only=question.sure_only,
     )
 
 
@@ -86,6 +91,7 @@ def hits_of(
     rows = {row.num: row for row in reading.rows(context.view, nums)}
     parts = {p.candidate: _parts(p) for p in ranked.explain()} if question.explain else {}
     expected = found.trust.expected(ranked._columns["similarity"], found.cosine)
+    weak = ranked.weak
     costs: dict[str, int] = {}
 
     def memory(row: Row, confidence: float) -> Memory:
@@ -100,6 +106,7 @@ def hits_of(
             relevance=round(float(ranked._columns["relevance"][i]), 6),
             score=round(score, 6),
             expected=round(float(expected[i]), 6),
+            weak=bool(weak[i]),
             outdated_by=outdated.get(rows[num].id),
             parts=parts.get(i, {}),
         )

@@ -7,13 +7,13 @@ that a threshold means the same for every query), ``rank`` makes the final order
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, isnan, log
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.embed.calibration import EmbeddingCalibration
 from reasonbank.search.diverse import diverse
-from reasonbank.search.text import terms
+from reasonbank.search.text import names_something, terms_asked
 from reasonbank.trust.experience import adjusted
 
 if TYPE_CHECKING:
@@ -36,12 +36,28 @@ DIVERSITY = 0.5
 BM25_GAIN = 2.2
 """FTS5 has k1 = 1.2: a word is worth at most (k1 + 1) times its idf."""
 LEAST_IDF = 1e-6
-MATCH_POWER = 1.5
-TERMS_POWER = 1.3
-PEAK_DISCOUNT = 2.0
-FOUND = 0.2
-CHANCE = 0.15
-"""The share of a query that an unrelated text matches by chance."""
+ALIKE = 0.3
+"""How much a word tells, beside a rare one, where no word is rarer than another."""
+LEAST_ROWS, ENOUGH_ROWS = 3, 100
+"""In fewer rows a word that only one of them has need not be rare at all; a name is."""
+MATCH_POWER = 1.15
+TERMS_POWER = 0.8
+SENTENCE_WORDS = 0.3
+"""How much words count in a sentence of a long question, beside those of a short one."""
+FOUND = 1.35
+"""What it counts that all words of a question are found, beside a cosine of 1."""
+CHANCE = 0.4
+"""So much of a rare word an unrelated text matches by chance."""
+ENOUGH_TO_TELL = 8
+CANDIDATES_ABOVE = 0.15
+"""So much of the way to 1 are those nearer than others that a search brings up."""
+FLAT = 0.02
+"""Where the best is no further above the middle, all candidates are alike."""
+STEEP = 14.0
+"""How quickly an answer becomes likely as it stands out."""
+
+WEAK = 0.9
+"""Of the least that is surely relevant the best that is not has so much."""
 
 SCOPE_WEIGHTS: Mapping[str, float] = {"project": 1.0, "team": 0.9, "org": 0.8}
 CONSOLIDATED_BOOST = 1.2
@@ -54,12 +70,14 @@ IN_THE_RUNNING = 0.1
 class Fusion:
     """``weight`` is the share of full-text in the best candidate's similarity.
 
-    ``similarity`` orders, ``relevance`` (0..1 too) decides whether to answer at all: it
-    asks how much was found, whatever else the query says.
+    ``similarity`` orders. ``nearness`` decides whether to mention a candidate at all, and
+    ``relevance`` (0..1 too) whether it surely is an answer: they ask how much was found,
+    whatever else the query says.
     """
 
     similarity: Floats
     relevance: Floats
+    nearness: Floats
     cosine: Floats
     bm25: Floats
     weight: float
@@ -68,22 +86,32 @@ class Fusion:
 
 
 def fuse(
-    query: str, cosine: Floats, bm25: Floats, calibration: EmbeddingCalibration, *, rows: int
+    query: str,
+    cosine: Floats,
+    bm25: Floats,
+    calibration: EmbeddingCalibration,
+    *,
+    rows: int,
+    doubt: float | None = None,
 ) -> Fusion:
     """One similarity in 0..1 from cosine (NaN: unknown) and BM25 (0: no match).
 
     ``rows`` is the number of rows in the full-text table that ``bm25`` was counted over.
+    ``doubt`` is given for a part of a long question: how little it looks like the problem.
 
-        similarity = tanh(cosine + w * x ** 1.5)
+        similarity = tanh(cosine + words - doubt)
+        words = w * x ** 1.15, all of them pressed together so that none exceeds ``most``
         x = bm25 / (2.2 * idf of a word that only one row has)
-        w = lexical * exp(-2 * peak) / terms ** 1.3
-        relevance = tanh(cosine + 0.2 * x ** 1.5 + max(0, x / terms - 0.15))
+        w = lexical * exp(-6 * peak) / terms ** 0.8
+        nearness = cosine + 1.35 * max(0, x - 0.4) / terms - doubt
+        relevance = logistic(14 * (nearness - crowd - middle))
 
     ``x`` counts matched rare words on a scale that is the same for every query and size
-    of bank; the power makes two rare words worth more than twice one. The weight falls
-    with the number of terms asked for, so that it takes the same coverage to convince,
-    and with the peak of the cosines (best less the mean of the best ten): a model that
-    sees one answer far above the rest is usually right.
+    of bank. Its weight falls with the number of terms asked for, so that it takes about the
+    same coverage to convince, and with the peak of the cosines (best less the mean of the
+    best ten): a model that sees one answer far above the rest is usually right. ``crowd`` is
+    a share of the mean of the second to tenth best cosine: in a large bank something is
+    always near, so an answer has to stand out of its bank.
     """
     import numpy as np
 
@@ -91,38 +119,89 @@ def fuse(
     words = np.where(np.isfinite(words), words, 0.0).clip(0.0)
     raw = np.asarray(cosine, np.float64)
     known = np.isfinite(raw)
-    span = 1.0 - calibration.unrelated
-    dense = ((np.where(known, raw, 0.0).clip(-1.0, 1.0)) - calibration.unrelated) / span
-    count = max(1, len(terms(query)))
-    ceiling = BM25_GAIN * log((max(rows, 3) - 0.5) / 1.5)
+    unrelated = _unrelated(raw[known], calibration)
+    dense = (np.where(known, raw, 0.0).clip(-1.0, 1.0) - unrelated) / (1.0 - unrelated)
+    count = terms_asked(query)
+    least = LEAST_ROWS if names_something(query) else ENOUGH_ROWS
+    ceiling = BM25_GAIN * log((max(rows, least) - 0.5) / 1.5)
+    telling = 1.0
     if words.max(initial=0.0) <= BM25_GAIN * LEAST_IDF * count:
         # Every word that matched is in most rows, as in a bank of one subject or of two
         # memories: FTS5 gives them all the same least idf, and so they count alike.
-        ceiling = BM25_GAIN * LEAST_IDF
+        ceiling, telling = BM25_GAIN * LEAST_IDF, ALIKE
     best = np.sort(dense[known])[::-1][:10]
     peak = float(best[0] - best.mean()) if best.size else 0.0
-    weight = calibration.lexical * exp(-PEAK_DISCOUNT * peak) / count**TERMS_POWER
+    crowd = max(0.0, float(best[1:].mean())) if best.size > 1 else 0.0
+    weight = calibration.lexical * exp(-calibration.peak * peak) / count**TERMS_POWER
     rare = words / ceiling
-    lexical = weight * rare**MATCH_POWER
+    if doubt is not None:
+        weight *= SENTENCE_WORDS
+    lexical = _bounded(weight * rare**MATCH_POWER, calibration.most)
     # Where there is no vector, the cosine is taken to agree with the words.
     dense = np.where(known, dense, lexical.clip(0.0, 1.0))
     mixed = dense + lexical
-    found = FOUND * rare**MATCH_POWER + (rare / count - CHANCE).clip(0.0)
+    near = dense + FOUND * (telling * rare - CHANCE).clip(0.0) / count - (doubt or 0.0)
+    standing = near - calibration.crowd * crowd - calibration.middle
     top = int(mixed.argmax()) if mixed.size else -1
     share = float(lexical[top] / mixed[top]) if top >= 0 and mixed[top] > 0 else 0.0
     return Fusion(
-        similarity=np.tanh(mixed.clip(0.0)),
-        relevance=np.tanh(dense.clip(0.0) + found),
+        similarity=np.tanh((mixed - (doubt or 0.0)).clip(0.0)),
+        relevance=1.0 / (1.0 + np.exp(-STEEP * standing)),
+        nearness=near,
         cosine=np.where(known, raw, np.nan),
         bm25=words,
         weight=min(1.0, max(0.0, share)) if best.size else 1.0,
         features={
             "terms": float(count),
             "peak": peak,
+            "crowd": crowd,
             "rare_words": float(rare.max(initial=0.0)),
             "lexical_weight": weight,
         },
         calibration=calibration,
+    )
+
+
+def _bounded(worth: Floats, most: float) -> Floats:
+    """The same, shrunk alike until the largest is no more than ``most``."""
+    largest = float(worth.max(initial=0.0))
+    return worth * (most * (1.0 - exp(-largest / most)) / largest) if largest > 0 else worth
+
+
+def _unrelated(cosines: Floats, calibration: EmbeddingCalibration) -> float:
+    """The cosine of texts that have nothing to do with each other: of a model that nobody
+    measured, what most of the candidates have, if they are enough to tell."""
+    import numpy as np
+
+    if calibration.unrelated is not None:
+        return calibration.unrelated
+    best, middle = (float(cosines.max()), float(np.median(cosines))) if len(cosines) else (0, 0)
+    if len(cosines) < ENOUGH_TO_TELL or best - middle < FLAT:
+        return 0.0
+    return min(0.95, max(0.0, middle - CANDIDATES_ABOVE * (1.0 - middle)))
+
+
+def best_of(fusions: Sequence[Fusion]) -> Fusion:
+    """Of several texts that ask the same, for each candidate the one that it fits best."""
+    import numpy as np
+
+    if len(fusions) == 1:
+        return fusions[0]
+    best = np.argmax([fusion.similarity for fusion in fusions], axis=0)
+
+    def taken(name: str) -> Floats:
+        column = np.array([getattr(fusion, name) for fusion in fusions])
+        chosen: Floats = np.take_along_axis(column, best[None], axis=0)[0]
+        return chosen
+
+    whole = fusions[int(best[taken("similarity").argmax()])] if best.size else fusions[0]
+    return replace(
+        whole,
+        similarity=taken("similarity"),
+        relevance=taken("relevance"),
+        nearness=taken("nearness"),
+        cosine=taken("cosine"),
+        bm25=taken("bm25"),
     )
 
 
@@ -165,6 +244,44 @@ class RankingInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cuts:
+    """What is let in: all that is ``sure`` by its relevance, and what is ``near`` enough.
+
+    One of them may be None: nothing is sure but what is near, or nothing is near but what is sure.
+    """
+
+    sure: float | None
+    near: float | None
+
+    @classmethod
+    def of(
+        cls, calibration: EmbeddingCalibration, threshold: float | None, *, sure_only: bool
+    ) -> Cuts:
+        """Those of the model; a ``threshold`` that somebody set takes the place of both."""
+        if threshold is not None:
+            return cls(sure=threshold, near=None)
+        only_sure = sure_only and calibration.sure is not None
+        return cls(sure=calibration.sure, near=None if only_sure else calibration.threshold)
+
+    def let_in(self, fusion: Fusion) -> NDArray[np.bool_]:
+        # A negative relevance is how a caller leaves a candidate out.
+        if self.near is None:
+            return fusion.relevance >= max(0.0, self.sure or 0.0)
+        return ((fusion.nearness >= self.near) | ~self.weak(fusion)) & (fusion.relevance >= 0.0)
+
+    def weak(self, fusion: Fusion) -> NDArray[np.bool_]:
+        """Which are not surely relevant."""
+        if self.sure is None:
+            return fusion.nearness < (self.near or 0.0)
+        return fusion.relevance < self.sure
+
+    def why(self, fusion: Fusion, i: int) -> str:
+        if self.near is None:
+            return f"relevance {fusion.relevance[i]:.2f} is below the threshold {self.sure:.2f}"
+        return f"nearness {fusion.nearness[i]:.2f} is below the threshold {self.near:.2f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """Every number behind one candidate's score, and why it was dropped if it was."""
 
@@ -202,18 +319,22 @@ class Ranking:
     _columns: Mapping[str, Floats] = field(repr=False)
     _penalty: Floats = field(repr=False)
     _rival: NDArray[np.intp] = field(repr=False)
-    _threshold: float = field(repr=False)
+    _cuts: Cuts = field(repr=False)
+
+    @property
+    def answers(self) -> NDArray[np.bool_]:
+        """Which candidates are relevant enough, whatever the limit."""
+        return self._cuts.let_in(self._fusion)
+
+    @property
+    def weak(self) -> NDArray[np.bool_]:
+        """Which candidates are near, but not surely relevant."""
+        return self._cuts.weak(self._fusion)
 
     @property
     def score(self) -> Floats:
         """Of every candidate, whether it was chosen or not."""
         return self._columns["score"]
-
-    @property
-    def answers(self) -> NDArray[np.bool_]:
-        """Which candidates are relevant enough, whatever the limit."""
-        answers: NDArray[np.bool_] = self._fusion.relevance >= self._threshold
-        return answers
 
     @property
     def calibration(self) -> EmbeddingCalibration:
@@ -247,8 +368,8 @@ class Ranking:
     def _why(self, i: int, names: Sequence[str] | None) -> str:
         if self._fusion.similarity[i] < 0:
             return "ruled out"
-        if self._fusion.relevance[i] < self._threshold:
-            return f"below the relevance threshold {self._threshold:.2f}"
+        if not self.answers[i]:
+            return self._cuts.why(self._fusion, i)
         rival = int(self._rival[i])
         if rival >= 0 and self._penalty[i] > 0:
             return f"redundant with {rival if names is None else names[rival]}"
@@ -264,24 +385,26 @@ def rank(
     half_life_days: float = 30.0,
     diversity: float = DIVERSITY,
     threshold: float | None = None,
+    sure_only: bool = False,
     consolidated: float = CONSOLIDATED_BOOST,
 ) -> Ranking:
     """The final order: composite, multipliers, threshold, diversity, limit.
 
     ``diversity`` is the lambda of MMR: 1.0 looks at scores only, 0.0 at little else than how
     much a candidate differs from those before it.
-    ``threshold`` overrides the calibrated one; 0.0 never abstains.
+    What is not surely relevant comes last, and not at all with ``sure_only``. ``threshold``
+    overrides both calibrated cuts; 0.0 never abstains.
     """
     import numpy as np
 
-    cut = fusion.calibration.threshold if threshold is None else threshold
+    cuts = Cuts.of(fusion.calibration, threshold, sure_only=sure_only)
     similarity = fusion.similarity
     age = np.asarray(columns.age_days, np.float64)
     recency = np.exp2(-np.where(np.isnan(age), np.inf, age).clip(0.0) / half_life_days)
     error, confidence = _share(columns.error_match), _share(columns.confidence)
     scope = _share(columns.scope)
-    # A negative similarity is how a caller rules a candidate out: no threshold lets it in.
-    relevant = np.flatnonzero((fusion.relevance >= cut) & (similarity >= 0.0))
+    # So is a negative similarity: no threshold lets it in.
+    relevant = np.flatnonzero(cuts.let_in(fusion) & (similarity >= 0.0))
     boost = _boosts(columns.consolidated, similarity, relevant, consolidated)
     total = weights.similarity + weights.recency + weights.error_match
     fit = np.zeros(len(similarity)) if columns.fit is None else columns.fit
@@ -293,7 +416,11 @@ def rank(
     score = composite * confidence * scope * boost
 
     by_score = relevant[np.argsort(-score[relevant], kind="stable")]
-    order, penalty, rival = diverse(by_score, score, columns.vectors, fusion, limit, diversity)
+    weak = cuts.weak(fusion)
+    merit = _sure_first(score, weak, relevant)
+    by_merit = by_score[np.argsort(-merit[by_score], kind="stable")]
+    order, penalty, rival = diverse(by_merit, merit, columns.vectors, fusion, limit, diversity)
+    order = order[np.argsort(weak[order], kind="stable")]
     return Ranking(
         order=order,
         scores=score[order],
@@ -313,8 +440,19 @@ def rank(
         },
         _penalty=penalty,
         _rival=rival,
-        _threshold=cut,
+        _cuts=cuts,
     )
+
+
+def _sure_first(score: Floats, weak: NDArray[np.bool_], relevant: NDArray[np.intp]) -> Floats:
+    """Scores by which every weak candidate comes after every sure one."""
+    import numpy as np
+
+    ours = weak[relevant]
+    if not ours.any() or ours.all():
+        return score
+    least, most = score[relevant[~ours]].min(), score[relevant[ours]].max()
+    return np.where(weak, score * min(1.0, WEAK * least / max(most, 1e-9)), score)
 
 
 def _boosts(

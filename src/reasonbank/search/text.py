@@ -10,6 +10,8 @@ from reasonbank.fields import LIMITS
 from reasonbank.safety.patterns import brief
 
 MAX_TERMS = 48
+MANY_TERMS = 1_000
+"""Of so many the most telling ``MAX_TERMS`` are chosen."""
 MAX_QUERY = 20_000
 MAX_TERM = 64
 
@@ -29,30 +31,51 @@ WORD = re.compile(r"[^\W_]+")
 _CHUNK = re.compile(r"\S+")
 # Possessive, and only from where a word begins: otherwise a long word is read from each letter.
 _IDENTIFIER = brief(r"(?<!\w)_*+[^\W_]++(?:[._:/\\#@$-]++[^\W_]++)++_*+", MAX_QUERY)
+_NAME = brief(r"[^\W_]++(?:[_-]++[^\W_]++)++", MAX_QUERY)
+_HUMPS = brief(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}", MAX_TERM)
 _CAMEL = brief(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", LIMITS.error_type)
 
 
-@lru_cache(maxsize=64)
-def terms(query: str) -> tuple[str, ...]:
+def terms(query: str, limit: int = MAX_TERMS) -> tuple[str, ...]:
     """What a full-text search for ``query`` looks for, each once, in order of appearance.
 
     Stop words are left out unless there is nothing else. An identifier such as
     ``parse_config`` or ``libssl.so.3`` counts word by word and also as a phrase, so
-    that its exact form is worth more than its pieces. Any text is safe: terms hold
+    that its exact form is worth more than its pieces; ``parseConfig`` is looked for as
+    ``parse_config`` too, and the other way round. Any text is safe: terms hold
     letters, digits and spaces only, and their number is bounded, so that a query of ten
     megabytes costs no more than one of a page.
     """
-    found: dict[str, None] = {}
-    spare: dict[str, None] = {}
-    for chunk in _CHUNK.findall(query[:MAX_QUERY].lower()):
+    return tuple(_terms(query, limit))[:limit]
+
+
+def terms_asked(query: str) -> int:
+    """How many terms ``query`` has, another spelling of one not counted; at least 1."""
+    return max(1, min(MAX_TERMS, sum(_terms(query, MAX_TERMS).values())))
+
+
+@lru_cache(maxsize=64)
+def _terms(query: str, limit: int) -> dict[str, bool]:
+    """The terms; False for one that is another spelling of its neighbours."""
+    found: dict[str, bool] = {}
+    spare: dict[str, bool] = {}
+    for chunk in _CHUNK.findall(query[:MAX_QUERY]):
         words = WORD.findall(chunk)
         for word in words:
-            (spare if word in STOP_WORDS else found)[word[:MAX_TERM]] = None
+            said = word.lower()
+            (spare if said in STOP_WORDS else found)[said[:MAX_TERM]] = True
+            if _HUMPS.search(word):
+                parts = [part.lower() for part in _CAMEL.findall(word)]
+                for term in (*parts, " ".join(parts)):
+                    if term not in STOP_WORDS:
+                        found.setdefault(term[:MAX_TERM], False)
         for identifier in _IDENTIFIER.findall(chunk) if len(words) > 1 else ():
-            found[" ".join(WORD.findall(identifier))[:MAX_TERM]] = None
-        if len(found) >= MAX_TERMS:
+            found[" ".join(WORD.findall(identifier.lower()))[:MAX_TERM]] = True
+            for name in _NAME.findall(identifier.lower()):
+                found.setdefault("".join(WORD.findall(name))[:MAX_TERM], False)
+        if len(found) >= limit:
             break
-    return tuple(found or spare)[:MAX_TERMS]
+    return found or spare
 
 
 def keywords(text: str, limit: int = 8) -> list[str]:
@@ -72,6 +95,13 @@ def keywords(text: str, limit: int = 8) -> list[str]:
 
     # Of equals, the one that was said first.
     return sorted(counted, key=usefulness, reverse=True)[:limit]
+
+
+@lru_cache(maxsize=64)
+def names_something(text: str) -> bool:
+    """Whether there is an identifier, a code or a path in it."""
+    chunks = _CHUNK.findall(text[:MAX_QUERY])
+    return any(_is_identifier(chunk.strip("\"'`.,;:!?()[]{}<>*")) for chunk in chunks)
 
 
 def _is_identifier(word: str) -> bool:

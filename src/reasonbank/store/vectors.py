@@ -108,8 +108,13 @@ class Indexing:
         self.chores: Callable[[], None] = lambda: None
 
     def question(self, text: str) -> Vector:
+        vector: Vector = self.questions([text])[0]
+        return vector
+
+    def questions(self, texts: Sequence[str]) -> Vector:
+        """The vectors of a question and of its parts, all that are new in one batch."""
         with self._asked():
-            return self._question(text)
+            return self._questions(texts)
 
     @property
     def is_asked(self) -> bool:
@@ -125,10 +130,13 @@ class Indexing:
         finally:
             self._asking.discard(thread)
 
-    def _question(self, text: str) -> Vector:
-        vector = self.queries.get(text, time.monotonic())
-        self.meters.count("cache.misses" if vector is None else "cache.hits")
-        if vector is None:
+    def _questions(self, texts: Sequence[str]) -> Vector:
+        import numpy as np
+
+        known = {text: self.queries.get(text, time.monotonic()) for text in texts}
+        new = [text for text, vector in known.items() if vector is None]
+        self.meters.count("cache.misses" if new else "cache.hits")
+        if new:
             model = self.embedder.name
             facts: dict[str, str | int] = {
                 "gen_ai.request.model": model,
@@ -136,11 +144,16 @@ class Indexing:
             }
             started = time.perf_counter_ns()
             with span("embeddings", facts, of=model):
-                vector = self.embedder.embed([text])[0]
+                vectors = self.embedder.embed(new)
             self.meters.took("embedding", time.perf_counter_ns() - started)
-            if gone := self.queries.put(text, vector, time.monotonic()):
+            known.update(zip(new, vectors, strict=True))
+            gone = sum(
+                self.queries.put(text, vector, time.monotonic())
+                for text, vector in zip(new, vectors, strict=True)
+            )
+            if gone:
                 self.meters.count("cache.evictions", gone)
-        return vector
+        return np.array([known[text] for text in texts])
 
     def catch_up(self, likely: Callable[[], Sequence[int]] = tuple) -> tuple[str, ...]:
         """Bring the index up to the ledger; say what it does not cover.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # From this many rows on it is worth knowing which words are rare.
 MANY = 2_000
+MOST_COUNTS = 50_000
 # The realm restricts; it says nothing about how well a row fits. And not rank, which keeps the
 # positions of every match and takes half as long again.
 _SCORE = "-bm25(words, 1, 1, 1, 1, 0)"
@@ -102,15 +103,21 @@ class FTS5:
         rows = self.rows()
         if rows < MANY:
             return ()
-        if abs(rows - self._counted_at) > rows // 20:
+        counts = dict(zip(terms, self.counts(realms, terms), strict=True))
+        return rarest(terms, counts, rows, limit)
+
+    def counts(self, realms: Sequence[int] | None, terms: Sequence[str]) -> list[int]:
+        rows = self.rows()
+        if abs(rows - self._counted_at) > rows // 20 or len(self._counts) > MOST_COUNTS:
             self._counted_at = rows
             self._counts.clear()
-        counts = {term: self._rows_with(expression(realms, [term])) for term in terms}
-        return rarest(terms, counts, rows, limit)
+        return [self._rows_with(expression(realms, [term])) for term in terms]
 
     def _rows_with(self, match: str) -> int:
         if match not in self._counts:
             found = self._all("select count(*) from words where words match ?", (match,))
+            if not found[0][0]:
+                return 0  # Quickly told, and no longer true once somebody writes the word.
             self._counts[match] = found[0][0]
         return self._counts[match]
 
