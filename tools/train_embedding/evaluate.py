@@ -26,7 +26,7 @@ import numpy as np
 from bench import question_sets, retrieval_sets
 
 from reasonbank.embed.minilm import FOLDER, WEIGHTS
-from tools.convert_minilm import Array
+from tools.convert_minilm import ORIGINAL, Array
 
 from . import noise
 from .collect import load
@@ -310,7 +310,7 @@ def table(result: dict[str, Any]) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    options.add_argument("--old", type=Path, default=Path(FOLDER, WEIGHTS))
+    options.add_argument("--old", type=Path, default=ORIGINAL)
     options.add_argument("--new", type=Path, required=True, nargs="+")
     options.add_argument("--part", choices=("tuning", "test"), default="test")
     options.add_argument("--data", type=Path, default=Path(".cache/train"))

@@ -1,8 +1,8 @@
-"""all-MiniLM-L6-v2, with no key and nothing to download: in plain numpy, or by onnxruntime.
+"""reasonbank-minilm-1, with no key and nothing to download: in plain numpy, or by onnxruntime.
 
-The weights (int8) and the vocabulary lie next to this file; ``tools/convert_minilm.py``
-made them. ``docs/decisions/0001-embedding-model.md`` says why it is done this way, and
-``0021-two-runtimes.md`` who uses which runtime.
+The weights (int8) and the vocabulary lie next to this file: all-MiniLM-L6-v2, tuned by
+``tools/train_embedding`` (docs/model-card.md). ``docs/decisions/0001-embedding-model.md`` says why
+it is done this way, and ``0021-two-runtimes.md`` who uses which runtime.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MiniLM:
     process has much to embed. A runtime that cannot be used is no error: numpy always can.
     """
 
-    name = "all-MiniLM-L6-v2-int8"
+    name = "reasonbank-minilm-1"
     dimensions = 384
     semantic = True
 
