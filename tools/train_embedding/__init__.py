@@ -1,6 +1,6 @@
 """Train the embedding model of the package: collect, train, evaluate.
 
-    python -m tools.convert_minilm                             the published model -> .cache/original
+    python -m tools.convert_minilm                             the original -> .cache/original
     python -m tools.train_embedding.collect                    public texts -> .cache/train
     python -m tools.train_embedding.train --out .cache/model   one CUDA GPU, under ten minutes
     python -m tools.train_embedding.evaluate --new .cache/model/weights.bin
