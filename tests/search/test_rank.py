@@ -463,7 +463,7 @@ class TestAbstention:
     @requirement("RET-9")
     def test_what_lies_between_the_cuts_comes_last_and_is_weak(self):
         fusion = replace(a_fusion([0.5, 0.9, 0.3, 0.1]), calibration=CUTS)
-        result = rank(fusion, some_columns(4, confidence=[1.0, 0.1, 1.0, 1.0]), limit=5)
+        result = rank(fusion, some_columns(4, scope=[1.0, 0.5, 1.0, 1.0]), limit=5)
         assert result.order.tolist() == [1, 0, 2]
         assert result.weak[result.order].tolist() == [False, True, True]
         assert result.relevant == 3
@@ -483,15 +483,41 @@ class TestAbstention:
     @requirement("RET-9")
     def test_a_weak_answer_never_takes_the_place_of_a_sure_one(self):
         fusion = replace(a_fusion([0.5, 0.9]), calibration=CUTS)
-        columns = some_columns(2, confidence=[1.0, 0.01], vectors=_units([[1, 0], [0, 1]]))
+        columns = some_columns(2, scope=[1.0, 0.5], vectors=_units([[1, 0], [0, 1]]))
         assert rank(fusion, columns, limit=1).order.tolist() == [1]
+
+    @requirement("RET-9")
+    def test_what_has_failed_is_not_sure_beside_something_that_scores_more(self):
+        """How well it reads does not set aside how it went."""
+        fusion = replace(a_fusion([0.5, 0.9, 0.8]), calibration=CUTS)
+        result = rank(fusion, some_columns(3, confidence=[0.8, 0.2, 0.8]), limit=5)
+        assert result.order.tolist() == [2, 0, 1]
+        assert result.weak.tolist() == [True, True, False]
 
     @requirement("RET-9")
     def test_an_answer_has_to_stand_out_of_its_bank(self):
         """The same cosine is an answer where nothing else is near, and none in a crowd."""
-        alone = fuse("red", np.array([0.45, 0.05, 0.05]), np.zeros(3), MINILM, rows=1000)
-        crowd = fuse("red", np.array([0.45, 0.43, 0.42]), np.zeros(3), MINILM, rows=1000)
+        none = np.zeros(30)
+        alone = fuse("red", np.array([0.45, *none[1:] + 0.05]), none, MINILM, rows=1000)
+        crowd = fuse("red", np.array([0.45, *none[1:] + 0.43]), none, MINILM, rows=1000)
         assert alone.relevance[0] >= MINILM.sure > crowd.relevance[0]
+
+    @requirement("RET-9")
+    @pytest.mark.parametrize("times", [1, 2, 5])
+    def test_a_lesson_that_was_learned_five_times_is_no_crowd(self, times):
+        cosine = np.array([0.45] * times + [0.05] * 20)
+        said = fuse("red", cosine, np.zeros(len(cosine)), MINILM, rows=1000)
+        assert (said.relevance[:times] >= MINILM.sure).all()
+        only = fuse("red", cosine[:times], np.zeros(times), MINILM, rows=1000)
+        assert (only.relevance >= MINILM.sure).all()
+
+    @requirement("RET-9")
+    def test_of_few_memories_less_is_near_by_chance(self):
+        one, many = (
+            fuse("red", np.array([0.3, *[0.0] * rest]), np.zeros(1 + rest), MINILM, rows=1 + rest)
+            for rest in (0, 11)
+        )
+        assert one.relevance[0] >= MINILM.sure > many.relevance[0]
 
     @requirement("RET-9")
     def test_of_a_model_that_nobody_measured_the_scale_is_told_by_the_candidates(self):
@@ -526,21 +552,21 @@ class TestFusion:
         words = weight * x**1.15
         words *= 0.45 * (1 - math.exp(-words.max() / 0.45)) / words.max()
         dense[3] = words[3]
-        crowd = dense[1:3].mean().clip(0)
-        standing = dense - 0.62 * crowd + 1.35 * (x - 0.4).clip(0) / 3
+        few = 0.06 * math.log(12 / 3)
+        standing = dense + few + 1.35 * (x - 0.4).clip(0) / 3
         assert fusion.similarity.tolist() == pytest.approx(
             np.tanh((dense + words).clip(0)).tolist()
         )
-        near = standing + 0.62 * crowd
+        near = standing - few
         assert fusion.nearness.tolist() == pytest.approx(near.tolist())
-        relevance = 1 / (1 + np.exp(-14 * (standing - 0.25)))
+        relevance = 1 / (1 + np.exp(-14 * (standing - 0.34)))
         assert fusion.relevance.tolist() == pytest.approx(relevance.tolist())
         assert fusion.weight == pytest.approx(words[0] / (dense + words)[0])
         assert fusion.features == pytest.approx(
             {
                 "terms": 3,
                 "peak": peak,
-                "crowd": crowd,
+                "crowd": 0.0,
                 "rare_words": x[1],
                 "lexical_weight": weight,
             }

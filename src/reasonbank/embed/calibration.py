@@ -31,9 +31,9 @@ class EmbeddingCalibration:
     """Where nobody measured the scale, only what is nearly identical is merged."""
     unrelated: float | None = 0.0
     """The cosine at which two texts have nothing to do with each other; None: nobody knows."""
-    crowd: float = 0.62
+    crowd: float = 0.75
     """How far an answer has to stand out of what else is near."""
-    middle: float = 0.25
+    middle: float = 0.34
     """What stands out by that much is as likely an answer as none."""
     lexical: float = 5.0
     """How much a full-text match is worth beside the cosine."""

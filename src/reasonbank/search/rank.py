@@ -48,6 +48,12 @@ FOUND = 1.35
 """What it counts that all words of a question are found, beside a cosine of 1."""
 CHANCE = 0.4
 """So much of a rare word an unrelated text matches by chance."""
+ANSWERS, CROWD = 5, 20
+"""So many of the nearest may all be answers; those up to there are what is near in any case."""
+FEW, SPARSE = 12, 0.06
+"""Of twelve memories one is nearer to a foreign question by chance than of one, by 0.06 a fold."""
+BESIDE = 0.3
+"""Of what the best has, so much is worth mentioning beside it."""
 ENOUGH_TO_TELL = 8
 CANDIDATES_ABOVE = 0.15
 """So much of the way to 1 are those nearer than others that a search brings up."""
@@ -56,6 +62,7 @@ FLAT = 0.02
 STEEP = 14.0
 """How quickly an answer becomes likely as it stands out."""
 
+MORE_TRUSTED = 1.1
 WEAK = 0.9
 """Of the least that is surely relevant the best that is not has so much."""
 
@@ -104,14 +111,16 @@ def fuse(
         x = bm25 / (2.2 * idf of a word that only one row has)
         w = lexical * exp(-6 * peak) / terms ** 0.8
         nearness = cosine + 1.35 * max(0, x - 0.4) / terms - doubt
-        relevance = logistic(14 * (nearness - crowd - middle))
+        relevance = logistic(14 * (nearness - crowd - middle + few))
 
     ``x`` counts matched rare words on a scale that is the same for every query and size
     of bank. Its weight falls with the number of terms asked for, so that it takes about the
     same coverage to convince, and with the peak of the cosines (best less the mean of the
     best ten): a model that sees one answer far above the rest is usually right. ``crowd`` is
-    a share of the mean of the second to tenth best cosine: in a large bank something is
-    always near, so an answer has to stand out of its bank.
+    a share of the mean of the sixth to twentieth best cosine: in a large bank something is
+    always near, so an answer has to stand out of its bank. The first five may be one answer,
+    said five times, and places that nobody has count as nothing. ``few`` is 0.06 for each time
+    that 12 is e times as many as there are memories: among few hardly any is near by chance.
     """
     import numpy as np
 
@@ -129,9 +138,10 @@ def fuse(
         # Every word that matched is in most rows, as in a bank of one subject or of two
         # memories: FTS5 gives them all the same least idf, and so they count alike.
         ceiling, telling = BM25_GAIN * LEAST_IDF, ALIKE
-    best = np.sort(dense[known])[::-1][:10]
+    nearest = np.sort(dense[known])[::-1]
+    best = nearest[:10]
     peak = float(best[0] - best.mean()) if best.size else 0.0
-    crowd = max(0.0, float(best[1:].mean())) if best.size > 1 else 0.0
+    crowd = float(nearest[ANSWERS:CROWD].clip(0.0).sum()) / (CROWD - ANSWERS)
     weight = calibration.lexical * exp(-calibration.peak * peak) / count**TERMS_POWER
     rare = words / ceiling
     if doubt is not None:
@@ -141,7 +151,8 @@ def fuse(
     dense = np.where(known, dense, lexical.clip(0.0, 1.0))
     mixed = dense + lexical
     near = dense + FOUND * (telling * rare - CHANCE).clip(0.0) / count - (doubt or 0.0)
-    standing = near - calibration.crowd * crowd - calibration.middle
+    among = min(max(int(known.sum()), 1), FEW)
+    standing = near - calibration.crowd * crowd - calibration.middle + SPARSE * log(FEW / among)
     top = int(mixed.argmax()) if mixed.size else -1
     share = float(lexical[top] / mixed[top]) if top >= 0 and mixed[top] > 0 else 0.0
     return Fusion(
@@ -267,7 +278,9 @@ class Cuts:
         # A negative relevance is how a caller leaves a candidate out.
         if self.near is None:
             return fusion.relevance >= max(0.0, self.sure or 0.0)
-        return ((fusion.nearness >= self.near) | ~self.weak(fusion)) & (fusion.relevance >= 0.0)
+        best = float(fusion.nearness.max(initial=0.0))
+        near = min(self.near, BESIDE * best) if best >= self.near else self.near
+        return ((fusion.nearness >= near) | ~self.weak(fusion)) & (fusion.relevance >= 0.0)
 
     def weak(self, fusion: Fusion) -> NDArray[np.bool_]:
         """Which are not surely relevant."""
@@ -309,12 +322,14 @@ class Parts:
 class Ranking:
     """``order`` holds positions of candidates, best first; ``scores`` belong to ``order``.
 
-    ``relevant`` is how many candidates were relevant enough, whatever the limit.
+    ``relevant`` is how many candidates were relevant enough, whatever the limit; ``weak`` are
+    those that are near, but not surely relevant, or that something less sure has outdone.
     """
 
     order: NDArray[np.intp]
     scores: Floats
     relevant: int
+    weak: NDArray[np.bool_]
     _fusion: Fusion = field(repr=False)
     _columns: Mapping[str, Floats] = field(repr=False)
     _penalty: Floats = field(repr=False)
@@ -325,11 +340,6 @@ class Ranking:
     def answers(self) -> NDArray[np.bool_]:
         """Which candidates are relevant enough, whatever the limit."""
         return self._cuts.let_in(self._fusion)
-
-    @property
-    def weak(self) -> NDArray[np.bool_]:
-        """Which candidates are near, but not surely relevant."""
-        return self._cuts.weak(self._fusion)
 
     @property
     def score(self) -> Floats:
@@ -417,6 +427,7 @@ def rank(
 
     by_score = relevant[np.argsort(-score[relevant], kind="stable")]
     weak = cuts.weak(fusion)
+    weak |= _distrusted(score, adjusted(similarity, fit) * confidence, similarity, weak, relevant)
     merit = _sure_first(score, weak, relevant)
     by_merit = by_score[np.argsort(-merit[by_score], kind="stable")]
     order, penalty, rival = diverse(by_merit, merit, columns.vectors, fusion, limit, diversity)
@@ -425,6 +436,7 @@ def rank(
         order=order,
         scores=score[order],
         relevant=len(relevant),
+        weak=weak,
         _fusion=fusion,
         _columns={
             "similarity": similarity,
@@ -442,6 +454,26 @@ def rank(
         _rival=rival,
         _cuts=cuts,
     )
+
+
+def _distrusted(
+    score: Floats,
+    helpful: Floats,
+    similarity: Floats,
+    weak: NDArray[np.bool_],
+    relevant: NDArray[np.intp],
+) -> NDArray[np.bool_]:
+    """Who fits better than a weak candidate, but has proved so much worse that it scores less:
+    how well something reads does not set aside how it went."""
+    import numpy as np
+
+    result = np.zeros(len(score), np.bool_)
+    sure, others = relevant[~weak[relevant]], relevant[weak[relevant]]
+    if len(sure) and len(others):
+        trust = helpful / similarity.clip(1e-9)
+        better = trust[others][None] > MORE_TRUSTED * trust[sure][:, None]
+        result[sure] = (better & (score[others][None] > score[sure][:, None])).any(axis=1)
+    return result
 
 
 def _sure_first(score: Floats, weak: NDArray[np.bool_], relevant: NDArray[np.intp]) -> Floats:
