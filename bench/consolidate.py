@@ -38,6 +38,7 @@ from reasonbank.llm.port import ModelCall
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import Memory, Outcome
 from reasonbank.search.sentences import differ_in_numbers, opposed
+from reasonbank.store import memories
 from reasonbank.tidy.consolidate import Result, consolidate
 from reasonbank.tidy.plan import MOST_MEMBERS
 
@@ -210,16 +211,16 @@ def fill(bank: Bank, texts: Sequence[str]) -> list[str]:
             title=text[:200], description=text[:700], content=text, outcome=Outcome.SUCCESS
         )
 
-    memories = [as_memory(text) for text in texts]
-    for start in range(0, len(memories), 500):
+    made = [as_memory(text) for text in texts]
+    for start in range(0, len(made), 500):
 
         def work(txn: Writing, start: int = start) -> None:
-            for memory in memories[start : start + 500]:
+            for memory in made[start : start + 500]:
                 memories.record_in(bank.context, txn, memory)
 
         bank.context.write(work)
     bank.embed_new()
-    return [m.id for m in memories]
+    return [memory.id for memory in made]
 
 
 def answered(call: ModelCall) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 
 import anyio
 import pytest
+from tests.conftest import Fragile
 from tests.requirement import requirement
 
 from reasonbank import InvalidReply
@@ -233,9 +234,13 @@ def test_a_mixed_outcome_neither_credits_nor_blames(plain_bank):
     assert plain_bank.get(used.id).confidence == used.confidence
 
 
-def test_what_is_less_alike_than_a_duplicate_is_learned(bank, monkeypatch):
-    monkeypatch.setattr(lessons, "DUPLICATE", 1.0)
+@requirement("DIS-6")
+@pytest.mark.parametrize(("model", "learned"), [("reasonbank-minilm-1", 0), ("hashed-384", 1)])
+def test_how_near_a_known_lesson_is_depends_on_the_model(open_bank, model, learned):
+    """A cosine of 0.94 is much by the scale of one, and little by that of the other."""
+    bank = open_bank.with_embedder(Fragile(model))
     bank.record(a_memory())
     trace = bank.store_trace(a_trace())
-    near = a_memory(content=a_memory().content + " Always.")
-    assert len(stored(bank, trace, [near]).learned) == 1
+    near = a_memory(content=a_memory().content + " Then tell the caller.")
+    assert len(stored(bank, trace, [near]).learned) == learned
+    assert len(stored(bank, bank.store_trace(a_trace()), [near]).learned) == 0

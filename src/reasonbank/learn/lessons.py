@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from reasonbank.embed.calibration import calibration_for
+from reasonbank.embed.calibration import Nearness, calibration_for
 from reasonbank.errors import EmbeddingError
 from reasonbank.fields import LIMITS
 from reasonbank.learn import about
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 NEIGHBOURS = 5
 MOST_GIVEN = 20  # So many memories that a task was given are looked at as parents.
 NAMESAKES = 20  # So many memories with this title are compared word for word.
-DUPLICATE = 0.9
-"""From this cosine on, a lesson is one that is stored already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +104,17 @@ def _refined(
     context: Context, memory: Memory, given: Sequence[Memory], near: Sequence[float]
 ) -> tuple[str, ...]:
     """Of what the task was given, that which the lesson says more about."""
-    related = calibration_for(context.store.indexing.embedder.name).merge.related
+    related = _nearness(context).related
     kin = [
         old.id
         for old, cosine in zip(given, near, strict=False)
         if old.id != memory.id and (cosine >= related or _same_failure(old, memory))
     ]
     return tuple(dict.fromkeys((*memory.parents, *kin)))[: LIMITS.parents]
+
+
+def _nearness(context: Context) -> Nearness:
+    return calibration_for(context.store.indexing.embedder.name).merge
 
 
 def _same_failure(old: Memory, new: Memory) -> bool:
@@ -128,7 +130,7 @@ def _said(
     return any(
         lesson.memory.outcome is memory.outcome
         and lesson.vector is not None
-        and float(lesson.vector @ vector) >= DUPLICATE
+        and float(lesson.vector @ vector) >= _nearness(context).sure
         for lesson in lessons
     )
 
@@ -141,7 +143,7 @@ def _twin_of(context: Context, memory: Memory, vector: NDArray[np.float32]) -> s
     reading = context.read()
     realms = reading.realms(context.view, tuple(Scope), (State.ACTIVE,))
     nums, cosines = indexing.index.nearest(vector, realms=realms, limit=NEIGHBOURS, among=None)
-    near = nums[np.asarray(cosines) >= DUPLICATE].tolist()
+    near = nums[np.asarray(cosines) >= _nearness(context).sure].tolist()
     return _first_like(context, reading, near, memory)
 
 
@@ -175,7 +177,7 @@ def _stored_since(context: Context, txn: Writing, lesson: Lesson) -> str | None:
     if lesson.vector is None:
         return None
     new = context.store.indexing.changes(txn, lesson.seen)
-    near = (new.vectors @ lesson.vector >= DUPLICATE) & ~new.deleted
+    near = (new.vectors @ lesson.vector >= _nearness(context).sure) & ~new.deleted
     return _first_like(context, txn, new.nums[near].tolist(), lesson.memory)
 
 

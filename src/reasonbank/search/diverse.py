@@ -69,7 +69,7 @@ class _Alike:
     subjects: Floats
 
 
-def _beyond(cosines: Floats, asked: Floats) -> Floats:
+def beyond(cosines: Floats, asked: Floats) -> Floats:
     """How alike two memories are besides both being like the question: the partial cosine.
 
     Where the question is itself a paraphrase of the answers, they are what was asked for.
@@ -106,8 +106,8 @@ class _Greedy:
         own = vectors[pool].astype(np.float64)
         cosines = own @ own.T
         cosines.flat[:: len(pool) + 1] = 0.0
-        beyond = _beyond(cosines, fusion.cosine[pool])
-        self.alike = _alike(cosines, beyond, fusion.calibration.near, fusion.calibration.same)
+        besides = beyond(cosines, fusion.cosine[pool])
+        self.alike = _alike(cosines, besides, fusion.calibration.near, fusion.calibration.same)
         self.places = min(limit, len(pool))
         # Beside one other, a paraphrase is half a crowd.
         self.others = max(limit - 1, 2)
