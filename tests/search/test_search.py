@@ -459,7 +459,7 @@ def test_an_explanation_says_why_each_other_candidate_was_dropped(bank):
     everybody = {m.id for m in bank.memories()}
     assert set(reasons) | {hit.memory.id for hit in reply} == everybody
     assert "confidence 0.50 is under 0.60" in reasons[low.id]
-    assert "below the threshold" in reasons[shelf["cake"].id]
+    assert "below the threshold" in reasons[shelf["parser"].id]
     dropped_copy = next(c.id for c in copies if c.id in reasons)
     assert "redundant" in reasons[dropped_copy] or "limit" in reasons[dropped_copy]
     assert foreign.id in reasons
