@@ -494,6 +494,16 @@ def test_one_word_in_common_does_not_make_a_sure_answer(bank, question):
     assert all(hit.weak for hit in bank.search(question))
 
 
+@pytest.mark.parametrize("alike", [1, 2, 5])
+def test_an_answer_that_was_recorded_more_than_once_stays_a_sure_one(bank, alike):
+    """Nor does it fall silent where nobody asked."""
+    for number in range(alike):
+        bank.record(a_memory(title=f"Wait for the port, way {number}"))
+    question = "wait for the port of a server in a test"
+    assert len(bank.search(question).sure) == alike
+    assert len(bank.inject(question).memories) == alike
+
+
 def test_a_clear_match_in_meaning_is_enough_without_a_word_in_common(bank):
     shelf = library(bank)
     reply = bank.search("HTTP retries with exponential backoff after timeouts")
