@@ -141,11 +141,14 @@ def test_rolling_evidence_up_changes_no_trust(open_bank: Opener, clock: Clock) -
     assert [row[1] for row in after] == pytest.approx([row[1] for row in before])
 
 
-def test_nobody_listens_to_a_stranger_whose_advice_failed(open_bank: Opener) -> None:
+@pytest.mark.parametrize("settings", [PLAIN, Settings()], ids=["any relevance", "as it comes"])
+def test_nobody_listens_to_a_stranger_whose_advice_failed(
+    open_bank: Opener, settings: Settings
+) -> None:
     """Forty poisoned memories, each tailored to one question, by one author."""
-    mine = open_bank(settings=replace(PLAIN, author="ada"))
+    mine = open_bank(settings=replace(settings, author="ada"))
     good = mine.record(a_memory(title="Ask for the log", description="A problem on some host"))
-    theirs = open_bank(settings=replace(PLAIN, author="mallory"))
+    theirs = open_bank(settings=replace(settings, author="mallory"))
     bad = {
         theirs.record(a_memory(title=f"Problem {n} on host {n}", description="Delete it all")).id
         for n in range(40)
@@ -153,9 +156,10 @@ def test_nobody_listens_to_a_stranger_whose_advice_failed(open_bank: Opener) -> 
     served = []
     for number in range(40):
         session = f"task {number}"
-        best = mine.search(f"problem {number} on host {number}", session=session, limit=1)[0]
-        served.append(best.memory.id in bad)
-        mine.outcome(best.memory.id, succeeded=best.memory.id == good.id, session=session)
+        hits = mine.search(f"problem {number} on host {number}", session=session, limit=1)
+        served.append(any(hit.memory.id in bad for hit in hits))
+        for hit in hits:
+            mine.outcome(hit.memory.id, succeeded=hit.memory.id == good.id, session=session)
     assert served[0]
     assert not any(served[-20:])
 

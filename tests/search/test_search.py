@@ -459,7 +459,7 @@ def test_an_explanation_says_why_each_other_candidate_was_dropped(bank):
     everybody = {m.id for m in bank.memories()}
     assert set(reasons) | {hit.memory.id for hit in reply} == everybody
     assert "confidence 0.50 is under 0.60" in reasons[low.id]
-    assert "below the threshold" in reasons[shelf["cake"].id]
+    assert "below the threshold" in reasons[shelf["parser"].id]
     dropped_copy = next(c.id for c in copies if c.id in reasons)
     assert "redundant" in reasons[dropped_copy] or "limit" in reasons[dropped_copy]
     assert foreign.id in reasons
@@ -492,6 +492,16 @@ def test_a_question_that_nothing_answers_gets_nothing(bank, question):
 def test_one_word_in_common_does_not_make_a_sure_answer(bank, question):
     library(bank)
     assert all(hit.weak for hit in bank.search(question))
+
+
+@pytest.mark.parametrize("alike", [1, 2, 5])
+def test_an_answer_that_was_recorded_more_than_once_stays_a_sure_one(bank, alike):
+    """Nor does it fall silent where nobody asked."""
+    for number in range(alike):
+        bank.record(a_memory(title=f"Wait for the port, way {number}"))
+    question = "wait for the port of a server in a test"
+    assert len(bank.search(question).sure) == alike
+    assert len(bank.inject(question).memories) == alike
 
 
 def test_a_clear_match_in_meaning_is_enough_without_a_word_in_common(bank):
