@@ -239,3 +239,25 @@ def test_what_is_less_alike_than_a_duplicate_is_learned(bank, monkeypatch):
     trace = bank.store_trace(a_trace())
     near = a_memory(content=a_memory().content + " Always.")
     assert len(stored(bank, trace, [near]).learned) == 1
+
+
+@requirement("RET-19")
+def test_a_lesson_with_another_value_is_learned_and_confirms_nothing(bank):
+    said = {"title": "Feature store port", "description": "When calling the feature store"}
+    was, now = (
+        a_memory(content=f"The feature store service listens on port {port}.", **said)
+        for port in (6566, 6570)
+    )
+    known = bank.record(was)
+    found = stored(bank, bank.store_trace(a_trace()), [now])
+    assert len(found.learned) == 1 and not found.confirmed
+    assert bank.get(known.id).confidence == known.confidence
+
+
+@requirement("RET-19")
+def test_a_session_that_states_two_values_teaches_both(bank):
+    told = [
+        a_memory(title="Port", content=f"The gateway listens on port {port}.")
+        for port in (80, 8080)
+    ]
+    assert len(stored(bank, bank.store_trace(a_trace()), told).learned) == 2
