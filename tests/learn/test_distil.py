@@ -244,3 +244,25 @@ def test_how_near_a_known_lesson_is_depends_on_the_model(open_bank, model, learn
     near = a_memory(content=a_memory().content + " Then tell the caller.")
     assert len(stored(bank, trace, [near]).learned) == learned
     assert len(stored(bank, bank.store_trace(a_trace()), [near]).learned) == 0
+
+
+@requirement("RET-19")
+def test_a_lesson_with_another_value_is_learned_and_confirms_nothing(bank):
+    said = {"title": "Feature store port", "description": "When calling the feature store"}
+    was, now = (
+        a_memory(content=f"The feature store service listens on port {port}.", **said)
+        for port in (6566, 6570)
+    )
+    known = bank.record(was)
+    found = stored(bank, bank.store_trace(a_trace()), [now])
+    assert len(found.learned) == 1 and not found.confirmed
+    assert bank.get(known.id).confidence == known.confidence
+
+
+@requirement("RET-19")
+def test_a_session_that_states_two_values_teaches_both(bank):
+    told = [
+        a_memory(title="Port", content=f"The gateway listens on port {port}.")
+        for port in (80, 8080)
+    ]
+    assert len(stored(bank, bank.store_trace(a_trace()), told).learned) == 2

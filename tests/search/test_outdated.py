@@ -9,6 +9,7 @@ from tests.requirement import requirement
 from tests.tidy.conftest import merged
 
 from reasonbank import Bank
+from reasonbank.llm.scripted import Scripted
 from reasonbank.model import State
 from reasonbank.search.outdated import Stated, settled
 from reasonbank.testing.builders import a_memory
@@ -131,3 +132,53 @@ def test_settling_keeps_everybody_and_a_newest_value_comes_before_all_others(por
     if order and all(port != ports[last] for port in ports[:last]):
         assert new[0] == last
     assert all(newer > older and ports[newer] != ports[older] for older, newer in outdated.items())
+
+
+@requirement("RET-19")
+def test_a_memory_that_was_revised_counts_from_its_revision(timed, clock):
+    first = timed.record(OLD)
+    clock.now += DAY
+    second = timed.record(NEW)
+    clock.now += DAY
+    timed.update(first.id, tags=["network"])
+    assert [hit.outdated_by for hit in timed.search(ASKED)] == [None, second.id]
+    clock.now += DAY
+    timed.update(first.id, content="The feature store listens on port 6580.")
+    hits = list(timed.search(ASKED))
+    assert [hit.memory.id for hit in hits] == [first.id, second.id]
+    assert [hit.outdated_by for hit in hits] == [None, first.id]
+
+
+@requirement("RET-19")
+def test_a_changed_value_is_recorded_however_alike_the_two_are(bank):
+    older, newer = bank.record(OLD), bank.record(NEW)
+    assert older.id != newer.id
+    assert all(bank.get(memory.id).state is State.ACTIVE for memory in (older, newer))
+
+
+SAME = (
+    ("Set timeouts on queries", "Give every database query a timeout so that none hangs."),
+    ("Queries need timeouts", "Give each database query a timeout so that none hangs."),
+)
+BOTH = "Every database query has a timeout of 5 s. Every database query has a timeout of 30 s."
+ONE = "Every database query has a timeout, so that none hangs."
+
+
+def merging(content):
+    return {
+        "title": "Timeouts on queries", "description": "When querying a database",
+        "content": content, "tags": [], "outcome": "success",
+        "attribution": "from both", "contradiction": "", "different": "",
+    }  # fmt: skip
+
+
+@requirement("RET-19")
+@pytest.mark.parametrize(("answers", "kept"), [([BOTH, BOTH], 0), ([BOTH, ONE], 1)])
+def test_a_merge_by_a_model_that_states_two_values_is_refused(bank, answers, kept):
+    for title, content in SAME:
+        bank.record(a_memory(title=title, description="When querying", content=content))
+    model = Scripted([merging(answer) for answer in answers])
+    result = merged(bank, model=model, threshold=0.5, force=True)
+    assert len(result.created) == kept
+    assert all(bank.get(id).content == ONE for id in result.created)
+    assert "two values" in str(model.calls[1].messages[-1])

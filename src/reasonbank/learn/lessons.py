@@ -26,6 +26,7 @@ from reasonbank.model import (
     Trace,
     derived_id,
 )
+from reasonbank.search.rivals import state_two_values
 from reasonbank.search.text import WORD
 from reasonbank.store import evidence, memories
 from reasonbank.store.context import Context
@@ -131,6 +132,7 @@ def _said(
         lesson.memory.outcome is memory.outcome
         and lesson.vector is not None
         and float(lesson.vector @ vector) >= _nearness(context).sure
+        and not state_two_values(lesson.memory, memory)
         for lesson in lessons
     )
 
@@ -150,17 +152,25 @@ def _twin_of(context: Context, memory: Memory, vector: NDArray[np.float32]) -> s
 def _first_like(
     context: Context, reading: Reading, nums: Sequence[int], memory: Memory, *, exact: bool = False
 ) -> str | None:
-    """Of these rows the first that is active and ended the same way; ``exact``: in its words."""
+    """Of these rows the first that is active and ended the same way; ``exact``: in its words.
+
+    One with another value says something else, however near it is by meaning.
+    """
     for row in reading.rows(context.view, nums):
         known = row.memory()
         if (
             row.state == State.ACTIVE
             and known.id != memory.id
             and known.outcome is memory.outcome
-            and (not exact or _wording(known) == _wording(memory))
+            and (_wording(known) == _wording(memory) if exact else _same_values(known, memory))
         ):
             return known.id
     return None
+
+
+def _same_values(known: Memory, memory: Memory) -> bool:
+    # Where it will belong is decided when it is stored.
+    return not state_two_values(known, replace(memory, workspace=known.workspace))
 
 
 def _twin_now(context: Context, txn: Writing, lesson: Lesson) -> str | None:

@@ -5,12 +5,14 @@ Recency compares rivals with each other, not with today: a millisecond is enough
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reasonbank.ledger.port import Reading
-from reasonbank.model import Memory
+from reasonbank.ledger.events import revisions
+from reasonbank.ledger.port import Reading, Row
+from reasonbank.model import Memory, to_micros
 from reasonbank.search.gather import Gathered, Question
 from reasonbank.search.rank import Ranking
 from reasonbank.search.rivals import Rivalry, asked_for, rivalry
@@ -24,8 +26,18 @@ REACH = 10
 """So many of the answer, and as many of what comes after it, are compared with each other."""
 NEAR = 0.6
 """The share of the cosine at which two memories are related that two wordings of a fact have."""
+CONTENDER = 0.8
+"""Only among those that fit the question nearly as well as the best, the order matters."""
 IN_THE_RUNNING = 0.5
 """What fits the question so much less is no other wording of its answer."""
+STAND_OUT = 0.75
+"""Whoever else fits that well shows that the question has many answers, not two values."""
+NEXT_BEST = 0.88
+"""The same beside the newer of the two."""
+AS_LIKELY = 0.65
+"""The same of what does not surely answer it."""
+AS_GOOD = 0.75
+"""Where nothing but the question tells that two state one fact, they fit it about as well."""
 BETTER_KNOWN = 0.1
 """So much more confidence keeps the older in its place: then trust is not equal."""
 
@@ -36,11 +48,13 @@ class Stated:
 
     memory: Memory
     at: tuple[int, int]
-    """When it was recorded; of the same instant, which was later."""
+    """Since when it says what it says; of the same instant, which was recorded later."""
     score: float
     confidence: float
     answers: bool = True
     """Whether it is relevant enough by itself."""
+    weak: bool = False
+    """Whether it is not surely so."""
 
 
 def settled(
@@ -59,41 +73,59 @@ def settled(
         for older in (*result, *(i for i in newest if i not in result)):
             if not near[newer, older] or stated[older].at >= stated[newer].at:
                 continue
-            kind = _between(question, stated[older], stated[newer])
-            sure = kind is Rivalry.SURE
-            if sure:
+            if _between(question, stated[older], stated[newer]) is Rivalry.SURE:
                 outdated[older] = newer
-            if older not in result:
+                _place(newer, older, result)
+    # What may be another wording takes no place from a value that is surely the newer one.
+    standing = [i for i in reversed(newest) if i not in outdated]
+    best = max((stated[i].score for i in order), default=0.0)
+    for newer in standing:
+        for older in [i for i in result if i in standing]:
+            one, other = stated[older], stated[newer]
+            if other.at <= one.at or one.weak or one.score < CONTENDER * best:
                 continue
-            place = result.index(older)
-            if not (sure or (kind and _next(newer, place, result, stated, outdated))):
-                continue
-            if newer in result:
-                if result.index(newer) < place:
-                    continue
-                result.remove(newer)
-            result.insert(place, newer)
+            kind = _between(question, one, other)
+            if not near[newer, older]:
+                kind = min(kind, Rivalry.OPEN)
+            others = [stated[i].score for i in standing if i not in (older, newer)]
+            least = max(STAND_OUT * one.score, NEXT_BEST * other.score)
+            if max(others, default=0.0) <= least and _first(kind, one, other):
+                _place(newer, older, result)
     return result, outdated
+
+
+def _place(newer: int, older: int, result: list[int]) -> None:
+    """Right before the older one, if that is among the answers and comes first."""
+    if older not in result:
+        return
+    place = result.index(older)
+    if newer in result:
+        if result.index(newer) < place:
+            return
+        result.remove(newer)
+    result.insert(place, newer)
 
 
 def _between(question: str, older: Stated, newer: Stated) -> Rivalry:
     if older.confidence > newer.confidence + BETTER_KNOWN:
         return Rivalry.NONE
     kind = rivalry(older.memory, newer.memory)
-    if kind is Rivalry.POSSIBLE and asked_for(question, older.memory, newer.memory):
+    if kind is not Rivalry.SURE and asked_for(question, older.memory, newer.memory):
         return Rivalry.NONE
     return kind
 
 
-def _next(
-    newer: int, place: int, order: list[int], stated: Sequence[Stated], outdated: Mapping[int, int]
-) -> bool:
-    """Whether it would be the next after that place, and fits the question about as well."""
-    one, before = stated[newer], stated[order[place]]
-    if not one.answers or one.score < IN_THE_RUNNING * before.score:
-        return False
-    following = [i for i in order[place + 1 :] if i not in outdated]
-    return not following or following[0] == newer
+def _first(kind: Rivalry, older: Stated, newer: Stated) -> bool:
+    """Whether the newer comes first though nothing says for sure that it is the same fact."""
+    share = newer.score / older.score if older.score > 0 else 1.0
+    match kind:
+        case Rivalry.LIKELY:
+            return True
+        case Rivalry.POSSIBLE:
+            return newer.answers and share >= (AS_LIKELY if newer.weak else IN_THE_RUNNING)
+        case Rivalry.OPEN:
+            return not newer.weak and share >= AS_GOOD
+    return False
 
 
 def settle(
@@ -105,19 +137,20 @@ def settle(
     pool = _pool(found, ranked)
     if len(pool) < 2 or not len(ranked.order):
         return ranked, {}
-    if not _near(found, ranked, pool).any():
+    if not (_near(found, ranked, pool).any() or _contested(ranked)):
         return ranked, {}
     rows = {row.num: row for row in reading.rows(context.view, found.rows.nums[pool].tolist())}
     # Else somebody has just forgotten it.
     pool = pool[[int(num) in rows for num in found.rows.nums[pool]]]
-    score = ranked.score
+    score, answers, weak = ranked.score, ranked.answers, ranked.weak
     stated = [
         Stated(
             memory=rows[int(found.rows.nums[place])].memory(),
-            at=(int(found.rows.created_at[place]), int(found.rows.nums[place])),
+            at=_since(context, reading, rows[int(found.rows.nums[place])]),
             score=float(score[place]),
             confidence=float(found.confidence[place]),
-            answers=bool(ranked.answers[place]),
+            answers=bool(answers[place]),
+            weak=bool(weak[place]),
         )
         for place in pool.tolist()
     ]
@@ -133,6 +166,27 @@ def settle(
     whole = _woven(ranked.order.tolist(), [int(pool[i]) for i in new], set(pool.tolist()))
     kept = np.array(whole[: max(question.limit, 0)], np.intp)
     return replace(ranked, order=kept, scores=score[kept]), ids
+
+
+def _since(context: Context, reading: Reading, row: Row) -> tuple[int, int]:
+    """Since when it says what it says: one that was revised is as new as its last wording."""
+    if row.revision == 1:
+        return row.created_at, row.num
+    since, later = row.created_at, row.num
+    said = None
+    for revision in revisions(reading.changes_of(context.view, row.id)):
+        now = revision.memory.title, revision.memory.content
+        if said is not None and now != said:
+            since, later = to_micros(revision.at), sys.maxsize
+        said = now
+    return since, later
+
+
+def _contested(ranked: Ranking) -> bool:
+    """Whether the second answers as surely as the first, and about as well."""
+    first = ranked.order[:2]
+    one, other = ranked.score[first] if len(first) == 2 else (1.0, 0.0)
+    return bool(other >= AS_GOOD * one and not ranked.weak[first].any())
 
 
 def _woven(order: list[int], new: list[int], moved: set[int]) -> list[int]:

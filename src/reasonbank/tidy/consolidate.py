@@ -197,7 +197,7 @@ class _Consolidation:
                 raise Refused(f"they are about different things: {answer['different'][:300]}")
             memory = merge.by_answer(cluster.id, cluster.members, answer, limits)
             near = await anyio.to_thread.run_sync(self._nearness, cluster, memory)
-            problem = merge.refused(answer, near, self.related)
+            problem = merge.refused(answer, near, self.related, cluster.members)
             if problem is None:
                 return self.context.fit(memory)
             if last:

@@ -14,6 +14,7 @@ from reasonbank.llm.port import Message, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of, string
 from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, labels
+from reasonbank.search.rivals import contradicts_itself
 from reasonbank.search.sentences import unsaid
 from reasonbank.store.vectors import without_attribution
 
@@ -181,8 +182,17 @@ def by_answer(id: str, members: Sequence[Member], answer: JSON, limits: Limits =
     )
 
 
-def refused(answer: JSON, nearness: float, least: float) -> InvalidReply | None:
+def refused(
+    answer: JSON, nearness: float, least: float, members: Sequence[Member] = ()
+) -> InvalidReply | None:
     """Why an answer that fits the schema cannot take the place of the memories."""
+    if contradicts_itself(answer["content"]) and not any(
+        contradicts_itself(member.memory.content) for member in members
+    ):
+        return InvalidReply(
+            "the merged memory states two values of one fact; keep one of them",
+            reply=str(answer)[:2000],
+        )
     if nearness < least:
         return InvalidReply(
             f"the merged memory is not about what the memories say (similarity {nearness:.2f}, "
