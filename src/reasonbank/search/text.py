@@ -31,7 +31,7 @@ WORD = re.compile(r"[^\W_]+")
 _CHUNK = re.compile(r"\S+")
 # Possessive, and only from where a word begins: otherwise a long word is read from each letter.
 _IDENTIFIER = brief(r"(?<!\w)_*+[^\W_]++(?:[._:/\\#@$-]++[^\W_]++)++_*+", MAX_QUERY)
-_NAME = brief(r"[^\W_]++(?:[_-]++[^\W_]++)++", MAX_QUERY)
+_NAME = brief(r"(?<![^\W_])[^\W_]++(?:[_-]++[^\W_]++)++", MAX_QUERY)
 _HUMPS = brief(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}", MAX_TERM)
 _CAMEL = brief(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", LIMITS.error_type)
 
