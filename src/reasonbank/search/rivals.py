@@ -281,7 +281,7 @@ def _between(older: tuple[str, str], newer: tuple[str, str]) -> Rivalry:
             if not unclear:
                 return Rivalry.NONE
         options = options or any(map(_two_options, spots))
-    if _says_it_changed(older, newer):
+    if _says_it_changed(older, ("", newer[1]) if untitled else newer):
         return Rivalry.SURE
     if options or subject is _Subject.OTHER:
         return Rivalry.NONE
@@ -367,7 +367,7 @@ def _alike(one: str, other: str) -> Iterator[tuple[tuple[Token, ...], tuple[Toke
 def _says_it_changed(older: tuple[str, str], newer: tuple[str, str]) -> bool:
     """Whether the newer memory says itself that what the older one says holds no more."""
     for said in sentences(newer[1]):
-        if any(_CHANGED.search(text) for text in (newer[0], said)):
+        if not said.endswith("?") and any(map(_CHANGED.search, (newer[0], said))):
             shared, fewer = _shared(older, (newer[0], said))
             if len(shared) >= max(SHARED, RENEWED * fewer):
                 return True
