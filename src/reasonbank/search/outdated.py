@@ -80,19 +80,27 @@ def settled(
                 _place(newer, older, result)
     # What may be another wording takes no place from a value that is surely the newer one.
     standing = [i for i in reversed(newest) if i not in outdated]
-    best = max((stated[i].score for i in order), default=0.0)
+    best = CONTENDER * max((stated[i].score for i in order), default=0.0)
+    contenders = [i for i in result if i in standing and _contends(stated[i], best)]
+    first = sorted(standing, key=lambda i: stated[i].score, reverse=True)[:3]
     for newer in standing:
-        for older in [i for i in result if i in standing]:
+        for older in contenders:
             one, other = stated[older], stated[newer]
-            if other.at <= one.at or one.weak or one.score < CONTENDER * best:
+            if other.at <= one.at:
+                continue
+            third = max((stated[i].score for i in first if i not in (older, newer)), default=0.0)
+            # To compare texts costs more than all the rest.
+            if not near[newer, older] and not _first(Rivalry.OPEN, one, other, third):
                 continue
             kind = _between(question, one, other)
-            if not near[newer, older]:
-                kind = min(kind, Rivalry.OPEN)
-            others = [stated[i].score for i in standing if i not in (older, newer)]
-            if _first(kind, one, other, max(others, default=0.0)):
+            kind = kind if near[newer, older] else min(kind, Rivalry.OPEN)
+            if _first(kind, one, other, third):
                 _place(newer, older, result)
     return result, outdated
+
+
+def _contends(one: Stated, least: float) -> bool:
+    return one.score >= least and not one.weak
 
 
 def _place(newer: int, older: int, result: list[int]) -> None:
