@@ -369,6 +369,9 @@ def _says_it_changed(older: tuple[str, str], newer: tuple[str, str]) -> bool:
     for said in sentences(newer[1]):
         if not said.endswith("?") and any(map(_CHANGED.search, (newer[0], said))):
             shared, fewer = _shared(older, (newer[0], said))
+            if max(len(older[1]), len(newer[1])) > SHORT:
+                # Two words in common with a sentence of a lesson are nothing.
+                _, fewer = _shared(older, newer)
             if len(shared) >= max(SHARED, RENEWED * fewer):
                 return True
     return False
