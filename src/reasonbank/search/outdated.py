@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 REACH = 10
 """So many of the answer, and as many of what comes after it, are compared with each other."""
+NEIGHBOURS = 4
+"""So many that are near the best answer are compared with it, however they fit the question."""
 NEAR = 0.6
 """The share of the cosine at which two memories are related that two wordings of a fact have."""
 CONTENDER = 0.8
@@ -78,20 +80,27 @@ def settled(
                 _place(newer, older, result)
     # What may be another wording takes no place from a value that is surely the newer one.
     standing = [i for i in reversed(newest) if i not in outdated]
-    best = max((stated[i].score for i in order), default=0.0)
+    best = CONTENDER * max((stated[i].score for i in order), default=0.0)
+    contenders = [i for i in result if i in standing and _contends(stated[i], best)]
+    first = sorted(standing, key=lambda i: stated[i].score, reverse=True)[:3]
     for newer in standing:
-        for older in [i for i in result if i in standing]:
+        for older in contenders:
             one, other = stated[older], stated[newer]
-            if other.at <= one.at or one.weak or one.score < CONTENDER * best:
+            if other.at <= one.at:
+                continue
+            third = max((stated[i].score for i in first if i not in (older, newer)), default=0.0)
+            # To compare texts costs more than all the rest.
+            if not near[newer, older] and not _first(Rivalry.OPEN, one, other, third):
                 continue
             kind = _between(question, one, other)
-            if not near[newer, older]:
-                kind = min(kind, Rivalry.OPEN)
-            others = [stated[i].score for i in standing if i not in (older, newer)]
-            least = max(STAND_OUT * one.score, NEXT_BEST * other.score)
-            if max(others, default=0.0) <= least and _first(kind, one, other):
+            kind = kind if near[newer, older] else min(kind, Rivalry.OPEN)
+            if _first(kind, one, other, third):
                 _place(newer, older, result)
     return result, outdated
+
+
+def _contends(one: Stated, least: float) -> bool:
+    return one.score >= least and not one.weak
 
 
 def _place(newer: int, older: int, result: list[int]) -> None:
@@ -115,16 +124,21 @@ def _between(question: str, older: Stated, newer: Stated) -> Rivalry:
     return kind
 
 
-def _first(kind: Rivalry, older: Stated, newer: Stated) -> bool:
-    """Whether the newer comes first though nothing says for sure that it is the same fact."""
+def _first(kind: Rivalry, older: Stated, newer: Stated, third: float) -> bool:
+    """Whether the newer comes first though nothing says for sure that it is the same fact.
+
+    ``third`` is the best score of all others.
+    """
     share = newer.score / older.score if older.score > 0 else 1.0
+    stand_out = third <= max(STAND_OUT * older.score, NEXT_BEST * newer.score)
     match kind:
         case Rivalry.LIKELY:
             return True
         case Rivalry.POSSIBLE:
-            return newer.answers and share >= (AS_LIKELY if newer.weak else IN_THE_RUNNING)
+            least = AS_LIKELY if newer.weak else IN_THE_RUNNING
+            return newer.answers and share >= least and (stand_out or third <= newer.score)
         case Rivalry.OPEN:
-            return not newer.weak and share >= AS_GOOD
+            return not newer.weak and share >= AS_GOOD and stand_out
     return False
 
 
@@ -206,13 +220,20 @@ def _woven(order: list[int], new: list[int], moved: set[int]) -> list[int]:
 
 
 def _pool(found: Gathered, ranked: Ranking) -> NDArray[np.intp]:
-    """The first of the answer, then the best of what was left out, if the filter allows it."""
+    """The first of the answer, the best of what was left out, and what is near the very first;
+    all of it if the filter allows it."""
     import numpy as np
 
     first = ranked.order[:REACH]
     by_score = np.argsort(-ranked.score, kind="stable")
     left = by_score[found.allowed[by_score] & ~np.isin(by_score, ranked.order)]
-    return np.concatenate([first, left[:REACH]]).astype(np.intp)
+    left, further = left[:REACH], left[REACH:]
+    if found.vectors is None or not len(first) or not len(further):
+        return np.concatenate([first, left]).astype(np.intp)
+    # Its newer value may have nothing of the question, and be near the best answer all the same.
+    near = found.vectors[further] @ found.vectors[first[0]]
+    closest = further[np.argsort(-near, kind="stable")[:NEIGHBOURS]]
+    return np.concatenate([first, left, closest]).astype(np.intp)
 
 
 def _near(found: Gathered, ranked: Ranking, pool: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -297,7 +297,7 @@ def _between(older: tuple[str, str], newer: tuple[str, str]) -> Rivalry:
             if not unclear:
                 return Rivalry.NONE
         options = options or any(map(_two_options, spots))
-    if _says_it_changed(older, newer):
+    if _says_it_changed(older, ("", newer[1]) if untitled else newer):
         return Rivalry.SURE
     if options or subject is _Subject.OTHER:
         return Rivalry.NONE
@@ -388,8 +388,11 @@ def _says_it_changed(older: tuple[str, str], newer: tuple[str, str]) -> bool:
     if not (plain or _takes_back(known, new)):
         return False
     for said in sentences(newer[1]):
-        if any(_CHANGED.search(text) for text in (newer[0], said)):
+        if not said.endswith("?") and any(map(_CHANGED.search, (newer[0], said))):
             shared, fewer = _shared(older, (newer[0], said))
+            if max(len(older[1]), len(newer[1])) > SHORT:
+                # Two words in common with a sentence of a lesson are nothing.
+                _, fewer = _shared(older, newer)
             if len(shared) >= max(SHARED, RENEWED * fewer):
                 return True
     return False
