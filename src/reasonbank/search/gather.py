@@ -12,7 +12,7 @@ from reasonbank.ledger.port import Candidates, Filter, Reading
 from reasonbank.model import Hit
 from reasonbank.search import rank
 from reasonbank.search.estimate import Trust, crowded_out, places, trust_in
-from reasonbank.search.pieces import pieces
+from reasonbank.search.pieces import is_printed, pieces
 from reasonbank.search.text import MANY_TERMS, MAX_TERMS, terms
 from reasonbank.store.context import Context
 from reasonbank.trust.belief import FOLDED
@@ -28,6 +28,7 @@ DAY = 86_400_000_000
 # Up to this many rows that pass a filter are scored one by one; more are found by
 # searching all and filtering what comes back.
 FEW = 50_000
+PRINTED_TERMS = 160
 LEAST_EACH = 20
 """So many rows each sentence of a long question contributes at least."""
 
@@ -88,7 +89,9 @@ def heard(context: Context, question: Question) -> Senses:
     """
     many = terms(question.text, MANY_TERMS)
     rarity = _rarity(context, question, many) if len(many) > MAX_TERMS else dict.fromkeys(many, 1.0)
-    rarest = frozenset(sorted(rarity, key=rarity.__getitem__, reverse=True)[:MAX_TERMS])
+    # What tells most in a stack trace is a few words among many names of files and functions.
+    most = PRINTED_TERMS if is_printed(question.text) else MAX_TERMS
+    rarest = frozenset(sorted(rarity, key=rarity.__getitem__, reverse=True)[:most])
 
     def telling(sentence: str) -> float:
         return sum(rarity.get(term, 0.0) for term in terms(sentence))
