@@ -56,7 +56,6 @@ def test_a_text_is_cut_at_256_tokens_wherever_the_reading_stops(wordpiece):
     assert wordpiece(" " * 5_000 + "late words") == wordpiece("late words")
 
 
-@requirement("RET-1")
 @pytest.mark.skipif(not MiniLM.name.startswith("all-MiniLM"), reason="tuned weights are others")
 def test_cosines_are_those_of_the_original_weights(model):
     vectors = model.embed(GOLDEN_COSINES["sentences"])

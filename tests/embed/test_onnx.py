@@ -30,9 +30,9 @@ def test_a_folder_gives_the_vectors_of_its_model(onnx_folder):
     embedder = embedder_of(Settings(embed=Embed(model="onnx", folder=str(onnx_folder))))
     vectors = embedder.embed(TEXTS)
     assert vectors.shape == (4, 384)
-    # The same network is built in, in another arithmetic.
+    # What is built in was tuned from it, and English stayed in its place.
     alike = (vectors * MiniLM().embed(TEXTS)).sum(axis=1)
-    assert alike.min() > 0.98
+    assert alike[:3].min() > 0.95
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
     embedder.verify()
 

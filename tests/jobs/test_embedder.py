@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 
@@ -52,7 +51,6 @@ def watched(open_bank):
     return opened
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="priority of a thread")
 @requirement("RET-11")
 def test_vectors_are_made_anew_at_low_priority_and_not_within_a_search(watched):
     embedder = watched()

@@ -172,7 +172,7 @@ def test_each_of_many_threads_sees_its_own_use(bank):
         assert all(pool.map(use, range(8)))
 
 
-@requirement("RET-5", left="paraphrases take all places; lambda changes nothing below cosine 0.98")
+@requirement("RET-5")
 def test_near_copies_do_not_crowd_out_another_answer(bank):
     text = "Wait longer after each failed attempt, with jitter"
     for i in range(6):
@@ -510,7 +510,7 @@ def test_a_clear_match_in_meaning_is_enough_without_a_word_in_common(bank):
     assert [hit.memory.id for hit in reply] == [shelf["backoff"].id]
 
 
-@requirement("RET-9", left="two cuts, weak hits, API and ONNX models, small banks")
+@requirement("RET-9", left="the cuts of API and ONNX models, seen with real ones")
 def test_the_threshold_belongs_to_the_model_and_can_be_set(open_bank):
     generous = open_bank(settings=Settings(search=Search(threshold=0.0)))
     library(generous)

@@ -90,7 +90,8 @@ def heard(context: Context, question: Question) -> Senses:
     many = terms(question.text, MANY_TERMS)
     rarity = _rarity(context, question, many) if len(many) > MAX_TERMS else dict.fromkeys(many, 1.0)
     # What tells most in a stack trace is a few words among many names of files and functions.
-    most = PRINTED_TERMS if is_printed(question.text) else MAX_TERMS
+    printed = len(many) > MAX_TERMS and is_printed(question.text)
+    most = PRINTED_TERMS if printed else MAX_TERMS
     rarest = frozenset(sorted(rarity, key=rarity.__getitem__, reverse=True)[:most])
 
     def telling(sentence: str) -> float:

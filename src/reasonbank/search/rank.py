@@ -36,7 +36,7 @@ DIVERSITY = 0.5
 BM25_GAIN = 2.2
 """FTS5 has k1 = 1.2: a word is worth at most (k1 + 1) times its idf."""
 LEAST_IDF = 1e-6
-ALIKE = 0.3
+ALIKE = 0.5
 """How much a word tells, beside a rare one, where no word is rarer than another."""
 LEAST_ROWS, ENOUGH_ROWS = 3, 100
 """In fewer rows a word that only one of them has need not be rare at all; a name is."""
@@ -131,13 +131,15 @@ def fuse(
     unrelated = _unrelated(raw[known], calibration)
     dense = (np.where(known, raw, 0.0).clip(-1.0, 1.0) - unrelated) / (1.0 - unrelated)
     count = terms_asked(query)
-    least = LEAST_ROWS if names_something(query) else ENOUGH_ROWS
+    # Where words are all there is to go by, they count in small banks as well.
+    alone = calibration.sure is None
+    least = LEAST_ROWS if alone or names_something(query) else ENOUGH_ROWS
     ceiling = BM25_GAIN * log((max(rows, least) - 0.5) / 1.5)
-    telling = 1.0
+    telling, chance = 1.0, CHANCE
     if words.max(initial=0.0) <= BM25_GAIN * LEAST_IDF * count:
         # Every word that matched is in most rows, as in a bank of one subject or of two
         # memories: FTS5 gives them all the same least idf, and so they count alike.
-        ceiling, telling = BM25_GAIN * LEAST_IDF, ALIKE
+        ceiling, telling, chance = BM25_GAIN * LEAST_IDF, ALIKE, 0.0
     nearest = np.sort(dense[known])[::-1]
     best = nearest[:10]
     peak = float(best[0] - best.mean()) if best.size else 0.0
@@ -150,7 +152,7 @@ def fuse(
     # Where there is no vector, the cosine is taken to agree with the words.
     dense = np.where(known, dense, lexical.clip(0.0, 1.0))
     mixed = dense + lexical
-    near = dense + FOUND * (telling * rare - CHANCE).clip(0.0) / count - (doubt or 0.0)
+    near = dense + FOUND * telling * (rare - chance).clip(0.0) / count - (doubt or 0.0)
     among = min(max(int(known.sum()), 1), FEW)
     standing = near - calibration.crowd * crowd - calibration.middle + SPARSE * log(FEW / among)
     top = int(mixed.argmax()) if mixed.size else -1
