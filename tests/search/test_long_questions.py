@@ -115,7 +115,7 @@ def test_a_prompt_of_any_length_costs_one_batch_of_so_many_texts(open_bank):
     assert embedder.batches[0] <= 1 + MOST
 
 
-@requirement("RET-17")
+@requirement("RET-17", left="typos, other languages and stack traces are measured, not tested")
 def test_a_long_prompt_is_asked_sentence_by_sentence():
     assert PROBLEM.rstrip(".") in sentences(prompt(6))
     assert sentences(" ".join(AROUND * 3)) == sentences(" ".join(AROUND))
