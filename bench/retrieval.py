@@ -211,8 +211,14 @@ def ours(
     pool: Pool, calibration: EmbeddingCalibration, *, diversity: float, threshold: float | None
 ) -> NDArray[np.int64]:
     fusion = rank.fuse(pool.question.text, pool.cosine, pool.bm25, calibration, rows=pool.rows)
+    result = rank.rank(fusion, alike(pool), limit=DEPTH, diversity=diversity, threshold=threshold)
+    return pool.documents[result.order]
+
+
+def alike(pool: Pool) -> rank.RankingInputs:
+    """Candidates of which nothing is known but what they say."""
     count = len(pool.documents)
-    columns = rank.RankingInputs(
+    return rank.RankingInputs(
         age_days=np.zeros(count),
         error_match=np.zeros(count),
         confidence=np.ones(count),
@@ -220,8 +226,6 @@ def ours(
         consolidated=np.zeros(count, bool),
         vectors=pool.vectors,
     )
-    result = rank.rank(fusion, columns, limit=DEPTH, diversity=diversity, threshold=threshold)
-    return pool.documents[result.order]
 
 
 # ------------------------------------------------------------------ measures

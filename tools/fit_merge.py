@@ -131,16 +131,7 @@ def answers(pools: Sequence[Pool], row: EmbeddingCalibration, diversity: float) 
 
 
 def _ranked(pool: Pool, fusion: rank.Fusion, limit: int, diversity: float) -> NDArray[np.intp]:
-    count = len(pool.documents)
-    columns = rank.RankingInputs(
-        age_days=np.zeros(count),
-        error_match=np.zeros(count),
-        confidence=np.ones(count),
-        scope=np.ones(count),
-        consolidated=np.zeros(count, bool),
-        vectors=pool.vectors,
-    )
-    return rank.rank(fusion, columns, limit=limit, diversity=diversity).order
+    return rank.rank(fusion, retrieval.alike(pool), limit=limit, diversity=diversity).order
 
 
 def _closeness(vectors: Floats) -> float:
