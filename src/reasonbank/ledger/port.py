@@ -301,13 +301,15 @@ class UnansweredWriting(UnansweredReading, Protocol):
 class PastOutcomes:
     """Evidence whose question is known, as columns: ``vectors`` says what was asked (int8,
     a direction without a length), ``slots`` which kind of evidence (see ``belief.SLOTS``),
-    ``shares`` how much of a task's outcome each one is."""
+    ``shares`` how much of a task's outcome each one is, ``tasks`` which of them are one outcome
+    (the same number)."""
 
     nums: NDArray[np.int64]
     slots: NDArray[np.intp]
     days: NDArray[np.int64]
     vectors: NDArray[np.int8]
     shares: NDArray[np.float64]
+    tasks: NDArray[np.int64]
 
 
 class Reading(VectorReading, Protocol):

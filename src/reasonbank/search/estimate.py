@@ -9,6 +9,7 @@ from reasonbank.errors import StorageError
 from reasonbank.ledger.port import Candidates, PastOutcomes, Reading
 from reasonbank.store.context import Context
 from reasonbank.trust import belief, experience
+from reasonbank.trust.experience import Learnt, Past
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,36 +23,45 @@ if TYPE_CHECKING:
 class Trust:
     """How far to trust each candidate with this question; ``author_weight``: how far its author.
 
-    ``fit`` is what experience adds to its resemblance, ``forecast_lift`` the same for forecasts
-    (``experience.gp_lift``), ``known`` how far this very question is known
-    (``experience.familiar``); ``rating_factor`` what ratings and its author make of that, 1 where
-    they say nothing. Models other than ``contextual`` know none of these.
+    ``learnt`` is what outcomes of such questions say; ``rating_factor`` what ratings and its
+    author make of that, 1 where they say nothing. Models other than ``contextual`` know neither.
     """
 
     confidence: Floats
     author_weight: Floats
-    fit: Reals
-    forecast_lift: Reals
-    known: Reals
+    learnt: Learnt
     rating_factor: Floats | None
 
+    @property
+    def fit(self) -> Reals:
+        """What outcomes add to resemblance, or take from it."""
+        return self.learnt.lift
+
     def expected(self, similarity: Reals, cosine: Reals) -> Reals:
-        """The chance to help with this question."""
+        """The chance to help with this question.
+
+        A first guess goes by meaning: that words match as well puts a memory first, but says
+        little of whether it works.
+        """
         import numpy as np
 
         if self.rating_factor is None:
             return self.confidence
-        # Experience corrects resemblance by meaning. That words match as well is a reason to
-        # expect more only as long as nobody knows how it goes with this question.
-        resembled = np.where(np.isnan(cosine), similarity, resemblance(cosine))
-        first = similarity + self.known * (resembled - similarity)
-        chance = experience.decided((first + self.forecast_lift).clip(0.0, 1.0), self.known)
+        guess = np.where(np.isnan(cosine), np.tanh(similarity), resemblance(cosine))
+        chance = self.learnt.chance(guess + self.learnt.lift)
         return (chance * self.rating_factor).clip(0.0, 1.0)
+
+    def counted(self, expected: Reals) -> Reals:
+        """What a score is multiplied by: the forecast as far as anything speaks for this
+        question, else the confidence."""
+        heard = self.learnt.heard
+        counted: Reals = self.confidence ** (1.0 - heard) * expected**heard
+        return counted if heard else self.confidence
 
     @property
     def likely(self) -> Reals:
         """How far to expect help, whatever the memory resembles."""
-        return (self.confidence + self.fit).clip(0.0, 1.0)
+        return (self.confidence + self.learnt.lift).clip(0.0, 1.0)
 
 
 def trust_in(
@@ -71,8 +81,7 @@ def trust_in(
     known = context.trust(reading)
     count = len(rows.nums)
     if known.model != "contextual" or not count:
-        nothing = np.zeros(count)
-        return Trust(confidence, np.ones(count), nothing, nothing, nothing, None)
+        return Trust(confidence, np.ones(count), Learnt(lift=np.zeros(count)), None)
     embedder = context.store.indexing.embedder
     found = None
     if vector is not None:
@@ -90,24 +99,17 @@ def trust_in(
     key = ("trust", known.today, known.viewer, frozenset(rows.workspaces))
     trust, initial, author_weight = rows.derived(key, anywhere).T
     if vector is None or found is None or not len(found.nums):
-        nothing = np.zeros(count)
-        return Trust(
-            trust * author_weight,
-            author_weight,
-            nothing,
-            nothing,
-            nothing,
-            trust / initial * author_weight,
-        )
+        nothing = Learnt(lift=np.zeros(count))
+        return Trust(trust * author_weight, author_weight, nothing, trust / initial * author_weight)
     place = places(found.nums, rows.nums)
     weight = belief.strength_then(found.days.clip(max=known.today), known.half_life)
     masses = belief.without_usage(known.masses(rows))
     np.subtract.at(masses, (place, found.slots), weight)
     trust = known.folded(rows, initial, masses.clip(0.0))
     now = belief.strength_then(np.array([known.today]), known.half_life)
-    strength = (weight / now) ** experience.AGEING * found.shares
+    strength = (weight / now) ** experience.AGEING
     learnt = _learnt(context, found, rows, place, vector, strength)
-    return Trust(trust * author_weight, author_weight, *learnt, trust / initial * author_weight)
+    return Trust(trust * author_weight, author_weight, learnt, trust / initial * author_weight)
 
 
 def resemblance(cosine: Reals) -> Reals:
@@ -125,8 +127,7 @@ def _learnt(
     place: NDArray[np.intp],
     vector: NDArray[np.float32],
     strength: Floats,
-) -> tuple[Reals, Reals, Reals]:
-    """``fit``, ``forecast_lift`` and ``known``."""
+) -> Learnt:
     import numpy as np
 
     count = len(rows.nums)
@@ -134,15 +135,20 @@ def _learnt(
     try:
         memories = context.store.indexing.index.vectors(rows.nums[tried])
     except StorageError:
-        return np.zeros(count), np.zeros(count), np.zeros(count)
+        return Learnt(lift=np.zeros(count))
     asked = found.vectors.astype(np.float32)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True) + 1e-9
-    resembled = resemblance(np.einsum("ij,ij->i", asked, memories[mine]))
-    cosine = (asked @ (vector / (np.linalg.norm(vector) + 1e-9))).astype(np.float64)
-    fit, forecast_lift = experience.gp_lift(
-        count, place, cosine, asked, belief.speaks_for(found.slots), resembled, strength
+    past = Past(
+        place=place,
+        task=found.tasks,
+        cosine=(asked @ (vector / (np.linalg.norm(vector) + 1e-9))).astype(np.float64),
+        asked=asked,
+        resembled=resemblance(np.einsum("ij,ij->i", asked, memories[mine])),
+        share=found.shares,
+        strength=strength,
+        succeeded=belief.speaks_for(found.slots),
     )
-    return fit, forecast_lift, experience.familiar(count, place, cosine, strength)
+    return experience.learnt(count, past)
 
 
 def places(nums: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -55,7 +55,7 @@ def ranked(
     columns = rank.RankingInputs(
         age_days=(now - rows.created_at) / DAY,
         error_match=errors,
-        confidence=found.trust.confidence,
+        confidence=found.trust.counted(found.trust.expected(fusion.similarity, found.cosine)),
         fit=found.trust.fit,
         scope=np.array([rank.SCOPE_WEIGHTS[scope] for scope in rows.scopes], np.float64),
         consolidated=rows.consolidated,

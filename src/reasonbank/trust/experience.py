@@ -1,15 +1,17 @@
-"""What outcomes of similar questions say about this one: docs/decisions/0016-experience.md. Pure.
+"""What outcomes of similar questions say about this one: see docs/decisions/0022. Pure.
 
-That a memory resembles a question is a first guess at whether it helps. Each outcome corrects
-that guess, most where the questions are alike: a Gaussian process for each memory, whose mean
-is the resemblance and whose observations are the outcomes.
+That a memory resembles a question is a first guess at whether it helps. How a task went is one
+observation of all memories that it was given: the sum of their shares times what each was worth.
+One Gaussian process over all of them says what each is worth for the question at hand. How wide
+a question's neighbourhood is, and how far to believe an outcome, differs from bank to bank: a few
+`READINGS` are weighed by how well each foretells every outcome from the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,50 +19,188 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
 
-SAME = 1.0
-"""What is known of the very same question only, beside what related ones share."""
-DOUBT = 1.0
-"""How far one outcome may be chance: as much as related questions have in common."""
+
+class Reading(NamedTuple):
+    """How to read outcomes: related questions share what cosine to the ``power`` says, the very
+    same question ``same`` beside that; ``doubt`` is how far one outcome may be chance."""
+
+    power: int
+    same: float
+    doubt: float
+
+
+READINGS = (Reading(2, 1.0, 1.0), Reading(2, 1.0, 4.0), Reading(4, 2.0, 3.0))
+"""Beside these: that outcomes say nothing, and resemblance is all there is to go by."""
+DECISION = 2.0
+"""How clearly a reading is preferred that foretells better."""
+SAMENESS = 128
+"""Cosine to this power: 1 for the very same question, next to nothing for any other."""
 MARGIN = 0.1
-"""An outcome is taken for so much more than 1 or less than 0: it only says on which side. In a
-forecast this fades with what is known, or what helps nine times of ten would be said to always."""
+"""An outcome is taken for so much more than 1 or less than 0: it only says on which side."""
 AGEING = 0.5
 """Outcomes of known questions fade half as fast as ratings do: newer ones correct them anyway."""
-BOLD = 0.2
-"""Resemblance plus surprise stays too near the middle: its log odds are stretched by so much, as
-far as the question is new."""
-NEAREST = 64
-"""So many outcomes of each memory are heard, those of the most similar questions."""
-MOST_OUTCOMES = 2_048
-"""And so many of all memories together."""
-# Memories are solved together with others that have about as many outcomes.
-_SIZES = (0, 2, 4, 8, 16, 32, NEAREST)
+NEAREST = 192
+"""So many outcomes are heard, those of the most similar questions."""
+CERTAIN = 0.03
+"""No forecast is nearer to 0 or 1 than this."""
+SHIFT, SLOPE = 1.0, 0.25
+"""How far the curve from resemblance to chance may differ from bank to bank (variances)."""
 
 
-def nearness(cosine: Floats) -> Floats:
-    """How far two questions share what is right: cosine² + the same question, cosine¹²⁸."""
-    near = cosine.clip(0.0, None)
-    related = near * near
-    total: Floats = related + SAME * _sameness(related)
-    return total
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Earlier outcomes, one row for each memory that a task was given.
+
+    ``place`` says whose it is, ``task`` which rows were one task (any number, the same), ``cosine``
+    how near its question was to the one at hand, ``asked`` is that question's direction (unit
+    length), ``resembled`` how the memory resembles it (0..1), ``share`` what part of the outcome is
+    this memory's, ``strength`` (0..1) what time has left of it.
+    """
+
+    place: NDArray[np.intp]
+    task: NDArray[np.int64]
+    cosine: Floats
+    asked: NDArray[np.float32]
+    resembled: Floats
+    share: Floats
+    strength: Floats
+    succeeded: NDArray[np.bool_]
+
+    def nearest(self, most: int) -> Past:
+        import numpy as np
+
+        if len(self.place) <= most:
+            return self
+        kept = np.sort(np.argsort(-self.cosine, kind="stable")[:most])
+        return Past(**{name: getattr(self, name)[kept] for name in self.__slots__})
 
 
-def _sameness(related: Floats) -> Floats:
-    """Of cosine²: 1 for the very same question, and next to nothing for any other."""
-    for _ in range(6):
-        related = related * related
-    return related
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """``lift``: what outcomes add to the resemblance of each memory, or take from it.
+
+    ``heard``: how much of what was told concerns the question at hand, 0..1. ``shift`` and
+    ``slope`` turn a guess into a chance, by how such guesses came true.
+    """
+
+    lift: Floats
+    heard: float = 0.0
+    shift: float = 0.0
+    slope: float = 1.0
+
+    def chance(self, guess: Floats) -> Floats:
+        import numpy as np
+
+        chance: Floats = 1.0 / (1.0 + np.exp(-self.shift - self.slope * _log_odds(guess)))
+        return chance.clip(CERTAIN, 1.0 - CERTAIN)
 
 
-def familiar(count: int, place: NDArray[np.intp], cosine: Floats, strength: Floats) -> Floats:
-    """How far outcomes of this very question say all there is to say of it, 0..1; the arguments
-    are those of ``gp_lift``."""
+def learnt(count: int, past: Past) -> Learnt:
+    """From outcomes of ``count`` memories; without any, everything is as it seems."""
     import numpy as np
 
-    near = cosine.clip(0.0, None)
-    times = np.bincount(place, strength * _sameness(near * near), minlength=count) * (1.0 + SAME)
-    known: Floats = times / (times + DOUBT)
-    return known
+    past = past.nearest(NEAREST)
+    if not len(past.place):
+        return Learnt(lift=np.zeros(count))
+    tasks, task = np.unique(past.task, return_inverse=True)
+    part = np.zeros((len(tasks), len(past.place)))
+    part[task, np.arange(len(task))] = past.share
+    # Several answers may have been given to one task: together they are all of it.
+    part /= part.sum(1, keepdims=True).clip(1.0)
+    share = part[task, np.arange(len(task))]
+    told = _Told.of(task, part, past)
+    related = (past.asked @ past.asked.T).astype(np.float64).clip(0.0, 1.0)
+    related *= past.place[:, None] == past.place[None, :]
+    alike = np.stack([part @ _shared(related, each) @ part.T for each in READINGS])
+    every = np.arange(len(tasks))
+    doubt = np.array([each.doubt for each in READINGS])
+    # What is not known to have had a part may be worth anything.
+    alike[:, every, every] += doubt[:, None] / told.strength + told.rest**2
+    inverse = np.linalg.inv(alike)
+    weight = inverse @ told.surprise
+    foretold = told.target - weight / inverse[:, every, every]
+    foretold = np.concatenate([foretold, told.guess[None]]).clip(0.0, 1.0)
+    preferred = _preferred(foretold, told)
+    near = past.cosine.astype(np.float64).clip(0.0, 1.0)
+    lift = np.zeros(count)
+    for each, how, much in zip(READINGS, weight, preferred, strict=False):
+        np.add.at(lift, past.place, much * share * _shared(near, each) * how[task])
+    heard = float((near * near * share * past.strength).sum())
+    shift, slope = _curve(preferred @ foretold, told)
+    return Learnt(lift=lift, heard=heard / (1.0 + heard), shift=shift, slope=slope)
+
+
+class _Told(NamedTuple):
+    """How tasks went: ``guess`` is what resemblance promised, ``surprise`` what came beyond it,
+    ``rest`` the part of memories of which nothing is known here."""
+
+    guess: Floats
+    surprise: Floats
+    target: Floats
+    strength: Floats
+    rest: Floats
+    succeeded: Floats
+
+    @classmethod
+    def of(cls, task: NDArray[np.intp], part: Floats, past: Past) -> _Told:
+        import numpy as np
+
+        known = part.sum(1)
+        guess = part @ past.resembled / known.clip(1e-9)
+        succeeded = np.zeros(len(part))
+        succeeded[task] = past.succeeded
+        strength = np.zeros(len(part))
+        np.maximum.at(strength, task, past.strength)
+        target = np.where(succeeded > 0, 1.0 + MARGIN, -MARGIN)
+        return cls(
+            guess, target - guess, target, strength.clip(1e-6, 1.0), (1.0 - known).clip(0.0),
+            succeeded,
+        )  # fmt: skip
+
+
+def _shared(cosine: Floats, reading: Reading) -> Floats:
+    """What two questions have in common."""
+    shared: Floats = cosine**reading.power + reading.same * cosine**SAMENESS
+    return shared
+
+
+def _preferred(foretold: Floats, told: _Told) -> Floats:
+    """How far to go by each reading, and by none."""
+    import numpy as np
+
+    loss = ((foretold - told.succeeded) ** 2 * told.strength).sum(1)
+    preferred: Floats = np.exp(DECISION * (loss.min() - loss))
+    return preferred / preferred.sum()
+
+
+def _log_odds(chance: Floats) -> Floats:
+    import numpy as np
+
+    bounded = chance.clip(CERTAIN, 1.0 - CERTAIN)
+    odds: Floats = np.log(bounded / (1.0 - bounded))
+    return odds
+
+
+def _curve(foretold: Floats, told: _Told) -> tuple[float, float]:
+    """The logistic curve that turns what was foretold into how often it came true: four steps of
+    Newton's method from the diagonal, near which it stays while there is little to go by."""
+    import numpy as np
+
+    x = _log_odds(foretold)
+    shift, slope = 0.0, 1.0
+    for _ in range(4):
+        chance = 1.0 / (1.0 + np.exp(-shift - slope * x))
+        wrong = (chance - told.succeeded) * told.strength
+        unsure = chance * (1.0 - chance) * told.strength
+        ahead = np.array([wrong.sum() + shift / SHIFT, wrong @ x + (slope - 1.0) / SLOPE])
+        bend = np.array([
+            [unsure.sum() + 1.0 / SHIFT, unsure @ x],
+            [unsure @ x, unsure @ (x * x) + 1.0 / SLOPE],
+        ])  # fmt: skip
+        step = np.linalg.solve(bend, ahead)
+        shift, slope = shift - float(step[0]), slope - float(step[1])
+    # A curve that falls would say that what fits worse helps more.
+    return shift, max(0.0, slope)
 
 
 def share(place: int, count: int) -> float:
@@ -79,79 +219,6 @@ def shares(given: Sequence[str], weak: Collection[str]) -> dict[str, float]:
     sure = [id for id in given if id not in weak] or given
     doubted = {id: -share(place, len(given)) for place, id in enumerate(given)}
     return doubted | {id: share(place, len(sure)) for place, id in enumerate(sure)}
-
-
-def gp_lift(
-    count: int,
-    place: NDArray[np.intp],
-    cosine: Floats,
-    asked: NDArray[np.float32],
-    succeeded: NDArray[np.bool_],
-    resembled: Floats,
-    strength: Floats,
-) -> tuple[Floats, Floats]:
-    """What experience adds to the resemblance of each of ``count`` memories, or takes from it:
-    where it ranks, and in the forecast whether it helps.
-
-    One entry for each outcome: ``place`` says whose it is, ``cosine`` how near its question
-    was to the one at hand, ``asked`` is that question's direction (unit length), ``resembled``
-    how the memory resembles it (0..1), and ``strength`` (0..1) what time has left of the
-    memory's share in the outcome. A memory without outcomes gets 0.
-    """
-    import numpy as np
-
-    kept = _nearest(place, cosine)
-    place, near = place[kept], nearness(cosine[kept])
-    won = succeeded[kept]
-    # What was seen beyond what was expected, the margin, and what turns weights into a sum.
-    said = np.stack([won - resembled[kept], np.where(won, MARGIN, -MARGIN), np.ones(len(won))], 1)
-    noise = DOUBT / strength[kept].clip(1e-6, 1.0)
-    each = np.bincount(place, minlength=count)
-    seat = np.arange(len(kept)) - (np.cumsum(each) - each)[place]
-    rank, forecast = np.zeros(count), np.zeros(count)
-    table = np.zeros(count, np.intp)
-    for least, most in pairwise(_SIZES):
-        memories = np.flatnonzero((each > least) & (each <= most))
-        if not len(memories):
-            continue
-        table[memories] = np.arange(len(memories))
-        mine = np.flatnonzero((each[place] > least) & (each[place] <= most))
-        at = table[place[mine]], seat[mine]
-        shape = (len(memories), most)
-        # An empty seat is a question that resembles none: it changes nothing.
-        vectors = np.zeros((*shape, asked.shape[1]), np.float32)
-        vectors[at] = asked[kept[mine]]
-        alike = nearness(vectors @ vectors.transpose(0, 2, 1)).astype(np.float64)
-        doubt, told, here = np.full(shape, DOUBT), np.zeros((*shape, 3)), np.zeros(shape)
-        doubt[at], told[at], here[at] = noise[mine], said[mine], near[mine]
-        alike[:, range(most), range(most)] += doubt
-        learnt = (here[:, None] @ np.linalg.solve(alike, told))[:, 0]
-        surprise, margin, weight = learnt.T
-        rank[memories] = surprise + margin
-        forecast[memories] = surprise + margin * (1.0 - weight.clip(0.0, 1.0) ** 2)
-    return rank, forecast
-
-
-def _nearest(place: NDArray[np.intp], cosine: Floats) -> NDArray[np.intp]:
-    """Which outcomes are heard, memory by memory."""
-    import numpy as np
-
-    order = np.lexsort((-cosine, place))
-    each = np.bincount(place)
-    rank = np.arange(len(order)) - (np.cumsum(each) - each)[place[order]]
-    order = order[rank < NEAREST]
-    if len(order) > MOST_OUTCOMES:
-        least = np.partition(cosine[order], len(order) - MOST_OUTCOMES)[len(order) - MOST_OUTCOMES]
-        order = order[cosine[order] >= least]
-    return order
-
-
-def decided(chance: Floats, known: Floats) -> Floats:
-    """A forecast of ``chance``, where this very question is ``known`` so far."""
-    power = 1.0 + BOLD * (1.0 - known)
-    yes, no = chance**power, (1.0 - chance) ** power
-    forecast: Floats = yes / (yes + no)
-    return forecast
 
 
 def adjusted(similarity: Floats, lift: Floats) -> Floats:

@@ -27,6 +27,18 @@ _RATER = (
 )
 
 
+def _tasks(sessions: Sequence[str | None]) -> NDArray[np.int64]:
+    """What was told of one memory alone is a task of its own."""
+    import numpy as np
+
+    number: dict[str, int] = {}
+    told = (
+        -1 - place if session is None else number.setdefault(session, place)
+        for place, session in enumerate(sessions)
+    )
+    return np.fromiter(told, np.int64, len(sessions))
+
+
 class EvidenceQueries(Queries):
     def tallies(self, nums: Sequence[int], viewer: str) -> dict[int, Tally]:
         result: dict[int, dict[tuple[EvidenceKind, bool, int], int]] = {num: {} for num in nums}
@@ -85,7 +97,8 @@ class EvidenceQueries(Queries):
         alike = "".join(" or substr(model, 1, ?) = ?" for _ in compatible)
         begins = [part for name in compatible for part in (len(name), name)]
         found = self.db.all(
-            "select e.num, e.kind, e.positive, e.at, vector, coalesce(e.share, 1.0)"
+            "select e.num, e.kind, e.positive, e.at, vector, coalesce(e.share, 1.0),"
+            " case when e.share < 1.0 then e.workspace || ' ' || e.session end"
             f" from {wanted.sql} wanted join evidence e on e.num = wanted.value"
             " join questions on questions.id = e.question join memories m on m.num = e.num"
             " where e.question is not null and e.kind != 'usage' and (model = ?"
@@ -93,7 +106,7 @@ class EvidenceQueries(Queries):
             " and length(vector) = ? order by e.at desc limit ?",
             (*wanted.values, model, *begins, viewer, dimensions, MOST_PAST_OUTCOMES),
         )
-        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 6
+        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 7
         vectors = np.frombuffer(b"".join(columns[4]), np.int8).reshape(-1, dimensions)
         return PastOutcomes(
             nums=np.array(columns[0], np.int64),
@@ -104,6 +117,7 @@ class EvidenceQueries(Queries):
             days=np.array(columns[3], np.int64) // 86_400_000_000,
             vectors=vectors,
             shares=np.array(columns[5], np.float64),
+            tasks=_tasks(columns[6]),
         )
 
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
