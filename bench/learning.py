@@ -21,6 +21,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -239,11 +240,12 @@ def carry_out(todo: list[Job], found: dict[str, dict[str, Any]], processes: int)
         return
     RUNS.parent.mkdir(exist_ok=True)
     started = time.monotonic()
-    with (
-        RUNS.open("a", encoding="utf-8") as file,
-        multiprocessing.get_context("spawn").Pool(processes) as pool,
-    ):
-        for done, (job, result) in enumerate(pool.imap_unordered(run, todo), 1):
+    with RUNS.open("a", encoding="utf-8") as file, ExitStack() as stack:
+        results = map(run, todo)
+        if processes > 1:
+            spawn = multiprocessing.get_context("spawn")
+            results = stack.enter_context(spawn.Pool(processes)).imap_unordered(run, todo)
+        for done, (job, result) in enumerate(results, 1):
             found[job.key] = result
             line = {"code": code(job.stream, job.system), "key": job.key, "found": result}
             file.write(json.dumps(line) + "\n")

@@ -15,13 +15,15 @@ from __future__ import annotations
 import importlib.util
 import random
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bench.learning_choice import wrong_feedback
 from bench.learning_loop import PAUSE, START, SYSTEMS, Stream, System, Task, lesson, quick_folder
-from bench.learning_simple import LEARNERS, Space, World, made
+from bench.learning_parameters import parameters as chosen_parameters
+from bench.learning_simple import LEARNERS, Learner, Space, World
 from bench.learning_vectors import Embedded
 from reasonbank import Bank, Memory, Outcome
 from reasonbank.store.vectors import embedding_text
@@ -226,12 +228,14 @@ class Remembering:
 class Simple:
     """A simple learner, with each line as a question."""
 
-    def __init__(self, name: str, lines: list[str], embedder: Embedded) -> None:
+    def __init__(
+        self, name: str, lines: list[str], embedder: Embedded, chosen: Mapping[str, float]
+    ) -> None:
         lessons = {action: (title, title) for action, (title, *_) in ACTIONS.items()}
         asked = [Task(text=line, rewards={}, kind="") for line in lines]
         stream = Stream(name="telecom", condition="clean", lessons=lessons, tasks=asked)
         self.space = Space(stream, embedder)
-        self.learner = made(name, "telecom", "clean", World(stream, self.space))
+        self.learner: Learner = LEARNERS[name](World(stream, self.space), **chosen)
 
     def ask(self, line: str, session: str) -> list[Advice]:
         scores = self.learner.scores(self.space.place[line])
@@ -249,8 +253,10 @@ class Simple:
 
 
 def play(
-    name: str, seed: int, embedder: Embedded, length: int | None, *, condition: str = "clean"
-) -> Calls:
+    name: str, seed: int, embedder: Embedded, length: int | None, *, condition: str = "clean",
+    parameters: Mapping[str, float] | None = None,
+) -> Calls:  # fmt: skip
+    """``parameters``: of a simple learner, if not those that were chosen."""
     from loguru import logger
 
     logger.remove()
@@ -260,7 +266,9 @@ def play(
     calls = Calls()
     if name in LEARNERS:
         lines = {line: None for task in chosen for line in Phone(task).lines()}
-        learner = Simple(name, list(lines), embedder)
+        if parameters is None:
+            parameters = chosen_parameters(name, "telecom", condition)
+        learner = Simple(name, list(lines), embedder, parameters)
         for number, task in enumerate(chosen):
             call(learner, Phone(task), f"task {number}", rng, wrong, calls)
         return calls
