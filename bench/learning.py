@@ -30,6 +30,7 @@ from typing import Any
 from bench import learning_bounds, learning_telecom, learning_tools, learning_webarena, tables
 from bench.learning_choice import CONDITIONS, CREDIT
 from bench.learning_loop import OURS, SYSTEMS, UNTOLD, System, play
+from bench.learning_parameters import FILE as PARAMETERS
 from bench.learning_simple import LEARNERS, Space, World, made, play as play_simple
 from bench.learning_streams import MAKERS, SHORT, stream, texts
 from bench.learning_tables import FULL, report, shown
@@ -159,7 +160,8 @@ def sources(stream: str, system: str) -> list[Path]:
     benches = ["loop", "vectors", "choice", "streams"]
     benches += {"lens": ["tools"], "options": ["bash"]}.get(stream, [stream])
     if system in LEARNERS:
-        return [HERE / f"learning_{name}.py" for name in (*benches, "simple", "parameters")]
+        benches.append("simple")
+        return [*(HERE / f"learning_{name}.py" for name in benches), PARAMETERS]
     if system in learning_bounds.BOUNDS:
         benches.append("bounds")
     library = [path for name in PACKAGES for path in sorted((SOURCE / name).rglob("*.py"))]

@@ -1,4 +1,4 @@
-"""The parameters of the simple learners, as ``learning_tune`` chose them.
+"""The parameters of the simple learners, as ``learning_tune`` chose them and wrote them down.
 
 Each learner was tuned for each stream by itself, and for honest and poisoned memories apart.
 That is more than ours may know: it has one setting for all.
@@ -6,26 +6,32 @@ That is more than ours may know: it has one setting for all.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 
+FILE = Path(__file__).resolve().parent / "learning_parameters.json"
 HONEST = ("clean", "noise", "drift")
 POISONED = ("poison", "own")
 Chosen = Mapping[str, float]
-USUAL: Mapping[str, Chosen] = {
-    "nearest lesson": {},
-    "kernel-Beta": {"power": 2, "strength": 5, "prior": 1, "bold": 0},
-    "LinUCB": {"ridge": 3, "alpha": 0, "slope": 1, "constant": 0},
-    "append and vote": {"power": 4, "nearest": 20, "start": 1, "prior": 2, "against": 0.3},
-}
-"""Where nothing was chosen for a stream: what was for ``tools``."""
-PARAMETERS: Mapping[tuple[str, str, str], Chosen] = {
-    ("kernel-Beta", "telecom", "honest"): {"power": 64, "strength": 2, "prior": 1, "bold": 0},
-    ("LinUCB", "telecom", "honest"): {"ridge": 1, "alpha": 0.3, "slope": 1, "constant": 0},
-    ("append and vote", "telecom", "honest"):
-        {"power": 32, "nearest": 20, "start": 1, "prior": 2, "against": 1},
-}  # fmt: skip
+ELSEWHERE = "tools"
+"""Where nothing was chosen for a stream, what was for this one."""
+
+
+@cache
+def every() -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    """Stream, honest or poisoned, learner: its parameters."""
+    found: dict[str, dict[str, dict[str, dict[str, float]]]]
+    found = json.loads(FILE.read_text("utf-8"))
+    return found
 
 
 def parameters(learner: str, stream: str, condition: str) -> Chosen:
     group = "poisoned" if condition in POISONED else "honest"
-    return PARAMETERS.get((learner, stream, group), USUAL[learner])
+    return every().get(stream, {}).get(group, every()[ELSEWHERE][group]).get(learner, {})
+
+
+def keep(learner: str, stream: str, group: str, chosen: Chosen) -> None:
+    every().setdefault(stream, {}).setdefault(group, {})[learner] = dict(chosen)
+    FILE.write_text(json.dumps(every(), indent=1) + "\n", "utf-8")

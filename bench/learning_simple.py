@@ -152,7 +152,7 @@ class Ridge:
     """
 
     grid: ClassVar[dict[str, Sequence[float]]] = {
-        "ridge": (1, 0.1, 0.3, 3, 10),
+        "ridge": (1, 0.1, 0.3, 3, 10, 30),
         "alpha": (0, 0.1, 0.3, 1),
         "slope": (1, 0, 0.5, 2),
         "constant": (0, 0.25, 1),

@@ -2,29 +2,30 @@
 
     python -m bench.learning_tune --only tools
 
-One parameter after another is swept, twice over, from the first value of each; what is best is
-success, averaged over the orders 100 to 104 and over the conditions: once over those with honest
-memories, once over the poisoned ones. No order and, where the data set has two parts, no
-question that is reported was looked at. What it prints is what ``learning_parameters`` holds.
+From the best of some points drawn from the grid, one parameter after another is swept, twice
+over. What is best is success, averaged over the orders 100 to 104 and over the conditions: once
+over those with honest memories, once over the poisoned ones. No order and, where the data set
+has two parts, no question that is reported was looked at. Writes ``learning_parameters.json``.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench import learning_telecom
 from bench.learning_loop import Stream
-from bench.learning_parameters import HONEST, POISONED
+from bench.learning_parameters import HONEST, POISONED, keep
 from bench.learning_simple import LEARNERS, Space, World, play
 from bench.learning_streams import MAKERS, stream
 from bench.learning_vectors import Embedded
 from bench.retrieval_sets import folder
 
 SEEDS = tuple(range(100, 105))
-ROUNDS = 2
+STARTS, ROUNDS = 16, 2
 LENGTH = 1500
 """No more tasks than this are played."""
 TELECOM = 100
@@ -32,11 +33,17 @@ TELECOM = 100
 
 
 def swept(
-    name: str, success: Callable[[Mapping[str, float]], float], rounds: int = ROUNDS
+    name: str,
+    success: Callable[[Mapping[str, float]], float],
+    starts: int = STARTS,
+    rounds: int = ROUNDS,
 ) -> tuple[dict[str, float], float]:
     """The best parameters that were met, and their success."""
     grid = LEARNERS[name].grid
-    best = {parameter: values[0] for parameter, values in grid.items()}
+    rng = random.Random(name)
+    begun = [{parameter: values[0] for parameter, values in grid.items()}]
+    begun += [{parameter: rng.choice(values) for parameter, values in grid.items()}
+              for _ in range(starts)]  # fmt: skip
     tried: dict[tuple[float, ...], float] = {}
 
     def once(parameters: Mapping[str, float]) -> float:
@@ -45,6 +52,7 @@ def swept(
             tried[key] = success(parameters)
         return tried[key]
 
+    best = max(begun, key=once)
     for _ in range(rounds):
         for parameter, values in grid.items():
             best = max(({**best, parameter: value} for value in values), key=once)
@@ -95,7 +103,7 @@ def main() -> int:
     for name in chosen.only.split(","):
         if name == "telecom":
             for system in chosen.systems.split(","):
-                tell(system, name, "honest", *swept(system, on_telecom(system, embedder), 1))
+                tell(system, name, "honest", *swept(system, on_telecom(system, embedder), 0, 1))
             continue
         space = Space(stream(data, name, 0, "clean", tuning=True), embedder)
         for which, conditions in (("honest", HONEST), ("poisoned", POISONED)):
@@ -106,7 +114,8 @@ def main() -> int:
 
 
 def tell(system: str, name: str, which: str, best: Mapping[str, float], success: float) -> None:
-    print(f'    ("{system}", "{name}", "{which}"): {best},  # {success:.3f}', flush=True)
+    print(f"{name}, {which}, {system}: {100 * success:.1f} % with {best}", flush=True)
+    keep(system, name, which, best)
 
 
 if __name__ == "__main__":
