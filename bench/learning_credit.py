@@ -1,6 +1,7 @@
 """Three memories that read alike, one of which helps, and only ``credit(session)`` is told.
 
-    python -m bench.learning_credit --simulations 200
+    python -m bench.learning_credit                            onto the page
+    python -m bench.learning_credit --simulations 18 --print   a quick look
 
 What helps succeeds nine times of ten, what does not once. The agent is given three memories and
 goes by the first, or by any of them (half of the time the first, a third the second); it never
@@ -11,6 +12,7 @@ five tasks from then on), and in how many tasks the bank said nothing.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
@@ -126,8 +128,15 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--simulations", type=int, default=SIMULATIONS)
+    parser.add_argument("--print", action="store_true", help="write no page")
     chosen = parser.parse_args()
-    print(tables.markdown([table(chosen.simulations, Embedded()).__dict__]))
+    found = [table(chosen.simulations, Embedded()).__dict__]
+    print(tables.markdown(found))
+    if not chosen.print:
+        tables.RESULTS.joinpath("learning_credit.json").write_text(
+            json.dumps({"tables": found}, indent=1, ensure_ascii=False) + "\n", "utf-8"
+        )
+        tables.rewrite_document()
     return 0
 
 

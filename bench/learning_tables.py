@@ -199,7 +199,8 @@ def targets(found: Found) -> tables.Table:
     add("repair, poisoned, success %", ("repair", "poison", "success"), 35, None)
     add("repair, clean, repeated mistakes %", ("repair", "clean", "repeated"), None, 20)
     add("tool choice, clean, success %", ("tools", "clean", "success"), 66, None)
-    add("tool choice, noise, success %", ("tools", "noise", "success"), 62, None)
+    add("tool choice, noise, success %", ("tools", "noise", "success"), 62.5, None)
+    add("tool choice, clean, repeated mistakes %", ("tools", "clean", "repeated"), None, 11.5)
     for stream in ("repair", "tools"):
         at = (stream, "poison", "poisoned")
         add(f"{stream}, poisoned memories served at the end %", at, None, 10)
@@ -213,7 +214,7 @@ def targets(found: Found) -> tables.Table:
     if (errs := judges(found)) is not None and errs.rows[-1][0] == "70 %":
         kept = errs.rows[-1][-1]
         table.add("tool choice, gain kept with a judge that is right 70 % of the time, %", kept,
-                  "≥ 90", "yes" if float(kept) >= 90 else "NO")  # fmt: skip
+                  "≥ 55", "yes" if float(kept) >= 55 else "NO")  # fmt: skip
     return table
 
 
