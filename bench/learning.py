@@ -1,11 +1,13 @@
-"""Does it learn? Closed loops with verifiable outcomes, eight memories beside each other.
+"""Does it learn? Closed loops with verifiable outcomes, banks and simple learners side by side.
 
-    python -m bench.learning             ten seeds on shortened streams, under a quarter of an hour
+    python -m bench.learning             ten seeds on shortened streams
     python -m bench.learning --full      the streams at full length: what docs/benchmarks.md shows
+    python -m bench.learning --only tools --conditions clean,noise --systems ours,simple \\
+        --seeds 3 --length 1000 --print  some cells on the screen, and no page is written
 
-Both go on one page: what was run at full length, and the shortened streams beside it. Every run
-is kept in ``bench/.cache`` under the code it was made with, so that a run which was stopped
-goes on where it was. Writes ``bench/results/learning.json``, ``docs/figures`` and the
+Both lengths go on one page: what was run at full length, and the shortened streams beside it.
+Every run is kept in ``bench/.cache`` under the code it was made with, so that a run which was
+stopped goes on where it was. Writes ``bench/results/learning.json``, ``docs/figures`` and the
 tables of ``docs/benchmarks.md``.
 """
 
@@ -18,98 +20,84 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from bench import (
-    learning_bounds,
-    learning_repair,
-    learning_telecom,
-    learning_tools,
-    learning_webarena,
-    tables,
-)
-from bench.learning_loop import OURS, SYSTEMS, Stream, System, play
-from bench.learning_tables import FULL, TASK, report
+from bench import learning_bounds, learning_telecom, learning_tools, learning_webarena, tables
+from bench.learning_choice import CONDITIONS, CREDIT
+from bench.learning_loop import OURS, SYSTEMS, UNTOLD, System, play
+from bench.learning_parameters import FILE as PARAMETERS
+from bench.learning_simple import LEARNERS, Space, World, made, play as play_simple
+from bench.learning_streams import MAKERS, SHORT, stream, texts
+from bench.learning_tables import FULL, report, shown
 from bench.learning_vectors import Embedded
 from bench.retrieval_sets import folder
 
 HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent / "src" / "reasonbank"
 RUNS = HERE / ".cache" / "learning.jsonl"
 SEEDS = 10
-SHORT = {"repair": 200, "tools": 300, "telecom": 60}
-GIVEN = 3
-"""So many memories are given where only the task's outcome is told."""
+JUDGES = tuple(f"judge {right}" for right in learning_tools.JUDGES)
+CELLS: dict[str, tuple[str, ...]] = {
+    "telecom": learning_telecom.CONDITIONS,
+    "webarena": ("clean",),
+    **dict.fromkeys(MAKERS, (*CONDITIONS, *CREDIT)),
+    "tools": (*CONDITIONS, *CREDIT, *JUDGES),
+}
+BANKS = tuple(system.name for system in SYSTEMS)
+GROUPS = {
+    "all": (*BANKS, *LEARNERS, *learning_bounds.BOUNDS),
+    "ours": (OURS, UNTOLD),
+    "simple": tuple(LEARNERS),
+    "others": tuple(name for name in BANKS if name not in (OURS, UNTOLD)),
+    "bounds": learning_bounds.BOUNDS,
+}
+"""Names for several systems at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
+    """``length``: so many tasks, or all."""
+
     stream: str
     condition: str
     system: str
     seed: int
-    full: bool
+    length: int | None
 
     @property
     def key(self) -> str:
-        length = FULL if self.full else SHORT.get(self.stream, "all")
+        length = FULL if self.length is None else self.length
         return f"{self.stream}/{self.condition}/{self.system}/{self.seed}/{length}"
 
 
-def jobs(seeds: int, full: bool) -> Iterator[Job]:
+def jobs(seeds: int, full: bool, length: int | None = None) -> Iterator[Job]:
     """Seed by seed, so that a run which is stopped has something of everything."""
+    short = {**SHORT, "telecom": learning_telecom.SHORT}
     for seed in range(seeds):
-        for stream, conditions in CONDITIONS.items():
+        for name, conditions in CELLS.items():
             for condition in conditions:
-                for system in SYSTEMS:
-                    if condition not in EVERYBODY and system.name != OURS:
-                        continue
-                    if stream == "webarena" and not system.remembers:
-                        continue
+                for system in systems(name, condition):
                     yield Job(
-                        stream=stream, condition=condition, system=system.name, seed=seed,
-                        full=full,
+                        stream=name, condition=condition, system=system, seed=seed,
+                        length=None if full else length or short.get(name),
                     )  # fmt: skip
-                if stream in ("repair", "tools") and condition in learning_bounds.CONDITIONS:
-                    for bound in learning_bounds.BOUNDS:
-                        yield Job(
-                            stream=stream, condition=condition, system=bound, seed=seed, full=full
-                        )
 
 
-CONDITIONS = {
-    "telecom": ("clean",),
-    "webarena": ("clean",),
-    "repair": (*learning_repair.CONDITIONS, TASK),
-    "tools": (
-        *learning_tools.CONDITIONS, *(f"judge {right}" for right in learning_tools.JUDGES), TASK,
-    ),
-}  # fmt: skip
-EVERYBODY = {"clean", *learning_repair.CONDITIONS, *learning_tools.CONDITIONS}
-"""The conditions under which all systems are compared."""
-
-
-def stream_of(data: Path, job: Job) -> Stream:
-    make = {"repair": learning_repair.stream, "tools": learning_tools.stream}[job.stream]
-    if job.condition == TASK:
-        stream = replace(make(data, job.seed, "clean"), condition=TASK, given=GIVEN)
-    else:
-        stream = make(data, job.seed, job.condition)
-    return stream if job.full else shortened(stream, SHORT[job.stream])
-
-
-def shortened(stream: Stream, length: int) -> Stream:
-    """The first tasks; of a stream in which each task comes twice, the first half of them."""
-    kinds = {task.kind for task in stream.tasks[: length // 2]}
-    half = len(stream.tasks) // 2
-    again = [task for task in stream.tasks[half:] if task.kind in kinds]
-    if stream.name == "repair" and len(again) == length // 2:
-        return replace(stream, tasks=[*stream.tasks[: length // 2], *again])
-    step = len(stream.tasks) // length
-    return replace(stream, tasks=stream.tasks[::step])
+def systems(stream: str, condition: str) -> Sequence[str]:
+    """Who is compared there."""
+    if stream == "webarena":
+        return tuple(system.name for system in SYSTEMS if system.remembers)
+    if stream == "telecom":
+        return (*BANKS, *LEARNERS) if condition == "clean" else (OURS, UNTOLD, *LEARNERS)
+    if condition in CREDIT or condition in JUDGES:
+        return (OURS, UNTOLD, *LEARNERS)
+    bounds = learning_bounds.BOUNDS if condition in learning_bounds.CONDITIONS else ()
+    return (*BANKS, *LEARNERS, *bounds)
 
 
 @cache
@@ -117,99 +105,149 @@ def embedder() -> Embedded:
     return Embedded()
 
 
-def run(job: Job) -> tuple[Job, dict[str, Any]]:
+@lru_cache(maxsize=1)
+def space(name: str) -> Space:
     data = folder()
     assert data is not None
+    return Space(stream(data, name, 0, "clean"), embedder())
+
+
+def run(job: Job) -> tuple[Job, dict[str, Any]]:
     started = time.process_time()
-    if job.system in learning_bounds.BOUNDS:
-        bound = learning_bounds.play(stream_of(data, job), job.system, embedder()).numbers()
-        return job, {name: bound[name] for name in learning_bounds.NUMBERS}
-    system: System = next(each for each in SYSTEMS if each.name == job.system)
-    if job.stream == "webarena":
-        found: dict[str, Any] = learning_webarena.play(data, system, job.seed, embedder()).numbers()
-    elif job.stream == "telecom":
-        played = learning_telecom.play(system, job.seed, embedder(), SHORT["telecom"], job.full)
-        found = played.numbers() | {"curve": played.curve()}
-    else:
-        result = play(stream_of(data, job), system, job.seed, embedder())
-        found = result.numbers() | {"curve": result.curve(), "tasks": len(result.rewards)}
-        if job.system == OURS:
-            found["forecasts"] = [
-                [round(e, 3), int(s)] for e, s in zip(result.expected, result.seen, strict=True)
-            ]
+    found = played(job)
     found["seconds"] = round(time.process_time() - started, 2)
     return job, found
 
 
+def played(job: Job) -> dict[str, Any]:
+    data = folder()
+    assert data is not None
+    system: System | None = next((each for each in SYSTEMS if each.name == job.system), None)
+    if job.stream == "webarena":
+        assert system is not None
+        return dict(learning_webarena.play(data, system, job.seed, embedder()).numbers())
+    if job.stream == "telecom":
+        calls = learning_telecom.play(
+            job.system, job.seed, embedder(), job.length, condition=job.condition
+        )
+        return calls.numbers() | {"curve": calls.curve()}
+    tasks = stream(data, job.stream, job.seed, job.condition, length=job.length)
+    if job.system in learning_bounds.BOUNDS:
+        bound = learning_bounds.play(tasks, job.system, embedder()).numbers()
+        return {name: bound[name] for name in learning_bounds.NUMBERS}
+    if system is None:
+        world = World(tasks, space(job.stream))
+        learner = made(job.system, job.stream, job.condition, world)
+        result = play_simple(tasks, learner, job.seed, world)
+    else:
+        result = play(tasks, system, job.seed, embedder())
+    found: dict[str, Any] = result.numbers()
+    found |= {"curve": result.curve(), "tasks": len(result.rewards)}
+    if job.system == OURS:
+        found["forecasts"] = [
+            [round(e, 3), int(s)] for e, s in zip(result.expected, result.seen, strict=True)
+        ]
+    return found
+
+
+PACKAGES = ("embed", "index", "ledger", "search", "store", "trust")
+"""Of the library: what decides what a search returns and what it learns. Other modules may
+change without making a run stale."""
+
+
+def sources(stream: str, system: str) -> list[Path]:
+    """The files that decide a run."""
+    benches = ["loop", "vectors", "choice", "streams"]
+    benches += {"lens": ["tools"], "options": ["bash"]}.get(stream, [stream])
+    if system in LEARNERS:
+        benches.append("simple")
+        return [*(HERE / f"learning_{name}.py" for name in benches), PARAMETERS]
+    if system in learning_bounds.BOUNDS:
+        benches.append("bounds")
+    library = [path for name in PACKAGES for path in sorted((SOURCE / name).rglob("*.py"))]
+    library += [SOURCE / f"{name}.py" for name in ("bank", "settings", "model")]
+    return [*(HERE / f"learning_{name}.py" for name in benches), *library]
+
+
 @cache
 def code(stream: str, system: str) -> str:
-    """What decides a run; other modules may change without making it stale."""
-    benches, modules = ["loop", "vectors", stream], ["belief", "ranking", "recall"]
-    if system == OURS:
-        # The other models know nothing of experience in context.
-        modules += ["experience", "trust"]
-    if system in learning_bounds.BOUNDS:
-        benches, modules = [*benches, "bounds"], ["experience", "trust"]
-    source = HERE.parent / "src" / "reasonbank"
-    paths = [HERE / f"learning_{name}.py" for name in benches]
-    paths += [source / f"{name}.py" for name in modules]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths))
-    return digest.hexdigest()[:12]
+    parts = [path.read_bytes() for path in sources(stream, system)]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 
 def kept() -> dict[str, dict[str, Any]]:
     if not RUNS.is_file():
         return {}
-    lines = (json.loads(line) for line in RUNS.read_text("utf-8").splitlines())
     found = {}
-    for line in lines:
-        stream, _, system, *_ = line["key"].split("/")
-        if line["code"] == code(stream, system):
+    for line in map(json.loads, RUNS.read_text("utf-8").splitlines()):
+        name, _, system, *_ = line["key"].split("/")
+        if name in CELLS and line["code"] == code(name, system):
             found[line["key"]] = line["found"]
     return found
 
 
+def several(said: str | None, groups: dict[str, tuple[str, ...]], every: Sequence[str]) -> set[str]:
+    """What a list on the command line names; nothing said is everything."""
+    named = said.split(",") if said else list(every)
+    found = {each for name in named for each in groups.get(name, (name,))}
+    if unknown := found - set(every):
+        raise SystemExit(f"not known: {', '.join(sorted(unknown))}; there are: {', '.join(every)}")
+    return found
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--length", type=int, help="so many tasks of each stream")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--only", help="a stream, or several: repair,tools")
-    parser.add_argument("--systems", choices=("all", OURS, "others"), default="all")
+    parser.add_argument("--conditions", help="clean,noise,drift,poison,own,credit first,…")
+    parser.add_argument("--systems", help=f"names, or {', '.join(GROUPS)}: ours,simple")
     parser.add_argument("--report", action="store_true", help="run nothing, write what is there")
+    parser.add_argument("--print", action="store_true", help="only these cells, and no page")
     chosen = parser.parse_args()
     data = folder()
     if data is None:
         print("skipped: the data is not here; set REASONBANK_DATA")
         return 0
-    found = kept()
-    streams = chosen.only.split(",") if chosen.only else list(CONDITIONS)
-    if (missing := learning_telecom.missing()) and "telecom" in streams:
+    streams = several(chosen.only, {}, tuple(CELLS))
+    every = tuple(dict.fromkeys(each for them in CELLS.values() for each in them))
+    conditions = several(chosen.conditions, {"credit": CREDIT, "judge": JUDGES}, every)
+    names = several(chosen.systems, GROUPS, GROUPS["all"])
+    if "telecom" in streams and (missing := learning_telecom.missing()):
         print(f"telecom is skipped: {missing}")
         streams.remove("telecom")
+    wanted = [
+        job
+        for job in jobs(chosen.seeds, chosen.full, chosen.length)
+        if job.stream in streams and job.condition in conditions and job.system in names
+    ]
+    found = kept()
     if not chosen.report:
-        prepare(data)
-        todo = [
-            job
-            for job in jobs(chosen.seeds, chosen.full)
-            if job.stream in streams
-            and job.key not in found
-            and (chosen.systems == "all" or (job.system == OURS) == (chosen.systems == OURS))
-        ]
-        carry_out(todo, found, chosen.processes)
-    report(found)
-    tables.rewrite_document()
+        prepare(data, streams)
+        carry_out([job for job in wanted if job.key not in found], found, chosen.processes)
+    if chosen.print:
+        shown({job.key: found[job.key] for job in wanted if job.key in found})
+    else:
+        report(found)
+        tables.rewrite_document()
     return 0
 
 
 def carry_out(todo: list[Job], found: dict[str, dict[str, Any]], processes: int) -> None:
+    if not todo:
+        return
     RUNS.parent.mkdir(exist_ok=True)
     started = time.monotonic()
-    with (
-        RUNS.open("a", encoding="utf-8") as file,
-        multiprocessing.get_context("spawn").Pool(processes) as pool,
-    ):
-        for done, (job, result) in enumerate(pool.imap_unordered(run, todo), 1):
+    with RUNS.open("a", encoding="utf-8") as file, ExitStack() as stack:
+        results = map(run, todo)
+        if processes > 1:
+            spawn = multiprocessing.get_context("spawn")
+            results = stack.enter_context(spawn.Pool(processes)).imap_unordered(run, todo)
+        for done, (job, result) in enumerate(results, 1):
             found[job.key] = result
             line = {"code": code(job.stream, job.system), "key": job.key, "found": result}
             file.write(json.dumps(line) + "\n")
@@ -217,19 +255,20 @@ def carry_out(todo: list[Job], found: dict[str, dict[str, Any]], processes: int)
             spent = time.monotonic() - started
             print(
                 f"{done}/{len(todo)}  {spent:.0f} s  {job.key}"
-                f"  success {result['success']:.3f}  regret {result['regret']:.0f}",
+                f"  success {result['success']:.3f}  {result['seconds']:.1f} s",
                 file=sys.stderr,
             )
 
 
-def prepare(data: Path) -> None:
+def prepare(data: Path, streams: set[str]) -> None:
     """Embed every text once, before several processes ask for the same."""
-    texts = [intent for intent, _ in learning_webarena.tasks(data)]
-    for make in (learning_repair.stream, learning_tools.stream):
-        stream = make(data, 0, "clean")
-        texts += [task.text for task in stream.tasks]
-        texts += [f"{title}\n{about}\n{title}" for title, about in stream.lessons.values()]
-    Embedded().prepare(texts)
+    wanted = (
+        [intent for intent, _ in learning_webarena.tasks(data)] if "webarena" in streams else []
+    )
+    for name in MAKERS:
+        if name in streams:
+            wanted += texts(stream(data, name, 0, "clean"))
+    Embedded().prepare(wanted)
 
 
 if __name__ == "__main__":

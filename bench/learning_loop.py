@@ -3,6 +3,9 @@
 The agent is as simple as can be, so that what differs is the memory: it follows the first
 memory that it is given, and acts at random where it is given none. Nothing here computes a
 belief or a score: that is the bank's business, and every system is a real ``Bank``.
+
+Ours is asked as users ask: with the default settings, which let it keep silent. The others are
+told to answer always, as those whom they stand for do.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ START = 1_767_225_600_000_000  # 2026-01-01
 PAUSE = 8_640_000_000  # Ten tasks a day.
 LAST = 0.2
 """The last fifth of a stream is its end."""
+SHARES = (1 / 2, 1 / 3, 1 / 6)
+"""How often an agent that mixes goes by the first memory, the second and the third."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +45,11 @@ class Task:
 class Stream:
     """``lessons``: what every system knows at the start, action -> (title, description).
 
-    ``poison``: (text, action) pairs that a stranger stored before, each one wrong.
+    ``poison``: (text, action) pairs that ``poisoner`` stored before, each one wrong.
     ``wrong_feedback``: how often the agent is told the opposite of what happened.
-    ``given``: so many memories the agent hears. It follows the first; if there are others, it
-    does not say so, but only how the task went.
+    ``given``: so many memories the agent hears; if there are several, it does not say which it
+    followed, but only how the task went. It is the first, or with ``mixed`` any of them: half
+    of the time the first, a third the second, else the third.
     """
 
     name: str
@@ -51,13 +57,16 @@ class Stream:
     lessons: Mapping[str, tuple[str, str]]
     tasks: Sequence[Task]
     poison: Sequence[tuple[str, str]] = ()
+    poisoner: str = "stranger"
     wrong_feedback: float = 0.0
     given: int = 1
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """``appends``: every experience becomes a memory of its own. ``reports``: outcomes are told."""
+    """``appends``: every experience becomes a memory of its own. ``reports``: outcomes are told.
+    ``defaults``: it is asked as users ask."""
 
     name: str
     model: str = "bayesian"
@@ -67,10 +76,13 @@ class System:
     remembers: bool = True
     appends: bool = False
     reports: bool = False
+    defaults: bool = False
 
     @property
     def settings(self) -> Settings:
         plain = Settings()
+        if self.defaults:
+            return replace(plain, author="agent")
         return replace(
             plain,
             author="agent",
@@ -87,6 +99,7 @@ class System:
 
 
 OURS = "ours"
+UNTOLD = "ours, never told"
 APPEND_ONLY = "append-only, top 1"
 SYSTEMS = (
     System(name="no memory", remembers=False),
@@ -96,7 +109,8 @@ SYSTEMS = (
     System(name="Bayesian (contextd)", reports=True),
     System(name="additive", model="additive", reports=True),
     System(name="SAFLA", model="safla", reports=True),
-    System(name=OURS, model="contextual", similarity=0.8, recency=0.1, reports=True),
+    System(name=UNTOLD, defaults=True),
+    System(name=OURS, defaults=True, reports=True),
 )
 
 
@@ -112,8 +126,29 @@ class Run:
     """Of the same tasks: how they went."""
     poisoned: list[bool] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
+    silent: list[bool] = field(default_factory=list)
     chances: int = 0
     repeated: int = 0
+    _mistakes: dict[str, set[str]] = field(default_factory=dict)
+
+    def note(
+        self, task: Task, action: str, *, poisoned: bool = False, tokens: int = 0,
+        silent: bool = False,
+    ) -> float:  # fmt: skip
+        """The agent did ``action``; returns how that went."""
+        reward = task.rewards[action]
+        self.rewards.append(reward)
+        self.best.append(max(task.rewards.values()))
+        self.poisoned.append(poisoned)
+        self.tokens.append(tokens)
+        self.silent.append(silent)
+        failed_before = self._mistakes.setdefault(task.kind, set())
+        if failed_before:
+            self.chances += 1
+            self.repeated += action in failed_before
+        if not reward:
+            failed_before.add(action)
+        return reward
 
     def numbers(self) -> dict[str, float]:
         count = len(self.rewards)
@@ -129,6 +164,7 @@ class Run:
             "ece": ece,
             "brier": brier,
             "tokens": float(np.mean(self.tokens)),
+            "silent": float(np.mean(self.silent)),
         }
 
     def curve(self, points: int = 50) -> list[float]:
@@ -154,7 +190,7 @@ class Memories:
         self.embedder = embedder
         self.given = stream.given
         self.now = START
-        self._fixed: dict[str, Hit | None] = {}
+        self._fixed: dict[str, list[Hit]] = {}
         url = f"sqlite:///{folder / 'bank.db'}"
         settings = system.settings
 
@@ -166,12 +202,13 @@ class Memories:
 
         self.actions: dict[str, str] = {}
         self.poison: set[str] = set()
-        with opened("stranger") as stranger:
-            for text, action in stream.poison:
-                stored = stranger.record(self.lesson(text, action, succeeded=True))
-                self.actions[stored.id] = action
-                self.poison.add(stored.id)
-            stranger.embed_new()
+        if stream.poison:
+            with opened(stream.poisoner) as other:
+                for text, action in stream.poison:
+                    stored = other.record(self.lesson(text, action, succeeded=True))
+                    self.actions[stored.id] = action
+                    self.poison.add(stored.id)
+                other.embed_new()
         self.bank = opened("agent")
         for action, (title, description) in stream.lessons.items():
             stored = self.bank.record(
@@ -180,15 +217,21 @@ class Memories:
             self.actions[stored.id] = action
         self.bank.embed_new()
 
-    def search(self, text: str, session: str) -> Hit | None:
+    def search(self, text: str, session: str) -> list[Hit]:
+        """What the agent is given, best first."""
         # A bank that never changes gives the same answer again.
         if text in self._fixed:
             return self._fixed[text]
-        reply = self.bank.search(text, limit=self.given, min_confidence=0.0, session=session)
-        hit = reply[0] if reply else None
+        if self.system.defaults:
+            limit = self.given if self.given > 1 else None
+            reply = list(self.bank.search(text, limit=limit, session=session))
+        else:
+            reply = list(
+                self.bank.search(text, limit=self.given, min_confidence=0.0, session=session)
+            )
         if not self.system.appends and not self.system.reports:
-            self._fixed[text] = hit
-        return hit
+            self._fixed[text] = reply
+        return reply
 
     def learn(self, task: Task, action: str, hit: Hit | None, session: str, told: bool) -> None:
         if self.system.reports and self.given > 1:
@@ -229,28 +272,22 @@ def play(stream: Stream, system: System, seed: int, embedder: Embedded) -> Run:
     """One system on one stream, from an empty bank; the same seed gives the same run."""
     rng = random.Random(f"{seed} {stream.name} {stream.condition}")
     run = Run()
-    mistakes: dict[str, set[str]] = {}
     every = list(stream.tasks[0].rewards)
     with tempfile.TemporaryDirectory(dir=quick_folder()) as folder:
         memories = Memories(system, stream, Path(folder), embedder) if system.remembers else None
         for number, task in enumerate(stream.tasks):
             # Drawn for every system alike, whatever it does with them.
             flipped = rng.random() < stream.wrong_feedback
-            guess = rng.random()
+            guess, draw = rng.random(), rng.random()
             session = f"task {number}"
-            hit = memories.search(task.text, session) if memories else None
-            action = chosen(hit, memories, every, guess)
-            reward = task.rewards[action]
-            run.rewards.append(reward)
-            run.best.append(max(task.rewards.values()))
-            run.tokens.append(tokens_in(hit.memory.format_for_prompt()) if hit else 0)
-            run.poisoned.append(bool(hit and memories and hit.memory.id in memories.poison))
-            failed_before = mistakes.setdefault(task.kind, set())
-            if failed_before:
-                run.chances += 1
-                run.repeated += action in failed_before
-            if not reward:
-                failed_before.add(action)
+            given = memories.search(task.text, session) if memories else []
+            hit, action = chosen(given, memories, every, guess, draw if stream.mixed else 0.0)
+            reward = run.note(
+                task, action,
+                poisoned=bool(hit and memories and hit.memory.id in memories.poison),
+                tokens=tokens_in(hit.memory.format_for_prompt()) if hit else 0,
+                silent=bool(memories) and hit is None,
+            )  # fmt: skip
             if memories is None:
                 continue
             if hit and not hit.warning and hit.expected is not None:
@@ -263,15 +300,37 @@ def play(stream: Stream, system: System, seed: int, embedder: Embedded) -> Run:
     return run
 
 
-def chosen(hit: Hit | None, memories: Memories | None, every: Sequence[str], guess: float) -> str:
-    """Do what the memory says; not what it warns of; without one, anything."""
-    open_to = list(every)
-    if hit is not None and memories is not None:
-        action = memories.actions[hit.memory.id]
-        if not hit.warning:
-            return action
-        open_to.remove(action)
-    return open_to[int(guess * len(open_to))]
+def follow(count: int, mixed: bool, draw: float) -> int:
+    """By which of ``count`` memories the agent goes."""
+    if not mixed or count < 2:
+        return 0
+    shares = SHARES[:count]
+    so_far = 0.0
+    for place, share in enumerate(shares):
+        so_far += share / sum(shares)
+        if draw < so_far:
+            return place
+    return len(shares) - 1
+
+
+def chosen(
+    given: Sequence[Hit], memories: Memories | None, every: Sequence[str], guess: float,
+    draw: float,
+) -> tuple[Hit | None, str]:  # fmt: skip
+    """Do what a memory says; not what another warns of; without one, anything.
+
+    Returns the memory that was followed, or else the first warning. With a ``draw`` it may be
+    any of those given.
+    """
+    if memories is None:
+        return None, every[int(guess * len(every))]
+    advice = [hit for hit in given if not hit.warning]
+    if advice:
+        hit = advice[follow(len(advice), draw > 0.0, draw)]
+        return hit, memories.actions[hit.memory.id]
+    warned = {memories.actions[hit.memory.id] for hit in given}
+    open_to = [action for action in every if action not in warned] or list(every)
+    return (given[0] if given else None), open_to[int(guess * len(open_to))]
 
 
 def quick_folder() -> str | None:

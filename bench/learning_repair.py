@@ -10,6 +10,7 @@ import json
 import random
 from pathlib import Path
 
+from bench.learning_choice import CREDIT, GIVEN, wrong_feedback
 from bench.learning_loop import Stream, Task
 
 STRATEGIES = {
@@ -67,7 +68,8 @@ STRATEGIES = {
     ),
 }
 DRIFTING = 5
-CONDITIONS = ("clean", "noise", "drift", "poison")
+POISONED = {"poison": 1.0, "own": 0.2}
+"""For so many of the bugs there is a wrong experience with the very same text."""
 
 
 def stream(data: Path, seed: int, condition: str, *, tuning: bool = False) -> Stream:
@@ -82,8 +84,8 @@ def stream(data: Path, seed: int, condition: str, *, tuning: bool = False) -> St
     moved = rng.sample(list(STRATEGIES), DRIFTING)
     swap = dict(zip(moved, [*moved[1:], moved[0]], strict=True)) if condition == "drift" else {}
     poison = []
-    if condition == "poison":
-        for bug in bugs:
+    for bug in bugs:
+        if rng.random() < POISONED.get(condition, 0.0):
             wrong = [name for name, passed in bug["outcome"].items() if not passed]
             poison.append((text_of(bug), rng.choice(wrong)))
     tasks = []
@@ -103,7 +105,10 @@ def stream(data: Path, seed: int, condition: str, *, tuning: bool = False) -> St
         lessons=STRATEGIES,
         tasks=tasks,
         poison=poison,
-        wrong_feedback=0.2 if condition == "noise" else 0.0,
+        poisoner="agent" if condition == "own" else "stranger",
+        wrong_feedback=wrong_feedback(condition),
+        given=GIVEN if condition in CREDIT else 1,
+        mixed=condition == "credit mixed",
     )
 
 

@@ -1,39 +1,42 @@
-"""The learning bench on paper: one table for each stream, the curves, the calibration."""
+"""The learning bench on paper: a table for each stream and condition, and what must hold."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench import tables
 from bench.learning_bounds import BOUNDS
-from bench.learning_loop import APPEND_ONLY, OURS, SYSTEMS
-from reasonbank.proof.calibration import calibrated
-from reasonbank.surfaces.show.report_page import figure
+from bench.learning_figures import draw
+from bench.learning_loop import APPEND_ONLY, OURS, SYSTEMS, UNTOLD
+from bench.learning_simple import LEARNERS, NOT_LEARNING
 
-FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 NAMES = {
     "telecom": "Telecom: phones to repair, 18 actions",
     "repair": "Repair: 849 bugs twice, 13 strategies",
     "tools": "Tool choice: 3,000 questions, 199 tools",
+    "lens": "Tool choice from hints: 1,877 questions, 464 tools",
+    "bash": "Choice of the utility: 1,629 questions, 69 utilities",
+    "options": "Options of find: 999 questions, 42 close classes",
     "webarena": "WebArena: 812 tasks, the same template found or nothing said",
 }
 CONDITIONS = {
     "clean": "clean",
     "noise": "20 % wrong feedback",
     "drift": "drift half-way",
-    "poison": "poisoned",
+    "poison": "poisoned by a stranger",
+    "own": "poisoned in its own name",
+    "credit first": "only the task's outcome told, the first of three followed",
+    "credit mixed": "only the task's outcome told, any of three followed",
 }
-TASK = "task"
-"""The condition under which only the task's outcome is told."""
 FULL = "full"
 """What ends the key of a run at full length."""
 Found = Mapping[str, Mapping[str, Any]]
 T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
-COLOURS = ("#999", "#b55", "#c90", "#7a5", "#5aa", "#85c", "#c5a", "#1f6feb")
+MOST_ERROR = 0.08
+"""Of forecasts: by how much they may be off, on average."""
 
 
 def report(found: Found) -> None:
@@ -43,20 +46,17 @@ def report(found: Found) -> None:
         return
     whole = {key: run for key, run in found.items() if key.endswith(f"/{FULL}")}
     short = {key: run for key, run in found.items() if key not in whole}
-    shown = whole or short
-    made = [
-        table
-        for stream in NAMES
-        for condition in (*CONDITIONS, "judge")
-        if (table := one(shown, stream, condition)) is not None
-    ]
-    if (told := of_the_task(shown)) is not None:
-        made.append(told)
-    made.append(targets(shown))
+    best = whole or short
+    made = of_cells(best)
+    if (errs := judges(best)) is not None:
+        made.append(errs)
+    made += [musts(best), targets(best)]
     for table in made:
         table.machine = {"streams": "full" if whole else "shortened"}
     if whole and short:
-        made.append(beside(short))
+        shorter = musts(short)
+        shorter.name, shorter.title = "shortened", f"{shorter.title}, on shortened streams"
+        made.append(shorter)
     for table in made:
         print(tables.markdown([table.__dict__]), end="\n\n")
     results = {
@@ -66,7 +66,22 @@ def report(found: Found) -> None:
     tables.RESULTS.joinpath("learning.json").write_text(
         json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8"
     )
-    draw(shown)
+    draw(best, CONDITIONS)
+
+
+def of_cells(found: Found) -> list[tables.Table]:
+    return [
+        table
+        for stream in NAMES
+        for condition in CONDITIONS
+        if (table := one(found, stream, condition)) is not None
+    ]
+
+
+def shown(found: Found) -> None:
+    """Some runs on the screen."""
+    for table in [*of_cells(found), musts(found)]:
+        print(tables.markdown([table.__dict__]), end="\n\n")
 
 
 def values(found: Found, stream: str, condition: str, system: str, name: str) -> list[float]:
@@ -104,23 +119,27 @@ COLUMNS: dict[str, tuple[str, float, int]] = {
     "poisoned at the end %": ("poisoned", 100, 1),
     "ECE": ("ece", 1, 3),
     "Brier": ("brier", 1, 3),
+    "silent %": ("silent", 100, 1),
     "tokens": ("tokens", 1, 0),
+    "s": ("seconds", 1, 0),
 }
 WEBARENA = {"found %": ("success", 100, 1), "silent on new %": ("silent", 100, 1),
             "regret": ("regret", 1, 0), "tokens": ("tokens", 1, 0)}  # fmt: skip
 TELECOM = {"success %": ("success", 100, 1), "after 200 %": ("end", 100, 1),
            "regret": ("regret", 1, 0), "steps": ("steps", 1, 1),
-           "tokens": ("tokens", 1, 0)}  # fmt: skip
+           "silent %": ("silent", 100, 1), "tokens": ("tokens", 1, 0),
+           "s": ("seconds", 1, 0)}  # fmt: skip
 
 
 def one(found: Found, stream: str, condition: str) -> tables.Table | None:
-    if condition == "judge":
-        return judges(found) if stream == "tools" else None
     columns = {"webarena": WEBARENA, "telecom": TELECOM}.get(stream, COLUMNS)
+    if not any(key.startswith(f"{stream}/{condition}/") for key in found):
+        return None
     rows = []
     seeds = 0
     alike = "drift" if condition == "drift" else "clean"
-    contestants = [(condition, system.name) for system in SYSTEMS]
+    names = (*(system.name for system in SYSTEMS), *LEARNERS)
+    contestants = [(condition, name) for name in names]
     for condition_of, name_of in (*contestants, *((alike, bound) for bound in BOUNDS)):
         per = {
             title: values(found, stream, condition_of, name_of, name)
@@ -136,7 +155,7 @@ def one(found: Found, stream: str, condition: str) -> tables.Table | None:
     if not rows:
         return None
     title = NAMES[stream]
-    if stream not in ("webarena", "telecom"):
+    if stream != "webarena":
         title += f", {CONDITIONS[condition]}"
     table = tables.Table(f"{stream} {condition}", f"{title} ({seeds} seeds)", ("", *columns))
     table.rows = rows
@@ -162,21 +181,6 @@ def judges(found: Found) -> tables.Table | None:
     return table
 
 
-def of_the_task(found: Found) -> tables.Table | None:
-    """What is left where nobody says which of three memories was followed."""
-    table = tables.Table(
-        "task", "Three memories are given, and only how the task went is told",
-        ("stream", "without learning %", "told of the task %", "told of the memory followed %"),
-    )  # fmt: skip
-    for stream in ("repair", "tools"):
-        if numbers := values(found, stream, TASK, OURS, "success"):
-            exact = values(found, stream, "clean", OURS, "success")
-            still = values(found, stream, "clean", "cosine only", "success")
-            table.add(NAMES[stream].partition(":")[0],
-                      *(cell(each, 100, 1) for each in (still, numbers, exact)))  # fmt: skip
-    return table if table.rows else None
-
-
 def targets(found: Found) -> tables.Table:
     table = tables.Table("targets", "Targets", ("what", "ours", "target", "reached"))
 
@@ -190,16 +194,16 @@ def targets(found: Found) -> tables.Table:
             table.add(what, f"{mean:.3f}" if scale == 1 else f"{mean:.1f}", said,
                       "yes" if good else "NO")  # fmt: skip
 
-    add("telecom after 200 tasks, success %", ("telecom", "clean", "end"), 70, None)
+    add("telecom after 200 tasks, success %", ("telecom", "clean", "end"), 98, None)
     add("repair, clean, success %", ("repair", "clean", "success"), 43, None)
     add("repair, poisoned, success %", ("repair", "poison", "success"), 35, None)
     add("repair, clean, repeated mistakes %", ("repair", "clean", "repeated"), None, 20)
     add("tool choice, clean, success %", ("tools", "clean", "success"), 66, None)
-    add("tool choice, noise, success %", ("tools", "noise", "success"), 62, None)
+    add("tool choice, noise, success %", ("tools", "noise", "success"), 62.5, None)
+    add("tool choice, clean, repeated mistakes %", ("tools", "clean", "repeated"), None, 11.5)
     for stream in ("repair", "tools"):
         at = (stream, "poison", "poisoned")
         add(f"{stream}, poisoned memories served at the end %", at, None, 10)
-        add(f"{stream}, clean, ECE", (stream, "clean", "ece"), None, 0.05)
         ours = values(found, stream, "clean", OURS, "repeated")
         theirs = values(found, stream, "clean", APPEND_ONLY, "repeated")
         if ours and theirs:
@@ -210,86 +214,85 @@ def targets(found: Found) -> tables.Table:
     if (errs := judges(found)) is not None and errs.rows[-1][0] == "70 %":
         kept = errs.rows[-1][-1]
         table.add("tool choice, gain kept with a judge that is right 70 % of the time, %", kept,
-                  "≥ 90", "yes" if float(kept) >= 90 else "NO")  # fmt: skip
-    for stream in NAMES:
-        for condition in CONDITIONS:
-            lowest(found, stream, condition, table)
+                  "≥ 55", "yes" if float(kept) >= 55 else "NO")  # fmt: skip
     return table
 
 
 def by_seed(found: Found, stream: str, condition: str, system: str) -> dict[str, float]:
-    """The regret of every seed that was run."""
+    """The success of every seed that was run, in %."""
     prefix = f"{stream}/{condition}/{system}/"
     return {
-        key.removeprefix(prefix): run["regret"]
+        key.removeprefix(prefix): 100 * run["success"]
         for key, run in found.items()
         if key.startswith(prefix)
     }
 
 
-def best_other(
-    found: Found, stream: str, condition: str
-) -> tuple[str, dict[str, float], list[float]] | None:
-    """Who has the least regret beside ours, its regret, and ours less theirs, seed by seed."""
+def beside(
+    found: Found, stream: str, condition: str, others: Sequence[str]
+) -> tuple[str, list[float], list[float]] | None:
+    """Who of the others does best on the seeds that ours was run on, its success, and ours less
+    its, seed by seed. That the best is chosen by what is reported speaks for the others."""
     ours = by_seed(found, stream, condition, OURS)
-    others = {
-        system.name: {seed: regret for seed, regret in theirs.items() if seed in ours}
-        for system in SYSTEMS
-        if system.name != OURS and (theirs := by_seed(found, stream, condition, system.name))
-    }
-    others = {name: theirs for name, theirs in others.items() if theirs}
-    if not others:
+    theirs = {name: by_seed(found, stream, condition, name) for name in others}
+    theirs = {name: known for name, known in theirs.items() if ours and ours.keys() <= known.keys()}
+    if not theirs:
         return None
-    name = min(others, key=lambda name: spread(list(others[name].values()))[0])
-    return name, others[name], [ours[seed] - theirs for seed, theirs in others[name].items()]
+    name = max(theirs, key=lambda name: sum(theirs[name][seed] for seed in ours))
+    known = [theirs[name][seed] for seed in ours]
+    return name, known, [ours[seed] - other for seed, other in zip(ours, known, strict=True)]
 
 
 def verdict(differences: Sequence[float]) -> str:
     mean, half = spread(differences)
-    if mean <= 0:
-        return "yes" if mean + half < 0 else "yes, within the interval"
-    return "NO" if mean - half > 0 else "no, within the interval"
+    if math.isnan(half):
+        return "one seed"
+    if mean - half > 0:
+        return "better"
+    return "WORSE" if mean + half < 0 else "alike"
 
 
-def lowest(found: Found, stream: str, condition: str, table: tables.Table) -> None:
-    """Ours has the least regret: beside the best of the others, over the same seeds."""
-    if (best := best_other(found, stream, condition)) is None:
-        return
-    name, theirs, differences = best
-    mean = spread(list(theirs.values()))[0]
-    table.add(
-        f"{stream}, {CONDITIONS[condition]}, regret beside {name} ({len(theirs)} seeds)",
-        f"{mean + spread(differences)[0]:.0f}", f"≤ {mean:.0f}",
-        f"{verdict(differences)} ({cell(differences)})",
-    )  # fmt: skip
+LEARN = [name for name in LEARNERS if name != NOT_LEARNING]
+STILL = (NOT_LEARNING, "cosine only", UNTOLD)
+"""What does not learn: the nearest vector, the bank by meaning and words, ours never told."""
 
 
-def beside(found: Found) -> tables.Table:
-    """The shortened streams on one page."""
-    seeds = max(len(by_seed(found, key.split("/")[0], key.split("/")[1], OURS)) for key in found)
+def musts(found: Found) -> tables.Table:
+    """Ours beside the best simple learner and beside not learning, paired over the seeds."""
     table = tables.Table(
-        "shortened",
-        f"All streams, shortened ({seeds} seeds)",
-        (
-            "",
-            "ours, success %",
-            "ours, regret",
-            "best other",
-            "its regret",
-            "ours less its, paired",
-        ),
-    )
+        "musts",
+        "Ours beside the best simple learner and beside not learning: success in %, paired",
+        ("", "ours", "best simple learner", "ours less it", "", "best without learning",
+         "ours less it", "", "ECE", "silent %", "seeds"),
+    )  # fmt: skip
     for stream in NAMES:
         for condition, said in CONDITIONS.items():
-            if (best := best_other(found, stream, condition)) is not None:
-                name, theirs, differences = best
-                table.add(
-                    f"{stream}, {said}",
-                    cell(values(found, stream, condition, OURS, "success"), 100, 1),
-                    cell(values(found, stream, condition, OURS, "regret")),
-                    name, cell(list(theirs.values())), cell(differences),
-                )  # fmt: skip
+            ours = values(found, stream, condition, OURS, "success")
+            if not ours or stream == "webarena":
+                continue
+            cells = [f"{stream}, {said}", cell(ours, 100, 1)]
+            for others in (LEARN, STILL):
+                best = beside(found, stream, condition, others)
+                if best is None:
+                    cells += ["–", "–", "–"]
+                else:
+                    name, theirs, differences = best
+                    mean = spread(theirs)[0]
+                    cells += [f"{name} {mean:.1f}", cell(differences, 1, 1), verdict(differences)]
+            table.add(
+                *cells,
+                error(values(found, stream, condition, OURS, "ece")),
+                cell(values(found, stream, condition, OURS, "silent"), 100, 1),
+                len(ours),
+            )
     return table
+
+
+def error(numbers: Sequence[float]) -> str:
+    if not numbers:
+        return "–"
+    off = spread(numbers)[0]
+    return f"{off:.3f}" + (" TOO MUCH" if off > MOST_ERROR else "")
 
 
 def means(found: Found) -> dict[str, Any]:
@@ -305,66 +308,3 @@ def means(found: Found) -> dict[str, Any]:
         | {"seeds": max(map(len, named.values()))}
         for key, named in groups.items()
     }
-
-
-def draw(found: Found) -> None:
-    FIGURES.mkdir(exist_ok=True)
-    for stream in ("telecom", "repair", "tools"):
-        for condition, said in CONDITIONS.items():
-            curves = {}
-            for system in SYSTEMS:
-                prefix = f"{stream}/{condition}/{system.name}/"
-                runs = [run["curve"] for key, run in found.items() if key.startswith(prefix)]
-                if runs:
-                    curves[system.name] = [sum(at) / len(at) for at in zip(*runs, strict=True)]
-            if curves:
-                title = f"Regret so far: {stream}, {said}"
-                FIGURES.joinpath(f"learning-{stream}-{condition}.svg").write_text(
-                    lines(title, curves), "utf-8"
-                )
-    for stream in ("repair", "tools"):
-        forecasts = [
-            (expected, bool(came))
-            for key, run in found.items()
-            if key.startswith(f"{stream}/clean/{OURS}/")
-            for expected, came in run.get("forecasts", ())
-        ]
-        if forecasts:
-            drawing = figure(calibrated(forecasts)).replace(
-                "<svg ", '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" ', 1
-            )
-            FIGURES.joinpath(f"learning-{stream}-calibration.svg").write_text(drawing, "utf-8")
-
-
-def lines(title: str, curves: Mapping[str, Sequence[float]]) -> str:
-    width, height, left, top = 460, 260, 44, 26
-    most = max(max(curve) for curve in curves.values()) or 1.0
-
-    def points(curve: Iterable[float], count: int) -> str:
-        return " ".join(
-            f"{left + width * (at + 1) / count:.1f},{top + height * (1 - value / most):.1f}"
-            for at, value in enumerate(curve)
-        )
-
-    colour = {system.name: COLOURS[place] for place, system in enumerate(SYSTEMS)}
-    drawn = "".join(
-        f'<polyline fill="none" stroke="{colour[name]}" '
-        f'stroke-width="{3 if name == OURS else 1.5}" points="{points(curve, len(curve))}"/>'
-        for name, curve in curves.items()
-    )
-    ordered = sorted(curves, key=lambda name: -curves[name][-1])
-    legend = "".join(
-        f'<text x="{left + width + 10}" y="{top + 12 + 17 * place}" fill="{colour[name]}">'
-        f"{name} ({curves[name][-1]:.0f})</text>"
-        for place, name in enumerate(ordered)
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 190} '
-        f'{top + height + 26}" font-family="sans-serif" font-size="12">'
-        f'<title>{title}</title><text x="{left}" y="16" fill="#777">{title}</text>'
-        f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#999"/>'
-        f'<text x="{left - 6}" y="{top + 10}" text-anchor="end" fill="#777">{most:.0f}</text>'
-        f'<text x="{left - 6}" y="{top + height}" text-anchor="end" fill="#777">0</text>'
-        f'<text x="{left + width}" y="{top + height + 18}" text-anchor="end" fill="#777">'
-        f"tasks</text>{drawn}{legend}</svg>\n"
-    )

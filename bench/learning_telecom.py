@@ -7,6 +7,7 @@ messages): no change of the setting, or a change for the worse, counts against t
 followed; better counts for it, and so does what nobody can see in a task that is solved. Of
 what nobody can see in one that is not, nothing is told.
 Nothing else is learnt from: no recorded solution is ever read, and no step is taken back.
+With noise, one verdict in five is turned round.
 """
 
 from __future__ import annotations
@@ -14,15 +15,23 @@ from __future__ import annotations
 import importlib.util
 import random
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench.learning_loop import PAUSE, START, System, quick_folder
+from bench.learning_choice import wrong_feedback
+from bench.learning_loop import PAUSE, START, SYSTEMS, Stream, System, Task, lesson, quick_folder
+from bench.learning_parameters import parameters as chosen_parameters
+from bench.learning_simple import LEARNERS, Learner, Space, World
 from bench.learning_vectors import Embedded
 from reasonbank import Bank, Memory, Outcome
+from reasonbank.store.vectors import embedding_text
 
+CONDITIONS = ("clean", "noise")
 TASKS = 300
+SHORT = 60
+"""So many of them where the streams are shortened."""
 EARLY = 200
 """Success is counted after so many tasks of own experience."""
 BUDGET = 10
@@ -75,6 +84,8 @@ class Calls:
     solved: list[bool] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
+    silent: list[bool] = field(default_factory=list)
+    """Of every line: was nothing said about it?"""
 
     def numbers(self) -> dict[str, float]:
         late = self.solved[min(EARLY, len(self.solved) // 2) :]
@@ -84,6 +95,7 @@ class Calls:
             "regret": float(len(self.solved) - sum(self.solved)),
             "steps": sum(self.steps) / len(self.steps),
             "tokens": sum(self.tokens) / len(self.tokens),
+            "silent": sum(self.silent) / max(1, len(self.silent)),
         }
 
     def curve(self, points: int = 50) -> list[float]:
@@ -150,32 +162,127 @@ class Phone:
         )
 
 
-def play(system: System, seed: int, embedder: Embedded, short: int, full: bool) -> Calls:
-    from loguru import logger
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """About one line of a phone: what to do, how sure that is, and who said so."""
 
-    logger.remove()
-    rng = random.Random(f"telecom {seed}")
-    chosen = rng.sample(all_tasks(), TASKS if full else short)
-    # A setting that no memory is about is left alone: here the bank may keep silent.
-    settings = replace(system.settings, search=replace(system.settings.search, threshold=-1.0))
-    calls = Calls()
-    now = START
-    with (
-        tempfile.TemporaryDirectory(dir=quick_folder()) as folder,
-        Bank.open(
+    score: float
+    action: str
+    memory: str
+    line: str
+    session: str
+
+
+class Nobody:
+    """No memory: anything, in any order."""
+
+    def ask(self, line: str, session: str) -> list[Advice]:
+        return []
+
+    def tell(self, advice: Advice, *, succeeded: bool) -> None:
+        pass
+
+
+class Remembering:
+    """A bank, asked about one line after another."""
+
+    tokens = 0
+
+    def __init__(self, system: System, folder: str, embedder: Embedded) -> None:
+        self.system, self.embedder, self.now = system, embedder, START
+        # A setting that no memory is about is left alone: here any bank may keep silent.
+        settings = replace(system.settings, search=replace(system.settings.search, threshold=-1.0))
+        self.bank = Bank.open(
             f"sqlite:///{folder}/bank.db", workspace=folder, settings=settings,
-            embedder=embedder, clock=lambda: now,
-        ) as bank,
-    ):  # fmt: skip
-        ids = {
-            bank.record(
+            embedder=embedder, clock=lambda: self.now,
+        )  # fmt: skip
+        self.actions = {
+            self.bank.record(
                 Memory(title=title, description=title, content=name, outcome=Outcome.SUCCESS)
             ).id: name
             for name, (title, *_) in ACTIONS.items()
         }
+
+    def ask(self, line: str, session: str) -> list[Advice]:
+        least = None if self.system.defaults else 0.0
+        reply = self.bank.search(line, limit=WAYS, min_confidence=least, session=session)
+        self.tokens += reply.tokens_used
+        return [
+            Advice(
+                score=hit.score, action=self.actions[hit.memory.id], memory=hit.memory.id,
+                line=line, session=session,
+            )
+            for hit in reply
+            if not hit.warning
+        ]  # fmt: skip
+
+    def tell(self, advice: Advice, *, succeeded: bool) -> None:
+        if self.system.reports:
+            self.bank.outcome(advice.memory, succeeded=succeeded, session=advice.session)
+        if self.system.appends:
+            memory = lesson(advice.line, advice.action, succeeded=succeeded)
+            self.embedder.found_by(embedding_text(memory), advice.line)
+            self.actions[self.bank.record(memory).id] = advice.action
+
+
+class Simple:
+    """A simple learner, with each line as a question."""
+
+    def __init__(
+        self, name: str, lines: list[str], embedder: Embedded, chosen: Mapping[str, float]
+    ) -> None:
+        lessons = {action: (title, title) for action, (title, *_) in ACTIONS.items()}
+        asked = [Task(text=line, rewards={}, kind="") for line in lines]
+        stream = Stream(name="telecom", condition="clean", lessons=lessons, tasks=asked)
+        self.space = Space(stream, embedder)
+        self.learner: Learner = LEARNERS[name](World(stream, self.space), **chosen)
+
+    def ask(self, line: str, session: str) -> list[Advice]:
+        scores = self.learner.scores(self.space.place[line])
+        return [
+            Advice(
+                score=float(scores[best]), action=self.space.actions[best], memory="", line=line,
+                session=session,
+            )
+            for best in (-scores).argsort(kind="stable")[:WAYS]
+        ]  # fmt: skip
+
+    def tell(self, advice: Advice, *, succeeded: bool) -> None:
+        question = self.space.place[advice.line]
+        self.learner.learn(question, self.space.actions.index(advice.action), succeeded, 1.0)
+
+
+def play(
+    name: str, seed: int, embedder: Embedded, length: int | None, *, condition: str = "clean",
+    parameters: Mapping[str, float] | None = None,
+) -> Calls:  # fmt: skip
+    """``parameters``: of a simple learner, if not those that were chosen."""
+    from loguru import logger
+
+    logger.remove()
+    rng = random.Random(f"telecom {seed}")
+    chosen = rng.sample(all_tasks(), length or TASKS)
+    wrong = wrong_feedback(condition)
+    calls = Calls()
+    if name in LEARNERS:
+        lines = {line: None for task in chosen for line in Phone(task).lines()}
+        if parameters is None:
+            parameters = chosen_parameters(name, "telecom", condition)
+        learner = Simple(name, list(lines), embedder, parameters)
         for number, task in enumerate(chosen):
-            call(bank, system, Phone(task), f"task {number}", ids, rng, calls)
-            now += PAUSE
+            call(learner, Phone(task), f"task {number}", rng, wrong, calls)
+        return calls
+    system = next(each for each in SYSTEMS if each.name == name)
+    if not system.remembers:
+        for number, task in enumerate(chosen):
+            call(Nobody(), Phone(task), f"task {number}", rng, wrong, calls)
+        return calls
+    with tempfile.TemporaryDirectory(dir=quick_folder()) as folder:
+        memories = Remembering(system, folder, embedder)
+        with memories.bank:
+            for number, task in enumerate(chosen):
+                call(memories, Phone(task), f"task {number}", rng, wrong, calls)
+                memories.now += PAUSE
     return calls
 
 
@@ -188,55 +295,58 @@ def all_tasks() -> list[Any]:
 
 
 def call(
-    bank: Bank, system: System, phone: Phone, name: str, ids: dict[str, str],
-    rng: random.Random, calls: Calls,
+    memory: Nobody | Remembering | Simple, phone: Phone, name: str, rng: random.Random,
+    wrong: float, calls: Calls,
 ) -> None:  # fmt: skip
-    was = {f"{name} line {place}": line for place, line in enumerate(phone.lines())}
-    plan = planned(bank, system, was, ids, rng, calls)
+    plan = planned(memory, phone, name, rng, calls)
     done: set[str] = set()
-    unjudged: list[tuple[str, str]] = []
+    unjudged: list[Advice] = []
     steps = 0
     solved = False
-    for action, id, session in plan:
+
+    def tell(advice: Advice, succeeded: bool) -> None:
+        memory.tell(advice, succeeded=succeeded != (rng.random() < wrong))
+
+    for advice in plan:
         # What it was meant for may have changed with an earlier step.
-        if action in done or (session and was[session] not in phone.lines()):
+        if advice.action in done or (advice.line and advice.line not in phone.lines()):
             continue
-        done.add(action)
+        done.add(advice.action)
         steps += 1
         before = phone.health()
-        phone.act(action)
+        phone.act(advice.action)
         solved = phone.solved()
         after = phone.health()
-        if system.reports and id:
-            if after < before or was[session] in phone.lines():
-                bank.outcome(id, succeeded=False, session=session)
+        if advice.line:
+            if after < before or advice.line in phone.lines():
+                tell(advice, False)
             elif solved or after > before:
-                bank.outcome(id, succeeded=True, session=session)
+                tell(advice, True)
             else:
-                unjudged.append((id, session))
+                unjudged.append(advice)
         if solved or steps == BUDGET:
             break
     # If it is not solved, nobody knows whether these had a part in it: nothing is told of them.
-    for id, session in unjudged if solved else []:
-        bank.outcome(id, succeeded=True, session=session)
+    for advice in unjudged if solved else []:
+        tell(advice, True)
     calls.solved.append(solved)
     calls.steps.append(steps)
 
 
 def planned(
-    bank: Bank, system: System, lines: dict[str, str], ids: dict[str, str],
-    rng: random.Random, calls: Calls,
-) -> list[tuple[str, str, str]]:  # fmt: skip
-    """What to do, best first: (action, memory, session). Without memory, all in any order."""
-    if not system.remembers:
+    memory: Nobody | Remembering | Simple, phone: Phone, name: str, rng: random.Random,
+    calls: Calls,
+) -> list[Advice]:  # fmt: skip
+    """What to do, best first. Without a memory, all in any order."""
+    if isinstance(memory, Nobody):
         calls.tokens.append(0)
-        return [(action, "", "") for action in rng.sample(list(ACTIONS), len(ACTIONS))]
-    found = []
-    tokens = 0
-    for session, line in lines.items():
-        reply = bank.search(line, limit=WAYS, min_confidence=0.0, session=session)
-        tokens += reply.tokens_used
-        found += [(hit.score, hit.memory.id, session) for hit in reply]
-    calls.tokens.append(tokens)
-    found.sort(key=lambda each: -each[0])
-    return [(ids[id], id, session) for _, id, session in found]
+        order = rng.sample(list(ACTIONS), len(ACTIONS))
+        return [Advice(score=0, action=each, memory="", line="", session="") for each in order]
+    before = getattr(memory, "tokens", 0)
+    found: list[Advice] = []
+    for place, line in enumerate(phone.lines()):
+        heard = memory.ask(line, f"{name} line {place}")
+        calls.silent.append(not heard)
+        found += heard
+    calls.tokens.append(getattr(memory, "tokens", 0) - before)
+    return sorted(found, key=lambda each: -each.score)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.learning_loop import PAUSE, START, System, lesson, quick_folder
@@ -51,19 +51,17 @@ def play(data: Path, system: System, seed: int, embedder: Embedded) -> Answers:
     now = START
     template_of: dict[str, int] = {}
     seen: set[int] = set()
-    settings = system.settings
-    if system.model == "contextual":
-        settings = replace(settings, search=replace(settings.search, threshold=-1.0))
     with (
         tempfile.TemporaryDirectory(dir=quick_folder()) as folder,
         Bank.open(
-            f"sqlite:///{folder}/bank.db", workspace=folder, settings=settings,
+            f"sqlite:///{folder}/bank.db", workspace=folder, settings=system.settings,
             embedder=embedder, clock=lambda: now,
         ) as bank,
     ):  # fmt: skip
         for number, (intent, template) in enumerate(order):
             session = f"task {number}"
-            reply = bank.search(intent, limit=1, min_confidence=0.0, session=session)
+            least = None if system.defaults else 0.0
+            reply = bank.search(intent, limit=1, min_confidence=least, session=session)
             right = bool(reply) and template_of[reply[0].memory.id] == template
             answers.tokens.append(reply.tokens_used)
             if template in seen:
