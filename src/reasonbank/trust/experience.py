@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,25 +22,30 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """How to read outcomes: related questions share what cosine to the ``power`` says, the very
-    same question ``same`` beside that; ``doubt`` is how far one outcome may be chance."""
+    """How to read outcomes: ``narrow`` times as narrow as is usual, and ``doubt`` is how far one
+    outcome may be chance."""
 
-    power: int
-    same: float
+    narrow: int
     doubt: float
 
 
-READINGS = (Reading(2, 1.0, 1.0), Reading(2, 1.0, 4.0), Reading(4, 2.0, 3.0))
+READINGS = (Reading(1, 1.0), Reading(1, 4.0), Reading(2, 1.0), Reading(2, 4.0))
 """Beside these: that outcomes say nothing, and resemblance is all there is to go by."""
-DECISION = 2.0
-"""How clearly a reading is preferred that foretells better."""
-SAMENESS = 128
-"""Cosine to this power: 1 for the very same question, next to nothing for any other."""
+DECISION = 0.5
+"""How clearly a reading is preferred that foretells better. Not very: what is foretold best of
+the memories that were followed need not choose best among all."""
+STRANGERS = 0.02
+"""So much two questions have in common that are as near as any two of the bank usually are."""
+USUAL, USUAL_COUNT = 0.13, 10.0
+"""How near any two questions are, and how many outcomes it takes to know better."""
+POWERS = (1.0, 12.0)
+SAME = 1.0
+"""What is known of the very same question only, beside what related ones share."""
 MARGIN = 0.1
 """An outcome is taken for so much more than 1 or less than 0: it only says on which side."""
 AGEING = 0.5
 """Outcomes of known questions fade half as fast as ratings do: newer ones correct them anyway."""
-NEAREST = 192
+NEAREST = 128
 """So many outcomes are heard, those of the most similar questions."""
 CERTAIN = 0.03
 """No forecast is nearer to 0 or 1 than this."""
@@ -99,9 +105,10 @@ def learnt(count: int, past: Past) -> Learnt:
     """From outcomes of ``count`` memories; without any, everything is as it seems."""
     import numpy as np
 
-    past = past.nearest(NEAREST)
     if not len(past.place):
         return Learnt(lift=np.zeros(count))
+    power = _power(past.cosine)
+    past = past.nearest(NEAREST)
     tasks, task = np.unique(past.task, return_inverse=True)
     part = np.zeros((len(tasks), len(past.place)))
     part[task, np.arange(len(task))] = past.share
@@ -110,8 +117,9 @@ def learnt(count: int, past: Past) -> Learnt:
     share = part[task, np.arange(len(task))]
     told = _Told.of(task, part, past)
     related = (past.asked @ past.asked.T).astype(np.float64).clip(0.0, 1.0)
-    related *= past.place[:, None] == past.place[None, :]
-    alike = np.stack([part @ _shared(related, each) @ part.T for each in READINGS])
+    theirs = past.place[:, None] == past.place[None, :]
+    shared = [part @ (theirs * each) @ part.T for each in _shared(related, power)]
+    alike = np.stack([shared[each.narrow - 1] for each in READINGS])
     every = np.arange(len(tasks))
     doubt = np.array([each.doubt for each in READINGS])
     # What is not known to have had a part may be worth anything.
@@ -123,8 +131,9 @@ def learnt(count: int, past: Past) -> Learnt:
     preferred = _preferred(foretold, told)
     near = past.cosine.astype(np.float64).clip(0.0, 1.0)
     lift = np.zeros(count)
+    here = _shared(near, power)
     for each, how, much in zip(READINGS, weight, preferred, strict=False):
-        np.add.at(lift, past.place, much * share * _shared(near, each) * how[task])
+        np.add.at(lift, past.place, much * share * here[each.narrow - 1] * how[task])
     heard = float((near * near * share * past.strength).sum())
     shift, slope = _curve(preferred @ foretold, told)
     return Learnt(lift=lift, heard=heard / (1.0 + heard), shift=shift, slope=slope)
@@ -158,10 +167,24 @@ class _Told(NamedTuple):
         )  # fmt: skip
 
 
-def _shared(cosine: Floats, reading: Reading) -> Floats:
-    """What two questions have in common."""
-    shared: Floats = cosine**reading.power + reading.same * cosine**SAMENESS
-    return shared
+def _power(cosine: Floats) -> float:
+    """Of the cosine: what leaves `STRANGERS` to questions that are as near as they usually are.
+    In a bank of one subject all questions are near, and only the nearest are related."""
+    usual = (USUAL * USUAL_COUNT + float(cosine.clip(0.0, 0.95).sum())) / (
+        USUAL_COUNT + len(cosine)
+    )
+    return min(max(log(STRANGERS) / log(usual), POWERS[0]), POWERS[1])
+
+
+def _shared(cosine: Floats, power: float) -> tuple[Floats, Floats]:
+    """What questions have in common, read as wide as is usual, and twice as narrow."""
+    import numpy as np
+
+    wide: Floats = np.exp(power * np.log(cosine.clip(1e-9)))
+    same = cosine
+    for _ in range(7):  # To the power of 128: next to nothing but for the very same question.
+        same = same * same
+    return wide + SAME * same, wide * wide + SAME * same
 
 
 def _preferred(foretold: Floats, told: _Told) -> Floats:
@@ -169,8 +192,9 @@ def _preferred(foretold: Floats, told: _Told) -> Floats:
     import numpy as np
 
     loss = ((foretold - told.succeeded) ** 2 * told.strength).sum(1)
-    preferred: Floats = np.exp(DECISION * (loss.min() - loss))
-    return preferred / preferred.sum()
+    standing: Floats = np.exp(DECISION * (loss.min() - loss))
+    preferred: Floats = standing / standing.sum()
+    return preferred
 
 
 def _log_odds(chance: Floats) -> Floats:
