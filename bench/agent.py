@@ -143,7 +143,8 @@ async def make_bugs(count: int) -> list[Bug]:
 
 
 _MEMORY = re.compile(
-    r'<memory id="(?P<id>[^"]*)" outcome="(?P<outcome>\w+)" confidence="(?P<confidence>[\d.]+)">'
+    r'<memory id="(?P<id>[^"]*)" outcome="(?P<outcome>\w+)" confidence="(?P<confidence>[\d.]+)"'
+    r"[^>]*>"
     r"\s*\| Title: (?P<strategy>\w+) for (?P<entry>\w+)"
 )
 

@@ -212,7 +212,9 @@ def test_the_report_draws_predicted_against_observed_success(
     assert 0 < found.calibration.brier < 0.25  # type: ignore[operator]
     assert found.calibration.expected_error < 0.1  # type: ignore[operator]
     page = html(found)
-    assert "<svg" in page and page.count("<circle") == len(found.calibration.bins)
+    assert "<svg" in page and page.count("<circle") == len(found.calibration.bins) + len(
+        found.confidence.bins
+    )
 
 
 @requirement("PRV-3")

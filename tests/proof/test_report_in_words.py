@@ -84,7 +84,7 @@ def test_and_what_it_would_take_to_know_more() -> None:
         "52 tasks ended, 12 of them without memory on purpose.",
         "What memory is worth cannot be told yet: set proof.hold_out (0.1 holds out every tenth "
         "task), name tasks with a session, and report how each one ended.",
-        "Confidence was not put to the test yet: no task reported on a memory.",
+        "Forecasts were not put to the test yet: no task reported on a memory.",
     ]
 
 
@@ -120,6 +120,7 @@ def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> No
         ],
         "harmful": [{"id": "m2", "title": "<b>Lock</b>"}, {"id": "m3", "title": None}],
         "calibration": {"count": 36, "brier": 0.1875, "expected_error": 0.0625, "bins": bins},
+        "confidence_calibration": {"count": 0, "brier": None, "expected_error": None, "bins": ()},
         "repeated_mistakes": {
             "failures": 8,
             "warned": 2,
@@ -160,8 +161,8 @@ def test_a_dot_lies_across_at_what_was_predicted_and_up_at_what_was_observed() -
     page = html(a_report())
     figure = page[page.index("<svg") : page.index("</svg>") + len("</svg>")]
     assert '<svg viewBox="0 0 288 292" role="img" font-size="11" fill="currentColor">' in figure
-    assert "<title>Predicted against observed success</title>" in figure
-    legend = '<text x="154.0" y="284" text-anchor="middle">predicted (across), observed (up)</text>'
+    assert "<title>Forecasts: predicted against observed success</title>" in figure
+    legend = "Forecasts: predicted (across), observed (up)</text>"
     assert figure.endswith(f"{legend}</svg>")
     assert figure.count("</title></circle><") == 2
     assert [figure.count(f">{mark}</text><") for mark in (0, 0.5, 1)] == [2, 2, 2]

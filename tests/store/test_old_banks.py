@@ -18,6 +18,7 @@ import pytest
 from reasonbank import Bank, Filter, Forgotten, Scope, Settings, State
 from reasonbank.access import TokenStore
 from reasonbank.fields import plain
+from reasonbank.search.text import tokens_in
 from reasonbank.settings import Embed
 from reasonbank.testing import a_memory
 
@@ -85,8 +86,42 @@ def as_json(value):
     return json.loads(json.dumps(plain(value)), parse_float=lambda digits: round(float(digits), 6))
 
 
+FORECAST = ("tried", "worked", "failing", "untried")
+TOLD = WRITTEN["said"]["confidence"]
+
+
+def before_uses_gave_way(said):
+    """As confidence was while being found counted in full, whatever spoke against a memory."""
+    if isinstance(said, dict):
+        said = {name: before_uses_gave_way(value) for name, value in said.items()}
+        if isinstance(trust := said.get("confidence"), float) and said.get("id") in TOLD:
+            said["confidence"] = lowered(said["id"], trust)
+        return said
+    return [*map(before_uses_gave_way, said)] if isinstance(said, list) else said
+
+
+def lowered(id, now):
+    then = as_json(TOLD[id])
+    assert now <= then
+    return then
+
+
 def as_then(what, said):
     """Without what is said today beyond that: who acted, and what was rolled up or redacted."""
+    if what == "confidence":
+        return {id: lowered(id, now) for id, now in said.items()}
+    if what in ("memories", "search", "contradicting", "recommend"):
+        said = before_uses_gave_way(said)
+    if what == "search":
+        for reply in said.values():
+            for hit in reply["memories"]:
+                assert hit.pop("tried") >= hit.pop("worked")
+                for name in FORECAST:
+                    hit.pop(name, None)
+    if what == "recommend":
+        said["confidence"] = said["strategy"]["confidence"]
+        assert 0 < said.pop("expected") <= 1
+        assert (said.pop("tried"), said.pop("worked"), said.pop("failed")) == (30, 29, [])
     if what == "audit":
         new = ("principal", "batch")
         return [{k: v for k, v in entry.items() if k not in new} for entry in said]
@@ -94,13 +129,17 @@ def as_then(what, said):
         new = ("may", "max_tokens", "spent_tokens")
         return [{k: v for k, v in token.items() if k not in new} for token in said]
     if what == "inject":
-        return {k: v for k, v in said.items() if k != "held_out"}
+        assert said["tokens"] == tokens_in(said["prompt"])
+        said["prompt"] = re.sub(r' expected="[^>]*"', "", said["prompt"])
+        said["tokens"] = tokens_in(said["prompt"])
+        return {k: v for k, v in said.items() if k not in ("held_out", "warned")}
     if what == "statistics":
         del said["searches"]["weak"]
         return {k: v for k, v in said.items() if k != "growth"}
     if what == "report":
         then = WRITTEN["said"]["report"]
         del said["repeated_mistakes"]["in_sessions"]
+        assert said.pop("confidence_calibration")["count"] == said["calibration"]["count"]
         told = [(said["memory"], then["memory"])]
         told += zip(said["by_memory"], then["by_memory"], strict=True)
         for now, before in told:
@@ -132,10 +171,14 @@ def as_any_ranking_has_it(what, said):
     The same memories are found, with the same cosines, words and trust, and the best is the best.
     """
     if what == "recommend":
-        return said | {"reasoning": re.sub(r"relevance \d\.\d\d", "relevance", said["reasoning"])}
+        told = re.sub(r"(relevance|confidence) \d\.\d\d", r"\1", said["reasoning"])
+        return said | {"reasoning": re.sub(r"the forecast for this task is [\d.]+; ", "", told)}
+    if what == "inject":
+        return said | {"prompt": re.sub(r'confidence="[\d.]+"', "", said["prompt"])}
     if what != "search":
         return said
     for reply in said.values():
+        assert reply.pop("tokens_used") > 0  # Of prompts, which say more of each today.
         best, *others = map(unweighed, reply["memories"])
         reply["memories"] = [best, *sorted(others, key=itemgetter("id"))]
         for left_out in reply["dropped"]:

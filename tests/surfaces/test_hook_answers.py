@@ -81,6 +81,27 @@ def test_a_prompt_about_something_else_brings_up_nothing_and_writes_nothing(agen
     assert agent.bank.gaps() == []
 
 
+@requirement("RET-18")
+def test_what_failed_whenever_it_was_tried_is_told_to_nobody_unasked(agent):
+    memory = agent.bank.record(FLAKY)
+    for session in ("a", "b", "c"):
+        agent.bank.search(ASKED, session=session)
+        agent.bank.outcome(memory.id, succeeded=False, session=session)
+    assert agent.bank.get(memory.id).confidence > 0.5
+    assert agent("prompt", prompt=ASKED) == ""
+
+
+@requirement("RET-18")
+def test_a_remedy_that_failed_whenever_it_was_tried_is_not_told_after_the_error(words):
+    remedy = words.bank.record(a_warning(outcome="success"))
+    error = {"error": "DeadlockDetected: two transactions lock the same rows in opposite order"}
+    assert words("after-tool", session="first", **a_command("make seed"), **error)
+    for _ in range(2):
+        words.bank.outcome(remedy.id, succeeded=False)
+    assert words.bank.get(remedy.id).confidence > 0.5
+    assert words("after-tool", session="second", **a_command("make seed"), **error) == ""
+
+
 def test_the_same_prompt_again_is_answered_once_a_session(agent):
     agent.bank.record(FLAKY)
     # Deeper ones must not come up only because the best was shown already.

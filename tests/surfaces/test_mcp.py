@@ -193,7 +193,7 @@ async def test_an_agent_records_searches_reports_and_rates(bank, mode):
         [hit] = found["memories"]
         assert hit["id"] == recorded["id"]
         assert set(hit) == {"id", "title", "description", "content", "outcome", "confidence",
-                            "usage_count", "relevance", "scope"}  # fmt: skip
+                            "usage_count", "relevance", "scope", "expected", "untried"}  # fmt: skip
         assert (found["total_found"], found.get("degraded")) == (1, None)
         assert found["tokens_used"] > 0
         outcome = {"memory_id": hit["id"], "succeeded": True, "session_id": "task-1"}

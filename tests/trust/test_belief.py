@@ -398,6 +398,35 @@ def test_four_failures_outvote_a_million_searches() -> None:
     assert confidence(merged(popular, failed), initial=0.5).mean < 0.5
 
 
+@requirement("CON-2")
+@given(models, tallies(recent_days), initials, weights, recent_days, amounts)
+def test_being_searched_never_raises_the_trust_of_what_fails(
+    model: str, tally: Tally, initial: float, learnt: EvidenceWeights, day: int, times: int
+) -> None:
+    against = one(EvidenceKind.OUTCOME, False, TODAY, 1 + sum(tally.values()))
+    failing = merged(tally, against)
+    searched = merged(failing, one(EvidenceKind.USAGE, True, day, times))
+    before, after = (
+        MODELS[model](inputs(own, initial=initial, weights=learnt, other_uses=10))
+        for own in (failing, searched)
+    )
+    assert after <= before
+
+
+def test_searches_count_less_the_more_speaks_against_a_memory() -> None:
+    def lift(failures: int) -> float:
+        tried = merged(
+            one(EvidenceKind.OUTCOME, True, TODAY, 6),
+            *([one(EvidenceKind.OUTCOME, False, TODAY, failures)] if failures else []),
+        )
+        used = merged(tried, one(EvidenceKind.USAGE, True, TODAY, 3))
+        return confidence(used).alpha - confidence(tried).alpha
+
+    untroubled, few, more, even = map(lift, (0, 2, 4, 6))
+    assert untroubled > few > more > even == 0.0
+    assert few == pytest.approx(untroubled / 2)
+
+
 # Fading
 
 
@@ -703,7 +732,8 @@ def test_safla_mixes_four_shares() -> None:
         (EvidenceKind.STABILITY, False, TODAY): 2,
         (EvidenceKind.USAGE, True, TODAY - 30): 5,
     }
-    known = 0.4 * (1.6 + 10) / (2 + 17) + 0.3 * 5 / 20 + 0.2 * 0.5
+    # Ten spoke for it and seven against: its uses count by what is left of the ten.
+    known = 0.4 * (1.6 + 10) / (2 + 17) + 0.3 * 5 / 20 * (3 / 17) + 0.2 * 0.5
     matched = inputs(tally, other_uses=15, context=0.6)
     unasked = inputs(tally, other_uses=15)
     assert MODELS["safla"](matched) == pytest.approx(known + 0.1 * 0.6)

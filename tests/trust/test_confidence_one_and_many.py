@@ -156,9 +156,8 @@ def test_confidence_is_the_bayesian_mean_without_what_the_memory_taught(model: s
 
 @pytest.mark.parametrize("model", MODELS)
 def test_each_memory_is_read_with_the_weights_and_uses_of_its_own_workspace(model: str) -> None:
-    told = Told(
-        num=0, workspace="here", initial=0.7, tally=RATED | one(EvidenceKind.USAGE, True, TODAY, 9)
-    )
+    used = one(EvidenceKind.USAGE, True, TODAY, 9) | one(EvidenceKind.STABILITY, True, TODAY, 9)
+    told = Told(num=0, workspace="here", initial=0.7, tally=RATED | used)
     twin = Told(num=1, workspace="there", initial=0.7, tally=told.tally)
     rival = Told(num=2, workspace="there", initial=0.7, tally=RATED)
     here, there, _ = confidence(Bank([told, twin, rival], EvidenceWeights()), model).of_many(

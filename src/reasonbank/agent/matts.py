@@ -14,7 +14,7 @@ from reasonbank.errors import ModelError
 from reasonbank.model import Hit, Outcome
 
 MOST_ATTEMPTS = 5
-# Relevance times confidence: from here on a known strategy is as good as an answer, or a help.
+# Relevance times trust: from here on a known strategy is as good as an answer, or a help.
 SURE, HELPFUL = 0.6, 0.35
 
 
@@ -100,7 +100,10 @@ def _needed(hits: Sequence[Hit]) -> tuple[int, str]:
 
 
 def _weight(hit: Hit) -> float:
-    return hit.relevance * (hit.memory.confidence or 0.0)
+    trust = hit.memory.confidence or 0.0
+    if hit.tried and hit.expected is not None:
+        trust = min(trust, hit.expected)
+    return hit.relevance * trust
 
 
 def difficulty_of(hits: Sequence[Hit]) -> Difficulty | None:

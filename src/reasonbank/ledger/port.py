@@ -312,6 +312,33 @@ class PastOutcomes:
     tasks: NDArray[np.int64]
 
 
+class Trials(NamedTuple):
+    """How often it is known how a memory did, and how often well.
+
+    ``failed`` counts the failures that are not too long ago, by the memory's share in them;
+    ``unasked`` are those of them of which nobody knows what was asked.
+    """
+
+    tried: int
+    worked: int
+    failed: float
+    unasked: float
+
+
+class Observation(NamedTuple):
+    """A piece of evidence, and of what the confidence of its memory began with. ``here``: it was
+    seen in this workspace, not in the memory's own."""
+
+    num: int
+    initial: float
+    created_at: int
+    kind: str
+    positive: int
+    at: int
+    session: str | None
+    here: int
+
+
 class Reading(VectorReading, Protocol):
     """A consistent look at the ledger.
 
@@ -397,6 +424,13 @@ class Reading(VectorReading, Protocol):
     ) -> PastOutcomes:
         """The newest evidence about these rows that belongs to a question of this model, or of
         one whose name begins like one of ``compatible``."""
+
+    def trials(self, nums: Sequence[int], viewer: str, since: int) -> Mapping[int, Trials]:
+        """All evidence but usage, as the viewer counts it, failures from ``since`` on; nothing
+        of a memory that has none."""
+
+    def observations(self, view: View) -> list[Observation]:
+        """All evidence that counts here, by memory and then by time."""
 
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
         """How often memories helped and failed, by workspace and author."""

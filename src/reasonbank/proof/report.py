@@ -1,4 +1,4 @@
-"""The learning report of a workspace: what memory is worth, whether confidence can be
+"""The learning report of a workspace: what memory is worth, whether forecasts can be
 believed, which mistakes came again. Numbers that are not known are null."""
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from reasonbank.model import JSON, State, Trace, from_micros
 from reasonbank.proof.calibration import Calibration, calibrated
 from reasonbank.proof.holdout import Difference, by_memory, harmful, overall
 from reasonbank.proof.mistakes import InSessions, Repeated, in_sessions, repeated
+from reasonbank.proof.replay import confidence_then
 from reasonbank.store import memories, traces
 from reasonbank.store.context import Context
 
@@ -22,7 +23,9 @@ EVERY = 100_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """``by_memory`` holds those whose worth can be told, best first; ``harmful`` those of
-    them that surely hurt. ``titles`` names the memories that occur."""
+    them that surely hurt. ``calibration`` is of the forecasts (``Hit.expected``), ``confidence``
+    of what confidence was when a task was given a memory. ``titles`` names the memories that
+    occur."""
 
     workspace: str
     tasks: int
@@ -35,6 +38,7 @@ class Report:
     mistakes: Repeated
     titles: dict[str, str]
     in_sessions: InSessions = field(default_factory=InSessions)
+    confidence: Calibration = field(default_factory=lambda: calibrated(()))
 
     def to_json(self) -> JSON:
         return {
@@ -49,6 +53,7 @@ class Report:
             ],
             "harmful": [{"id": id, "title": self.titles.get(id)} for id in self.harmful],
             "calibration": asdict(self.calibration),
+            "confidence_calibration": asdict(self.confidence),
             "repeated_mistakes": {
                 "failures": self.mistakes.failures,
                 "warned": self.mistakes.warned,
@@ -88,6 +93,7 @@ def report(context: Context) -> Report:
         by_memory=tuple(ranked),
         harmful=tuple(harmful(found)),
         calibration=calibrated(reading.forecasts(context.view)),
+        confidence=calibrated(confidence_then(reading, context.view, context.trust(reading))),
         mistakes=mistakes,
         titles=dict(reading.titles(context.view, named)),
         in_sessions=met,
@@ -124,11 +130,17 @@ def sentences(found: Report) -> list[str]:
     said += [f"Hurts: {found.titles.get(id, id)} ({id})." for id in found.harmful]
     calibration = found.calibration
     if calibration.brier is None:
-        said.append("Confidence was not put to the test yet: no task reported on a memory.")
+        said.append("Forecasts were not put to the test yet: no task reported on a memory.")
     else:
         said.append(
             f"Forecasts of {calibration.count} uses were off by {calibration.expected_error:.3f} "
             f"on average (Brier score {calibration.brier:.3f})."
+        )
+    confidence = found.confidence
+    if confidence.brier is not None:
+        said.append(
+            f"Confidence, which is no forecast, was off by {confidence.expected_error:.3f} "
+            f"(Brier score {confidence.brier:.3f}) where a task was given a memory."
         )
     mistakes = found.mistakes
     if mistakes.failures:

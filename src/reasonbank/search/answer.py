@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.fields import checked
@@ -17,9 +17,11 @@ from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion, Writing
 from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
 from reasonbank.search.doubt import for_a_prompt
-from reasonbank.search.gather import Question, gather, heard
+from reasonbank.search.gather import Gathered, Question, gather, heard
 from reasonbank.search.outdated import settle
+from reasonbank.search.rank import Fusion
 from reasonbank.search.text import terms
+from reasonbank.search.trials import left_out
 from reasonbank.settings import ProofSettings
 from reasonbank.store.context import Context
 from reasonbank.store.nearby import hint
@@ -27,6 +29,8 @@ from reasonbank.store.nearby import hint
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Reals = NDArray[np.floating[Any]]
 
 # Searches of so few rows hardly leave the interpreter: eight threads that take turns do a third
 # more than eight at once (measured). In larger banks they wait for SQLite, and can overlap.
@@ -75,6 +79,7 @@ def search(
         follow_links=follow_links,
         sure_only=unread or not include_weak,
         cost=cost,
+        unread=unread,
     )
     reply = _measured(context, question, at_once=unasked is not None)
     shown = frozenset[str]() if unasked is None else unasked.shown
@@ -144,9 +149,14 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
     reading = store.ledger.cached_read()
     with store.searching if _is_small(reading) else nullcontext():
         found = gather(context, reading, question, senses)
-        ranked = hits.ranked(context, reading, question, found, senses)
+        fusion = hits.fused(context, reading, found, senses)
+        expected = found.trust.expected(fusion.similarity, found.cosine)
+        failed = _without_failing(context, reading, question, found, fusion, expected)
+        ranked = hits.ranked(context, question, found, fusion)
         ranked, outdated = settle(context, reading, question, found, ranked)
-        found_hits, tokens, cut = hits.hits_of(context, reading, question, found, ranked, outdated)
+        found_hits, tokens, cut = hits.hits_of(
+            context, reading, question, found, ranked, expected, outdated, senses
+        )
     embedder = indexing.embedder.name if senses.vectors is not None else "none"
     return Reply(
         hits=found_hits,
@@ -158,7 +168,27 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         notes=(*senses.notes, *indexing.remarks),
         skipped=senses.skipped,
         dropped=hits.dropped(question, found, ranked, outdated) + cut if question.explain else (),
+        failed=failed,
     )
+
+
+def _without_failing(
+    context: Context,
+    reading: Reading,
+    question: Question,
+    found: Gathered,
+    fusion: Fusion,
+    expected: Reals,
+) -> tuple[Hit, ...]:
+    """Where nobody reads the answer first, what is proven to fail takes no part in it, not even
+    as a rival of others; of these, what fits the question and never worked."""
+    if not question.unread:
+        return ()
+    failing, hopeless = left_out(context, reading, found.rows, expected, fusion.similarity)
+    if failing or hopeless:
+        found.allowed = found.allowed.copy()
+        found.allowed[[*failing, *hopeless]] = False
+    return hits.failed(context, reading, found, fusion, failing, expected) if failing else ()
 
 
 def _worded(context: Context, question: Question) -> Sequence[int]:
@@ -248,7 +278,7 @@ def _withhold(context: Context, session: str, reply: Reply) -> Reply:
     context.write(work)
     note = "this task was drawn to go without memory, to measure what memory is worth"
     return replace(
-        reply, hits=(), tokens_used=0, total_found=0, more=False, held_out=True,
+        reply, hits=(), failed=(), tokens_used=0, total_found=0, more=False, held_out=True,
         dropped=(), notes=(*reply.notes, note),
     )  # fmt: skip
 

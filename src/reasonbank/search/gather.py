@@ -45,6 +45,8 @@ class Question:
     sure_only: bool = False
     """Nobody asked: what is not surely relevant is left out."""
     cost: Callable[[Hit], int] | None = None
+    unread: bool = False
+    """Nobody reads the answer before a model does: what keeps failing is left out."""
 
 
 @dataclass(slots=True)

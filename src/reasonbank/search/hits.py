@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reasonbank.embed.calibration import calibration_for
-from reasonbank.ledger.port import Reading, Row
+from reasonbank.errors import StorageError
+from reasonbank.ledger.port import Reading, Row, Trials
 from reasonbank.model import Hit, Memory, State
 from reasonbank.search import rank
 from reasonbank.search.doubt import with_newer_values
+from reasonbank.search.estimate import resemblance, trust_in
 from reasonbank.search.gather import Gathered, Question, Senses, trusted
 from reasonbank.search.pieces import doubts
-from reasonbank.search.text import error_match, tokens_in
+from reasonbank.search.text import error_match, tokens_in, tokens_of
+from reasonbank.search.trials import UNTRIED, is_failing, is_left_out, trials_of
 from reasonbank.store.context import Context
 
 if TYPE_CHECKING:
@@ -22,23 +25,17 @@ if TYPE_CHECKING:
 
     Nums = NDArray[np.int64]
     Floats = NDArray[np.float64]
+    Reals = NDArray[np.floating[Any]]
 
 DAY = 86_400_000_000
 
 
-def ranked(
-    context: Context, reading: Reading, question: Question, found: Gathered, senses: Senses
-) -> rank.Ranking:
-    import numpy as np
-
-    settings = context.settings.search
-    core = context.store
-    rows = found.rows
-    now = core.clock()
-    name = "words" if senses.vectors is None else core.indexing.embedder.name
+def fused(context: Context, reading: Reading, found: Gathered, senses: Senses) -> rank.Fusion:
+    """How the candidates fit the question, whoever may see them."""
+    name = "words" if senses.vectors is None else context.store.indexing.embedder.name
     calibration = calibration_for(name)
     word_rows = reading.word_rows() if senses.words else 0
-    fusion = rank.best_of(
+    return rank.best_of(
         [
             rank.fuse(text, cosine, bm25, calibration, rows=word_rows, doubt=doubt)
             for text, doubt, cosine, bm25 in zip(
@@ -46,6 +43,16 @@ def ranked(
             )
         ]
     )
+
+
+def ranked(
+    context: Context, question: Question, found: Gathered, fusion: rank.Fusion
+) -> rank.Ranking:
+    import numpy as np
+
+    settings = context.settings.search
+    rows = found.rows
+    now = context.store.clock()
     # What the filter leaves out takes no part, but an explanation still mentions it.
     fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))
     errors = np.zeros(len(rows.nums))
@@ -72,9 +79,14 @@ def ranked(
         ),
         half_life_days=settings.half_life_days,
         diversity=settings.diversity,
-        threshold=settings.threshold if settings.threshold >= 0 else None,
+        threshold=_threshold(context),
         sure_only=question.sure_only,
     )
+
+
+def _threshold(context: Context) -> float | None:
+    threshold = context.settings.search.threshold
+    return threshold if threshold >= 0 else None
 
 
 def hits_of(
@@ -83,20 +95,22 @@ def hits_of(
     question: Question,
     found: Gathered,
     ranked: rank.Ranking,
+    expected: Reals,
     outdated: Mapping[str, str],
+    senses: Senses,
 ) -> tuple[tuple[Hit, ...], int, tuple[tuple[str, str], ...]]:
     """The winners as far as the token budget goes, what they cost, and who did not fit."""
     order = ranked.order.tolist()
     nums = found.rows.nums[ranked.order].tolist()
     rows = {row.num: row for row in reading.rows(context.view, nums)}
     parts = {p.candidate: _parts(p) for p in ranked.explain()} if question.explain else {}
-    expected = found.trust.expected(ranked._columns["similarity"], found.cosine)
+    seen = trials_of(context, reading, found.rows, ranked.order)
     weak = ranked.weak
-    costs: dict[str, int] = {}
+    lengths: dict[str, int] = {}
 
     def memory(row: Row, confidence: float) -> Memory:
-        told, costs[row.id] = reading.cached(
-            (row.num, confidence), lambda: _with_cost(row.memory(confidence))
+        told, lengths[row.id] = reading.cached(
+            (row.num, confidence), lambda: _with_length(row.memory(confidence))
         )
         return told
 
@@ -105,7 +119,7 @@ def hits_of(
             memory=memory(rows[num], round(float(found.confidence[i]), 6)),
             relevance=round(float(ranked._columns["relevance"][i]), 6),
             score=round(score, 6),
-            expected=round(float(expected[i]), 6),
+            **_forecast(context, float(expected[i]), seen.get(i)),
             weak=bool(weak[i]),
             outdated_by=outdated.get(rows[num].id),
             parts=parts.get(i, {}),
@@ -115,9 +129,9 @@ def hits_of(
     ]
     hits = with_newer_values(hits)
     if question.follow_links:
-        hits += _linked(context, reading, question, hits)
+        hits += _linked(context, reading, question, senses, hits)
         hits.sort(key=lambda hit: hit.weak)
-    hits = _side_by_side(context, reading, question, hits)
+    hits = _side_by_side(context, reading, question, senses, hits)
     shown = context.without_hidden_kin(reading, [hit.memory for hit in hits])
     hits = [
         hit if hit.memory is memory else replace(hit, memory=memory)
@@ -125,11 +139,14 @@ def hits_of(
     ]
     kept, tokens, cut = [], 0, []
     for hit in (_flagged(context, hit) for hit in hits):
-        marked = hit.suspicious or hit.weak or hit.outdated_by is not None
-        cost = None if marked else costs.get(hit.memory.id)
+        marked = hit.suspicious or hit.weak or hit.failing or hit.outdated_by is not None
+        length = None if marked else lengths.get(hit.memory.id)
         if question.cost is not None:
             cost = question.cost(hit)
-        cost = cost or tokens_in(hit.format_for_prompt())
+        elif length is not None:
+            cost = tokens_of(length + len(hit.record))
+        else:
+            cost = tokens_in(hit.format_for_prompt())
         if question.max_tokens is not None and tokens + cost > question.max_tokens:
             cut.append((hit.memory.id, f"its {cost} tokens do not fit in max_tokens"))
             continue
@@ -138,9 +155,49 @@ def hits_of(
     return tuple(kept), tokens, tuple(cut)
 
 
-def _with_cost(memory: Memory) -> tuple[Memory, int]:
-    """A memory, and how many tokens it is in a prompt."""
-    return memory, tokens_in(memory.format_for_prompt())
+def _with_length(memory: Memory) -> tuple[Memory, int]:
+    """A memory, and how many characters it is in a prompt."""
+    return memory, len(memory.format_for_prompt())
+
+
+def _forecast(context: Context, expected: float, seen: Trials | None) -> dict[str, Any]:
+    """What a hit says of how it will do, and of what that rests on."""
+    seen = seen or UNTRIED
+    return {
+        "expected": round(expected, 4),
+        "tried": seen.tried,
+        "worked": seen.worked,
+        "failing": is_failing(seen, expected, context.settings.belief),
+    }
+
+
+def failed(
+    context: Context,
+    reading: Reading,
+    found: Gathered,
+    fusion: rank.Fusion,
+    failing: Mapping[int, Trials],
+    expected: Reals,
+) -> tuple[Hit, ...]:
+    """Of those that failed each time, what surely fits the question, best first."""
+    import numpy as np
+
+    least = context.settings.belief.prune_below
+    cuts = rank.Cuts.of(fusion.calibration, _threshold(context), sure_only=True)
+    fits = cuts.let_in(fusion) & ~cuts.weak(fusion) & found.rows.allowed
+    fits &= (found.confidence >= least) & (found.trust.author_weight > 0)
+    order = [int(i) for i in np.argsort(-fusion.similarity, kind="stable") if i in failing]
+    places = {int(found.rows.nums[i]): i for i in order if fits[i]}
+    hits = [
+        Hit(
+            memory=row.memory(round(float(found.confidence[places[row.num]]), 6)),
+            relevance=round(float(fusion.relevance[places[row.num]]), 6),
+            score=0.0,
+            **_forecast(context, float(expected[places[row.num]]), failing[places[row.num]]),
+        )
+        for row in reading.rows(context.view, [*places])
+    ]
+    return tuple(_flagged(context, hit) for hit in hits)
 
 
 def _flagged(context: Context, hit: Hit) -> Hit:
@@ -148,10 +205,39 @@ def _flagged(context: Context, hit: Hit) -> Hit:
     return replace(hit, suspicious=suspicious) if suspicious else hit
 
 
-def _linked(context: Context, reading: Reading, question: Question, hits: list[Hit]) -> list[Hit]:
-    """What the hits' links lead to, one step, strongest first; at most as many again."""
+def _beside_hits(
+    context: Context, reading: Reading, question: Question, senses: Senses, row: Row
+) -> dict[str, Any] | None:
+    """The memory of a row that no search found by itself, and its forecast; None if it is not
+    allowed or trusted enough."""
     import numpy as np
 
+    rows = reading.candidates(context.view, question.filter, np.array([row.num], np.int64))
+    confidence = round(context.confidence(reading, row), 6)
+    if not rows.allowed[0] or confidence < question.min_confidence:
+        return None
+    cosine = np.array([np.nan])
+    if senses.vector is not None:
+        try:
+            [vector] = context.store.indexing.index.vectors(rows.nums)
+        except StorageError:
+            vector = np.zeros(0)
+        if vector.any():
+            cosine = np.array([float(senses.vector @ vector)])
+    trust = trust_in(context, reading, rows, np.array([confidence]), senses.vector)
+    alike = np.where(np.isnan(cosine), 0.0, resemblance(cosine))
+    expected = float(trust.expected(alike, cosine)[0])
+    seen = trials_of(context, reading, rows, np.arange(1)).get(0)
+    belief = context.settings.belief
+    if question.unread and is_left_out(seen or UNTRIED, expected, float(alike[0]), belief):
+        return None
+    return {"memory": row.memory(confidence)} | _forecast(context, expected, seen)
+
+
+def _linked(
+    context: Context, reading: Reading, question: Question, senses: Senses, hits: list[Hit]
+) -> list[Hit]:
+    """What the hits' links lead to, one step, strongest first; at most as many again."""
     best: dict[str, Hit] = {}
     have = {hit.memory.id for hit in hits}
     for hit in hits:
@@ -163,13 +249,9 @@ def _linked(context: Context, reading: Reading, question: Question, hits: list[H
             row = reading.row(context.view, other)
             if row is None:
                 continue
-            num = np.array([row.num], np.int64)
-            if not reading.candidates(context.view, question.filter, num).allowed[0]:
-                continue
-            confidence = round(context.confidence(reading, row), 6)
-            if confidence >= question.min_confidence:
+            if told := _beside_hits(context, reading, question, senses, row):
                 best[other] = Hit(
-                    memory=row.memory(confidence),
+                    **told,
                     relevance=round(hit.relevance * link.strength, 6),
                     score=round(score, 6),
                     via=hit.memory.id,
@@ -179,15 +261,13 @@ def _linked(context: Context, reading: Reading, question: Question, hits: list[H
 
 
 def _side_by_side(
-    context: Context, reading: Reading, question: Question, hits: list[Hit]
+    context: Context, reading: Reading, question: Question, senses: Senses, hits: list[Hit]
 ) -> list[Hit]:
     """Whoever finds a memory that another one contradicts sees both, and the evidence of each.
 
     The other one comes right after it, beyond the limit if need be, unless the filter or its
     confidence rules it out.
     """
-    import numpy as np
-
     pairs = reading.contradictions([hit.memory.id for hit in hits])
     if not pairs:
         return hits
@@ -199,17 +279,16 @@ def _side_by_side(
         rows = [row for other in others if (row := reading.row(context.view, other))]
         rows = [row for row in rows if row.state == State.ACTIVE]
         result.append(replace(hit, contradicts=tuple(row.id for row in rows)))
-        nums = np.array([row.num for row in rows], np.int64)
-        for row, allowed in zip(
-            rows, reading.candidates(context.view, question.filter, nums).allowed, strict=True
-        ):
-            confidence = round(context.confidence(reading, row), 6)
-            if row.id in shown or not allowed or confidence < question.min_confidence:
+        for row in rows:
+            if row.id in shown:
+                continue
+            told = _beside_hits(context, reading, question, senses, row)
+            if told is None:
                 continue
             shown.add(row.id)
             result.append(
                 Hit(
-                    memory=row.memory(confidence),
+                    **told,
                     relevance=hit.relevance,
                     score=hit.score,
                     via=id,
@@ -238,7 +317,10 @@ def _parts(parts: rank.Parts) -> dict[str, float]:
 
 
 def dropped(
-    question: Question, found: Gathered, ranked: rank.Ranking, outdated: Mapping[str, str]
+    question: Question,
+    found: Gathered,
+    ranked: rank.Ranking,
+    outdated: Mapping[str, str],
 ) -> tuple[tuple[str, str], ...]:
     result = []
     for parts in ranked.explain(found.rows.ids):

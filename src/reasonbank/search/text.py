@@ -112,7 +112,11 @@ def _is_identifier(word: str) -> bool:
 
 def tokens_in(text: str) -> int:
     """About how many tokens a model sees in ``text``: four characters each, rounded up."""
-    return (len(text) + 3) // 4
+    return tokens_of(len(text))
+
+
+def tokens_of(characters: int) -> int:
+    return (characters + 3) // 4
 
 
 def error_match(query: str, error_type: str | None, failure_pattern: str | None) -> float:

@@ -459,6 +459,7 @@ class LearningReport(TypedDict):
     by_memory: list[NamedDifference]
     harmful: list[NamedMemory]
     calibration: Calibration
+    confidence_calibration: Calibration
     repeated_mistakes: RepeatedMistakes
 
 
@@ -538,11 +539,15 @@ else:
         model.Memory,
         relevance=float,
         score=float,
+        tried=int,
+        worked=int,
+        failing=bool,
         weak=bool,
         warning=bool,
         contradicts=list[str],
         suspicious=list[str],
         expected=NotRequired[float],
+        untried=NotRequired[bool],
         outdated_by=NotRequired[str],
         via=NotRequired[str],
         parts=NotRequired[dict[str, float]],

@@ -48,6 +48,7 @@ SLOTS = {
     for positive in (True, False)
 }
 NOTHING = (0,) * len(SLOTS)
+_USAGE = list(EvidenceKind).index(EvidenceKind.USAGE)
 PRIOR_STRENGTH = 2.0
 HALF_LIFE = 180.0
 SHORTEST_HALF_LIFE = 30.0
@@ -151,9 +152,15 @@ def counts(tally: Tally) -> EvidenceCounts:
 def last_day(tally: Tally, created: int) -> int:
     """When evidence last spoke for the memory, or when it was created if that is later.
 
-    Blame does not count: it would end a long idleness, and so raise confidence.
+    Blame does not count: it would end a long idleness, and so raise confidence. Nor does use
+    of what fails (`worth_of_use`).
     """
-    spoke = [day for (_, positive, day), count in tally.items() if positive and count]
+    fails = not worth_of_use(counts(tally))
+    spoke = [
+        day
+        for (kind, positive, day), count in tally.items()
+        if positive and count and not (fails and kind == EvidenceKind.USAGE)
+    ]
     return max([created, *spoke])
 
 
@@ -246,10 +253,27 @@ def bayesian(
 ) -> Belief[N]:
     alpha, beta = prior(initial)
     fade = 2.0 ** -_half_lives(today, half_life)
-    for weight, gained, lost in zip(weights.normalised(), masses[::2], masses[1::2], strict=True):
+    gains = list(masses[::2])
+    gains[_USAGE] = gains[_USAGE] * worth_of_use(masses)
+    for weight, gained, lost in zip(weights.normalised(), gains, masses[1::2], strict=True):
         alpha = alpha + weight * (fade * gained)
         beta = beta + weight * (fade * lost)
     return Belief(alpha=alpha, beta=beta)
+
+
+def worth_of_use(seen: Sequence[N]) -> N:
+    """How far to count that searches return a memory: 1 where nothing speaks against it, and 0
+    where outcomes, ratings and stability speak as much against it as for it. What fails is not
+    to be trusted more for being found more often. ``seen``: masses or counts, as in `SLOTS`."""
+    if len(seen) != len(SLOTS):
+        raise ValueError(f"{len(seen)} numbers, not {len(SLOTS)}")
+    telling = [kind for kind in EvidenceKind if kind != EvidenceKind.USAGE]
+    for_it: Any = sum(seen[SLOTS[kind, True]] for kind in telling)
+    against: Any = sum(seen[SLOTS[kind, False]] for kind in telling)
+    # Each step rounds in one direction only, as in `Belief.mean`.
+    lead = 1.0 - 2.0 / (1.0 + for_it / (against + (against == 0)))
+    worth: N = (against == 0) + (against != 0) * (lead > 0) * lead
+    return worth
 
 
 def without_usage(masses: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -390,6 +414,7 @@ def safla(inputs: BeliefInputs) -> float:
         beta=beta + seen.rated_unhelpful + seen.tasks_failed + seen.code_reverted,
     )
     frequency = seen.used / inputs.project_uses if inputs.project_uses else 0.0
+    frequency *= worth_of_use(seen)
     recency = 2.0 ** (-inputs.idle_days / 30)
     total = 0.4 * success.mean + 0.3 * frequency + 0.2 * recency
     if inputs.context is None:

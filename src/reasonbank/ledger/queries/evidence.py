@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
 from reasonbank.ledger.events import EventType, encode
-from reasonbank.ledger.port import PastOutcomes, opinion_in
+from reasonbank.ledger.port import Observation, PastOutcomes, Trials, opinion_in
 from reasonbank.ledger.queries.base import OF_WORKSPACE, SHARES, Queries
 from reasonbank.ledger.sessions import MOMENTS, Giving, given_at
 from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
@@ -120,6 +120,21 @@ class EvidenceQueries(Queries):
             tasks=_tasks(columns[6]),
         )
 
+    def trials(self, nums: Sequence[int], viewer: str, since: int) -> dict[int, Trials]:
+        if not nums:
+            return {}
+        failed = f"positive = 0 and at >= {since:d}"
+        share = f"case when {failed} then abs(coalesce(share, 1.0)) else 0.0 end"
+        found = self.db.all(
+            f"select num, count(*), sum(positive), sum({share}),"
+            f" sum(case when question is null then {share} else 0.0 end)"
+            " from evidence join memories m using (num)"
+            f" where num in {inline(nums)} and kind != 'usage'"
+            " and evidence.workspace in (m.workspace, ?) group by num",
+            (viewer,),
+        )
+        return {num: Trials(*counted) for num, *counted in found}
+
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
         wanted = self.db.dialect.texts([*workspaces])
         found = self.db.all(
@@ -206,6 +221,17 @@ class EvidenceQueries(Queries):
             (view.workspace,),
         )
         return [(expected, bool(positive)) for expected, positive in found]
+
+    def observations(self, view: View) -> list[Observation]:
+        found = self.db.all(
+            "select e.num, m.initial, m.created_at, e.kind, e.positive, e.at, e.session,"
+            " case when e.workspace = ? then 1 else 0 end"
+            " from evidence e join memories m on m.num = e.num"
+            f" where e.workspace in (m.workspace, ?) and m.realm in {self._within(view)}"
+            " order by e.num, e.at, e.counter",
+            (view.workspace, view.workspace),
+        )
+        return [Observation(*row) for row in found]
 
     def session_uses(self, view: View, session: str, *, sharing: bool = False) -> list[str]:
         found = self.db.all(

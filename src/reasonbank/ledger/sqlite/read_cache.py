@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from reasonbank.bounded import Bounded
-from reasonbank.ledger.port import Candidates, Filter, PastOutcomes, Row
+from reasonbank.ledger.port import Candidates, Filter, PastOutcomes, Row, Trials
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.queries.memories import COLUMNS, unpacked_evidence
 from reasonbank.ledger.sqlite.connection import Connection
@@ -90,6 +90,14 @@ class CachedReader(Reader):
         if missing := [num for num in nums if num not in kept]:
             kept.update(super().tallies(missing, viewer))
         return {num: kept[num] for num in nums}
+
+    def trials(self, nums: Sequence[int], viewer: str, since: int) -> dict[int, Trials]:
+        kept: dict[int, Trials] = self.cached(("trials", viewer, since), dict)
+        found = {num: kept[num] for num in nums if num in kept}
+        if missing := [num for num in nums if num not in found]:
+            found |= super().trials(missing, viewer, since)
+            kept |= found
+        return found
 
     def opinions(self, viewer: str) -> dict[int, Opinion]:
         return self.cached(("opinions", viewer), lambda: Reader.opinions(self, viewer))

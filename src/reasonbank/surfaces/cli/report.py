@@ -10,7 +10,7 @@ from reasonbank.surfaces.cli.shell import Shell, command, tell
 @command()
 @click.option("--html", "page", is_flag=True, help="Print a web page.")
 def report(shell: Shell, page: bool) -> None:
-    """Show what memory is worth, whether confidence can be believed, and repeated mistakes."""
+    """Show what memory is worth, whether forecasts can be believed, and repeated mistakes."""
     from reasonbank.proof.report import sentences
 
     with shell.bank() as bank:

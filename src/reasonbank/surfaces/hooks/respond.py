@@ -179,7 +179,7 @@ def _what_matters(context: Context, text: str) -> str:
     def relevance(part: str) -> float:
         question = Question(
             text=part, limit=1, filter=CHECKED,
-            min_confidence=context.settings.belief.inject_above, sure_only=True,
+            min_confidence=context.settings.belief.inject_above, sure_only=True, unread=True,
         )  # fmt: skip
         return max((hit.relevance for hit in recall(context, question, at_once=True)), default=0.0)
 
@@ -306,7 +306,20 @@ def _trusted(context: Context, row: Row) -> Memory | None:
         return None
     if context.store.flags.of(memory):
         return None
+    # A warning of what failed is no less true for it.
+    if memory.outcome != "failure" and _only_failed(context, reading, row):
+        return None
     return context.without_hidden_kin(reading, [memory])[0]
+
+
+def _only_failed(context: Context, reading: Reading, row: Row) -> bool:
+    """Whether it failed whenever it was tried. Here is no forecast, but what is told is about the
+    very same command."""
+    from reasonbank.search.trials import ENOUGH, since
+
+    known = context.trust(reading)
+    seen = reading.trials([row.num], known.viewer, since(known)).get(row.num)
+    return seen is not None and not seen.worked and seen.failed >= ENOUGH
 
 
 def _weight_of_author(reading: Reading, row: Row) -> float:

@@ -50,6 +50,11 @@ class Lesson(TypedDict):
 
 class FoundMemory(Lesson):
     relevance: float
+    expected: float | None
+    untried: NotRequired[bool]
+    tried: NotRequired[int]
+    worked: NotRequired[int]
+    failing: NotRequired[bool]
     weak: NotRequired[bool]
     outdated_by: NotRequired[str]
     via: NotRequired[str]
@@ -77,8 +82,12 @@ class Retrieved(Facts):
 class Advice(TypedDict):
     strategy: Lesson | None
     warnings: list[Lesson]
+    failed: list[Lesson]
     reasoning: str
+    expected: float | None
     confidence: float | None
+    tried: int
+    worked: int
     successful_uses: int
     keywords: list[str]
     domain: str | None
@@ -90,7 +99,8 @@ if TYPE_CHECKING:
 else:
     ShownMemory = shapes.some_of(
         model.Memory, relevance=float, similarity_score=float, recency_score=float,
-        composite_score=float, weak=bool, outdated_by=str, warning=bool, contradicts=list[str],
+        composite_score=float, expected=float, untried=bool, tried=int, worked=int, failing=bool,
+        weak=bool, outdated_by=str, warning=bool, contradicts=list[str],
         suspicious=list[str],
         error_context=dict[str, str],
     )  # fmt: skip
@@ -125,8 +135,18 @@ def found(hit: Hit) -> JSON:
     return (
         lesson(hit.memory)
         | _given(relevance=hit.relevance, via=hit.via)
+        | _forecast(hit)
         | _given(contradicts=list(hit.contradicts), suspicious=list(hit.suspicious))
         | _doubts(hit)
+    )
+
+
+def _forecast(hit: Hit) -> JSON:
+    """How likely it is to help here; what was never tried says so in a word."""
+    if not hit.tried:
+        return _given(expected=hit.expected, untried=True)
+    return _given(
+        expected=hit.expected, tried=hit.tried, worked=hit.worked, failing=hit.failing or None
     )
 
 
@@ -153,6 +173,7 @@ def retrieved(hit: Hit) -> JSON:
             warning=hit.warning or None,
             contradicts=list(hit.contradicts),
         )
+        | _forecast(hit)
         | _doubts(hit)
     )
 
@@ -163,8 +184,12 @@ def advice(found: Recommendation) -> JSON:
     return {
         "strategy": lesson(best) if best else None,
         "warnings": [lesson(one) for one in found.warnings if best is None or one.id != best.id],
+        "failed": [lesson(one) for one in found.failed],
         "reasoning": found.reasoning,
+        "expected": found.expected,
         "confidence": found.confidence,
+        "tried": found.tried,
+        "worked": found.worked,
         "successful_uses": found.successful_uses,
         "keywords": list(found.keywords),
         "domain": found.domain,

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from reasonbank.model import Hit, Reply
+from reasonbank.model import Hit, Reply, failed_each_time
 from reasonbank.surfaces.show.fitting import clean, columns, wrapped
 
 _SIGNS = {"success": "✓", "failure": "✗", "mixed": "±"}
@@ -42,8 +42,8 @@ def reply(found: Reply, *, explain: bool) -> None:
 def _card(place: int, hit: Hit) -> None:
     memory = hit.memory
     colour = _COLOURS[memory.outcome]
-    # What may be about something else, or no longer so, is not to catch the eye.
-    doubted = hit.weak or hit.outdated_by is not None
+    # What may be about something else, fails, or is no longer so, is not to catch the eye.
+    doubted = hit.weak or hit.failing or hit.outdated_by is not None
     sign = click.style(_SIGNS[memory.outcome], fg=colour)
     edge = "╭─"
     lead = f" {place}. {sign} "
@@ -60,12 +60,14 @@ def _card(place: int, hit: Hit) -> None:
         parts = "  ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
         _lines(parts, colour, dim=True)
     facts = (
-        f"relevance {hit.relevance:.2f} · confidence {memory.confidence:.2f} · "
+        f"relevance {hit.relevance:.2f} · {_forecast(hit)} · confidence {memory.confidence:.2f} · "
         f"used {memory.usage_count} · {memory.scope}{' · linked' if hit.via else ''}"
     )
     if hit.weak:
         facts = f"weak match · {facts}"
     _lines(facts, colour, dim=True)
+    if hit.failing:
+        _lines(f"Warning: {failed_each_time(hit.tried)}", colour, fg="red")
     if hit.outdated_by is not None:
         _lines(f"Outdated: newer is {hit.outdated_by}", colour, fg="yellow")
     if hit.suspicious:
@@ -73,6 +75,12 @@ def _card(place: int, hit: Hit) -> None:
     if hit.contradicts:
         _lines(f"Contradicts: {', '.join(hit.contradicts)}", colour, fg="yellow")
     click.echo(f"{_edge('╰─', colour)} {click.style(memory.id, dim=True)}")
+
+
+def _forecast(hit: Hit) -> str:
+    expected = "" if hit.expected is None else f"expected {hit.expected:.2f}"
+    record = f"worked {hit.worked} of {hit.tried}" if hit.tried else "untried"
+    return f"{expected} ({record})" if expected else record
 
 
 def _lines(text: str, colour: str, **style: object) -> None:

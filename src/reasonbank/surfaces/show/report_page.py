@@ -33,11 +33,15 @@ def body(found: Report) -> str:
         if rows
         else ""
     )
-    return f"<h1>Learning report</h1>{lines}{figure(found.calibration)}{table}"
+    return f"<h1>Learning report</h1>{lines}{_figures(found)}{table}"
 
 
-def figure(calibration: Calibration) -> str:
-    """Predicted against observed success; on the line, confidence means what it says."""
+def _figures(found: Report) -> str:
+    return figure(found.calibration, "Forecasts") + figure(found.confidence, "Confidence")
+
+
+def figure(calibration: Calibration, name: str = "Forecasts") -> str:
+    """Predicted against observed success; on the line, a forecast means what it says."""
     if not calibration.bins:
         return ""
     side, edge = 240, 34
@@ -63,10 +67,11 @@ def figure(calibration: Calibration) -> str:
     )
     return (
         f'<svg viewBox="0 0 {side + edge + 14} {side + 52}" role="img" font-size="11" '
-        'fill="currentColor"><title>Predicted against observed success</title>'
+        'fill="currentColor"><title>'
+        f"{escape(name)}: predicted against observed success</title>"
         f'<rect x="{edge}" y="10" width="{side}" height="{side}" fill="none" stroke="#888"/>'
         f'<line x1="{x(0)}" y1="{y(0)}" x2="{x(1)}" y2="{y(1)}" stroke="#888" '
         f'stroke-dasharray="4"/>{marks}{dots}'
-        f'<text x="{x(0.5)}" y="{side + 44}" text-anchor="middle">predicted (across), '
-        "observed (up)</text></svg>"
+        f'<text x="{x(0.5)}" y="{side + 44}" text-anchor="middle">{escape(name)}: predicted '
+        "(across), observed (up)</text></svg>"
     )

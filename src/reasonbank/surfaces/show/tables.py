@@ -259,9 +259,16 @@ def advice(found: Recommendation) -> None:
     if strategy := found.strategy:
         _print(_panel(strategy.title, strategy.content, border_style="green"))
     _print(_text(found.reasoning))
-    facts("", {"keywords": found.keywords, "domain": found.domain})
+    told: dict[str, Any] = {"keywords": found.keywords, "domain": found.domain}
+    if found.strategy:
+        worked = f"{found.worked} of {found.tried}" if found.tried else "untried"
+        told |= {"expected": found.expected, "worked": worked,
+                 "successful uses": found.successful_uses}  # fmt: skip
+    facts("", told)
     for warning in found.warnings:
         _print(_text(f"Warning: {warning.title}: {warning.description}", style="red"))
+    for memory in found.failed:
+        _print(_text(f"Failed whenever it was tried: {memory.title}", style="red"))
 
 
 def traces(found: Sequence[Trace]) -> None:
