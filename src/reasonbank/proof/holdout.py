@@ -25,7 +25,7 @@ CREDIBLE = 0.95
 TAIL = (1 - CREDIBLE) / 2
 JEFFREYS, UNIFORM = 0.5, 1.0
 """What a rate is taken to be before anything was seen: Beta(½, ½) or Beta(1, 1)."""
-POINTS, SPREADS, HALVINGS = 400, 6.5, 30
+POINTS, SPREADS, HALVINGS = 400, 6.5, 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
