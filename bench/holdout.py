@@ -228,12 +228,14 @@ def lived_table(histories: int) -> Table:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--drawn", type=int, default=DRAWN)
-    options.add_argument("--lived", type=int, default=LIVED)
+    options.add_argument("--drawn", type=int, default=DRAWN, help="histories a cell; 0: none")
+    options.add_argument("--lived", type=int, default=LIVED, help="the same")
     chosen = options.parse_args()
-    for table in (drawn_table(chosen.drawn), lived_table(chosen.lived)):
-        tables.show(table)
-        tables.keep("holdout", table)
+    for made, histories in ((drawn_table, chosen.drawn), (lived_table, chosen.lived)):
+        if histories:
+            table = made(histories)
+            tables.show(table)
+            tables.keep("holdout", table)
     return 0
 
 
