@@ -33,7 +33,7 @@ from reasonbank.settings import ProofSettings
 
 SEARCHES, EFFECTS = (1, 2, 5), (0.0, 0.25)
 SIZES = ((20, 0.2), (20, 0.5), (60, 0.2), (60, 0.5), (200, 0.2), (200, 0.5))
-DRAWN, LIVED = 1000, 40
+DRAWN, LIVED = 1000, 80
 LIVED_TASKS, LIVED_SHARE = 20, 0.5
 LEAST = 0.93
 
@@ -210,7 +210,7 @@ def lived_table(histories: int) -> Table:
                 estimates.append(report.overall.difference or 0.0)
                 right += as_it_was(lived.bank.seen_by(workspace=name), truth)
             covered, said = share_of(told)
-            # So few histories miss the nominal share by chance; the table above is exact.
+            # So few histories miss the nominal share by chance; the table above has many more.
             least = 0.95 - 2 * math.sqrt(0.95 * 0.05 / said)
             reached = "yes" if covered >= least and right == histories else "NO"
             table.add(
