@@ -10,7 +10,7 @@ from bench import tables
 
 BENCHES = (
     "speed", "retrieval", "embedding", "rules", "distil", "agent", "consolidate", "server",
-    "learning", "model_cache", "handshake", "hooks", "counts", "agents",
+    "learning", "model_cache", "handshake", "hooks", "counts", "agents", "holdout",
 )  # fmt: skip
 
 

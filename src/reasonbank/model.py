@@ -62,6 +62,14 @@ DRAFT = "draft"
 """The tag of what was kept without being asked, and without being thought about."""
 
 
+class Told(StrEnum):
+    """How it is known how a task ended: it was told of the task, only of memories, or not yet."""
+
+    AS_A_TASK = "as a task"
+    BY_MEMORY = "by memory"
+    NOT = "not"
+
+
 class State(StrEnum):
     ACTIVE = "active"
     ARCHIVED = "archived"
@@ -509,12 +517,14 @@ def filtered() -> tuple[str, ...]:
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A named task that ended. ``memories`` are those it was given or, if it was held out
-    to measure what memory is worth, those that it would have been given."""
+    """A named task. ``memories`` are those that any of its searches gave it or, if it was held out
+    to measure what memory is worth, would have given it. ``drawn``: it could have been held out."""
 
     session: str
     held_out: bool
-    succeeded: bool
+    drawn: bool = True
+    told: Told = Told.AS_A_TASK
+    succeeded: bool | None
     at: datetime
     memories: tuple[str, ...]
 

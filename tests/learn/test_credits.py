@@ -241,14 +241,19 @@ def test_a_session_that_was_given_nothing_on_purpose_tells_how_it_ended(open_ban
     memory = bank.record(a_memory(**NPM))
     alone = Life(bank, clock).goes_on(U("install web"), G("npm ci"), C("npm ci"), RED, A("red"))
     alone.handed_over()
-    view = bank.context.view
-    assert bank.context.read().ended(view, "the session") is False
+
+    def ended():
+        [task] = bank.context.read().tasks(bank.context.view)
+        assert task.session == "the session"
+        return task.succeeded
+
+    assert ended() is False
     alone.goes_on(U("again"), E("a.ts"), GREEN).handed_over()
-    assert bank.context.read().ended(view, "the session") is True
+    assert ended() is True
     assert outcomes(bank, memory.id) == []
     bank.credit("the session", succeeded=False)
     alone.goes_on(U("once more"), GREEN).handed_over()
-    assert bank.context.read().ended(view, "the session") is False
+    assert ended() is False
 
 
 def test_what_a_hook_noted_is_found_and_says_who_was_given_it(plain_bank, life, clock):

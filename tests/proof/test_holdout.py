@@ -4,40 +4,74 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.requirement import requirement
 
-from reasonbank.model import Task
-from reasonbank.proof.holdout import Difference, by_memory, compare, harmful, overall
+from reasonbank.model import Task, Told
+from reasonbank.proof.holdout import (
+    Difference,
+    NotCounted,
+    by_memory,
+    compare,
+    harmful,
+    not_counted,
+    overall,
+)
 
 
 def outcomes(won: int, lost: int) -> list[bool]:
     return [True] * won + [False] * lost
 
 
-def a_task(*memories: str, succeeded: bool, held_out: bool = False) -> Task:
+def a_task(*memories: str, succeeded: bool | None, held_out: bool = False, **known: Any) -> Task:
     at = datetime(2026, 3, 1, tzinfo=UTC)
-    return Task(session="s", held_out=held_out, succeeded=succeeded, at=at, memories=memories)
+    return Task(
+        session="s", held_out=held_out, succeeded=succeeded, at=at, memories=memories, **known
+    )
 
 
 def counted(found: Difference) -> tuple[int, int, int, int]:
     return found.with_succeeded, found.with_memory, found.without_succeeded, found.without
 
 
-def test_the_difference_is_that_of_the_rates_of_success() -> None:
+def test_the_difference_is_the_mean_of_what_it_may_be() -> None:
+    """Half a success and half a failure more than were seen, on each side (Jeffreys)."""
     found = compare(outcomes(7, 1), outcomes(2, 3))
     assert counted(found) == (7, 8, 2, 5)
-    assert found.difference == pytest.approx(7 / 8 - 2 / 5)
+    assert found.difference == pytest.approx(7.5 / 9 - 2.5 / 6)
+    many = compare(outcomes(7000, 1000), outcomes(2000, 3000))
+    assert many.difference == pytest.approx(7 / 8 - 2 / 5, abs=1e-3)
 
 
-def test_the_interval_is_the_middle_95_percent_of_the_difference_of_two_betas() -> None:
-    """Beta(61, 41) less Beta(31, 71), by the normal approximation."""
-    found = compare(outcomes(60, 40), outcomes(30, 70))
-    middle = 61 / 102 - 31 / 102
-    spread = (61 * 41 / 102**2 / 103 + 31 * 71 / 102**2 / 103) ** 0.5
-    assert found.low == pytest.approx(middle - 1.96 * spread, abs=0.01)
-    assert found.high == pytest.approx(middle + 1.96 * spread, abs=0.01)
+@pytest.mark.parametrize(
+    ("given", "without"),
+    [((1, 0), (0, 1)), ((3, 0), (0, 3)), ((8, 8), (2, 2)), ((60, 40), (30, 70)), ((0, 9), (1, 0))],
+)
+def test_the_interval_is_the_middle_95_percent_by_whichever_prior_is_wider(
+    given: tuple[int, int], without: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng(0)
+
+    def drawn(won: int, lost: int, prior: float) -> NDArray[np.float64]:
+        return rng.beta(won + prior, lost + prior, 400_000)
+
+    found = compare(outcomes(*given), outcomes(*without))
+    ends = [given[0] / sum(given) - without[0] / sum(without)]
+    for prior in (0.5, 1.0):
+        ends += np.quantile(drawn(*given, prior) - drawn(*without, prior), (0.025, 0.975)).tolist()
+    assert (found.low, found.high) == pytest.approx((min(ends), max(ends)), abs=0.004)
+
+
+def test_the_interval_of_very_many_tasks_is_narrow_and_right() -> None:
+    """By the normal approximation."""
+    found = compare(outcomes(600_000, 400_000), outcomes(30_000, 70_000))
+    spread = (0.6 * 0.4 / 1e6 + 0.3 * 0.7 / 1e5) ** 0.5
+    assert found.low == pytest.approx(0.3 - 1.96 * spread, abs=1e-5)
+    assert found.high == pytest.approx(0.3 + 1.96 * spread, abs=1e-5)
 
 
 def test_the_same_outcomes_give_the_same_interval() -> None:
@@ -57,11 +91,12 @@ def test_of_one_side_alone_nothing_is_said(
 def test_the_interval_contains_its_estimate() -> None:
     """Three of three beside none of three: what was seen is the utmost that can be."""
     for n in range(1, 6):
-        for m in range(1, 6):
+        for m in (1, 2, 5, 300):
             for won in range(n + 1):
-                for alone in range(m + 1):
+                for alone in {0, 1, m // 2, m}:
                     found = compare(outcomes(won, n - won), outcomes(alone, m - alone))
                     assert found.low <= found.difference <= found.high  # type: ignore[operator]
+                    assert found.low <= won / n - alone / m <= found.high  # type: ignore[operator]
 
 
 def test_few_tasks_give_a_wide_interval() -> None:
@@ -133,6 +168,25 @@ def test_only_tasks_for_which_there_was_a_memory_say_what_memory_is_worth() -> N
         a_task(succeeded=False, held_out=True),
     ]
     assert counted(overall(tasks)) == (2, 3, 1, 2)
+
+
+def test_both_sides_are_counted_by_one_rule_and_the_others_are_told_apart() -> None:
+    tasks = [
+        a_task("a", succeeded=how, held_out=held, **known)
+        for held in (False, True)
+        for how, known in (
+            (True, {}),
+            (True, {"told": Told.BY_MEMORY}),
+            (None, {"told": Told.NOT}),
+            (True, {"drawn": False}),
+        )
+    ]
+    tasks.append(a_task(succeeded=True))
+    assert counted(overall(tasks)) == (1, 1, 1, 1)
+    assert {id: counted(each) for id, each in by_memory(tasks).items()} == {"a": (1, 1, 1, 1)}
+    assert not_counted(tasks) == NotCounted(
+        found_nothing=1, not_drawn=2, not_ended_with=1, not_ended_without=1, told_by_memory=2
+    )
 
 
 def test_each_memory_is_judged_by_the_tasks_that_had_it_or_would_have() -> None:

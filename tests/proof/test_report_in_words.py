@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from reasonbank.proof.calibration import Bin, Calibration
-from reasonbank.proof.holdout import Difference
+from reasonbank.proof.holdout import Difference, NotCounted
 from reasonbank.proof.mistakes import InSessions, Met, Repeated
 from reasonbank.proof.report import Report, sentences
 from reasonbank.surfaces.show.report_page import html
@@ -36,6 +36,9 @@ TESTED = Calibration(
 )
 
 
+LEFT_OUT = NotCounted(
+    found_nothing=3, not_drawn=4, not_ended_with=5, not_ended_without=6, told_by_memory=7
+)
 MET = Met(again=2, although_shown=1, avoided=3)
 
 
@@ -52,6 +55,7 @@ def a_report(**given: Any) -> Report:
         "mistakes": Repeated(failures=8, warned=2, by_warning=(("m3", 2), ("m4", 1))),
         "titles": {"m1": "Retry", "m2": "<b>Lock</b>", "m4": "Wait"},
         "in_sessions": InSessions(all=MET, by_warning=(("m4", MET),)),
+        "not_counted": LEFT_OUT,
     }
     return Report(**known | given)
 
@@ -59,8 +63,11 @@ def a_report(**given: Any) -> Report:
 def test_a_report_in_words_says_what_is_known() -> None:
     assert sentences(a_report()) == [
         "52 tasks ended, 12 of them without memory on purpose.",
-        "With memory 31 of 40 succeeded, without 5 of 12: a difference of +50 points "
-        "(95 % from -50 to +100).",
+        "Where memory was found, 31 of 40 tasks with it succeeded, and 5 of 12 that went "
+        "without: memory makes a difference of about +50 points (95 % from -50 to +100).",
+        "Not compared: 3 for which nothing was found; 4 from when no task was held out; 5 with "
+        "memory that have not said how they ended; 6 without that have not; 7 told of by single "
+        "memories only; report the session as well.",
         "Hurts: <b>Lock</b> (m2).",
         "Hurts: m3 (m3).",
         "Forecasts of 36 uses were off by 0.062 on average (Brier score 0.188).",
@@ -79,6 +86,7 @@ def test_and_what_it_would_take_to_know_more() -> None:
             calibration=UNTESTED,
             mistakes=none,
             in_sessions=InSessions(),
+            not_counted=NotCounted(),
         )
     ) == [
         "52 tasks ended, 12 of them without memory on purpose.",
@@ -91,7 +99,8 @@ def test_and_what_it_would_take_to_know_more() -> None:
 def test_no_difference_at_all_is_said_as_that() -> None:
     nothing = replace(WORTH, difference=0.0, low=0.0, high=0.0)
     assert (
-        "a difference of +0 points (95 % from +0 to +0)." in sentences(a_report(overall=nothing))[1]
+        "a difference of about +0 points (95 % from +0 to +0)."
+        in sentences(a_report(overall=nothing))[1]
     )
     assert "<td>+0</td><td>+0 to +0</td>" in html(a_report(by_memory=(("m1", nothing),)))
 
@@ -113,6 +122,10 @@ def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> No
         "held_out": 12,
         "hold_out_share": 0.2,
         "memory": worth,
+        "not_counted": {
+            "found_nothing": 3, "not_drawn": 4, "not_ended_with": 5, "not_ended_without": 6,
+            "told_by_memory": 7,
+        },
         "by_memory": [
             {"id": "m1", "title": "Retry", **worth},
             {"id": "m2", "title": "<b>Lock</b>", **worth, "difference": -0.1},

@@ -35,7 +35,6 @@ class Credit:
 
     session: str
     seen: tuple[Observation, ...]
-    verdict: Verdict | None
 
 
 def names_of(trace: Trace) -> list[str]:
@@ -52,10 +51,8 @@ def prepare(context: Context, trace: Trace) -> list[Credit]:
     for name in names_of(trace):
         givings = reading.givings(context.view, name)
         seen = tuple(_seen(context, reading, trace, givings, verdict)) if givings else ()
-        # How a trace went that was given nothing is told with what was learned from it.
-        alone = name != trace.id and reading.withheld(context.view, name) is not None
-        if seen or alone:
-            found.append(Credit(session=name, seen=seen, verdict=verdict))
+        if seen:
+            found.append(Credit(session=name, seen=seen))
     return found
 
 
@@ -113,9 +110,6 @@ def store(context: Context, txn: Writing, credits: Sequence[Credit]) -> None:
     for credit in credits:
         if _is_told(context, txn, credit.session):
             continue
-        if txn.withheld(context.view, credit.session) is not None:
-            _end(context, txn, credit)
-            continue
         for seen in credit.seen:
             _observe(context, txn, credit.session, seen)
 
@@ -128,15 +122,18 @@ def _is_told(context: Context, txn: Writing, name: str) -> bool:
     return any(c.what == EventType.ENDED and c.principal is not Principal.BANK for c in changes)
 
 
-def _end(context: Context, txn: Writing, credit: Credit) -> None:
-    """A session that was given nothing on purpose has no memory that could tell how it ended."""
-    verdict = credit.verdict
-    if verdict is None or verdict.outcome is Outcome.MIXED:
+def judge(context: Context, txn: Writing, trace: Trace, verdict: Verdict) -> None:
+    """How the session went as a whole, whether it was given memories or would have been: those
+    with and those without are judged alike. It says nothing of any single memory."""
+    if verdict.outcome is Outcome.MIXED:
         return
     succeeded = verdict.outcome is Outcome.SUCCESS
-    if txn.ended(context.view, credit.session) is not succeeded:
-        observer = context.seen_by(author=verdict.by)
-        observer.append(txn, EventType.ENDED, credit.session, {"succeeded": succeeded})
+    # As above: it is what ran, or who judged it, that says so.
+    observer = replace(context, acts_as=Principal.BANK).seen_by(author=verdict.by)
+    for name in names_of(trace):
+        known = txn.withheld(context.view, name) or txn.session_uses(context.view, name)
+        if known and txn.judged(context.view, name) is not succeeded:
+            observer.append(txn, EventType.JUDGED, name, {"succeeded": succeeded})
 
 
 def _observe(context: Context, txn: Writing, name: str, seen: Observation) -> None:

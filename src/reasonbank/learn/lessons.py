@@ -10,7 +10,7 @@ from reasonbank.embed.calibration import Nearness, calibration_for
 from reasonbank.errors import EmbeddingError
 from reasonbank.fields import LIMITS
 from reasonbank.learn import about
-from reasonbank.learn.credits import names_of
+from reasonbank.learn.credits import judge, names_of
 from reasonbank.learn.judge import Verdict
 from reasonbank.learn.session import shown_to
 from reasonbank.ledger.events import EventType
@@ -245,11 +245,10 @@ def store(
             if lesson.vector is not None:
                 _keep(context, txn, memory, lesson.vector)
     _archive_what_was_put_right(context, txn, trace, learned)
+    if verdict is not None:
+        judge(context, txn, trace, verdict)
     if verdict is not None and verdict.outcome is not Outcome.MIXED:
         succeeded = verdict.outcome is Outcome.SUCCESS
-        if txn.withheld(context.view, trace.id) is not None:
-            # It has no memory that could tell how it ended.
-            context.append(txn, EventType.ENDED, trace.id, {"succeeded": succeeded})
         shared = len(trace.memories_used) > 1
         for id in trace.memories_used:
             if txn.row(context.view, id) is not None:

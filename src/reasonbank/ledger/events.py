@@ -46,6 +46,7 @@ class EventType(StrEnum):
     UNLINKED = "link.removed"
     WITHHELD = "task.withheld"
     ENDED = "task.ended"
+    JUDGED = "task.judged"
     TRACED = "trace.stored"
     LEARNED = "trace.learned"
     PURGED = "trace.purged"

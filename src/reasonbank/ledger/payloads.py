@@ -146,6 +146,8 @@ class Several:
     expected: Annotated[Mapping[str, float], Table(SHARE, Id())] = field(default_factory=dict)
     vector: Annotated[str, Vector()] | None = None
     model: Name | None = None
+    drawn: Annotated[float, SHARE] | None = None
+    """Which share of the tasks went without memory then; not known of what is older."""
     paths: Annotated[Mapping[str, str], Table(Text(64), Text(64))] = field(default_factory=dict)
 
     def check_together(self) -> None:
@@ -173,6 +175,7 @@ class Linked:
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
     ids: Ids
+    drawn: Annotated[float, SHARE] | None = None
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +252,7 @@ PAYLOADS: dict[EventType, tuple[Rule, type[Any]]] = {
     EventType.UNLINKED: (_ID, Linked),
     EventType.WITHHELD: (_SESSION, Withheld),
     EventType.ENDED: (_SESSION, Ended),
+    EventType.JUDGED: (_SESSION, Ended),
     EventType.TRACED: (_ID, Traced),
     EventType.LEARNED: (_ID, Learned),
     EventType.PURGED: (_ANY, Several),

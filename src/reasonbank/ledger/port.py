@@ -435,11 +435,16 @@ class Reading(VectorReading, Protocol):
     def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
         """How often memories helped and failed, by workspace and author."""
 
-    def tasks(self, view: View) -> list[Task]: ...
+    def tasks(self, view: View) -> list[Task]:
+        """Every named task of the workspace that asked or ended, oldest first."""
+
     def givings(self, view: View, session: str) -> list[Giving]: ...
     def shown(self, view: View) -> dict[str, dict[str, int]]: ...
     def ended(self, view: View, session: str) -> bool | None:
         """How this task ended, if anybody said."""
+
+    def judged(self, view: View, session: str) -> bool | None:
+        """How this task ended by what was seen of it, if anything was."""
 
     def knows_session(self, view: View, session: str) -> bool:
         """Whether anything of this workspace names it: a search, a report, a memory, a trace."""

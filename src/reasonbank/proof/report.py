@@ -9,9 +9,16 @@ from datetime import datetime
 
 from reasonbank.learn.credits import names_of
 from reasonbank.ledger.port import Filter, Reading
-from reasonbank.model import JSON, State, Trace, from_micros
+from reasonbank.model import JSON, State, Told, Trace, from_micros
 from reasonbank.proof.calibration import Calibration, calibrated
-from reasonbank.proof.holdout import Difference, by_memory, harmful, overall
+from reasonbank.proof.holdout import (
+    Difference,
+    NotCounted,
+    by_memory,
+    harmful,
+    not_counted,
+    overall,
+)
 from reasonbank.proof.mistakes import InSessions, Repeated, in_sessions, repeated
 from reasonbank.proof.replay import confidence_then
 from reasonbank.store import memories, traces
@@ -22,10 +29,11 @@ EVERY = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """``by_memory`` holds those whose worth can be told, best first; ``harmful`` those of
-    them that surely hurt. ``calibration`` is of the forecasts (``Hit.expected``), ``confidence``
-    of what confidence was when a task was given a memory. ``titles`` names the memories that
-    occur."""
+    """``tasks`` ended, so many of them ``held_out``; ``not_counted`` says which tasks are not
+    compared, and why. ``by_memory`` holds those whose worth can be told, best first; ``harmful``
+    those of them that surely hurt. ``calibration`` is of the forecasts (``Hit.expected``),
+    ``confidence`` of what confidence was when a task was given a memory. ``titles`` names the
+    memories that occur."""
 
     workspace: str
     tasks: int
@@ -39,6 +47,7 @@ class Report:
     titles: dict[str, str]
     in_sessions: InSessions = field(default_factory=InSessions)
     confidence: Calibration = field(default_factory=lambda: calibrated(()))
+    not_counted: NotCounted = field(default_factory=NotCounted)
 
     def to_json(self) -> JSON:
         return {
@@ -47,6 +56,7 @@ class Report:
             "held_out": self.held_out,
             "hold_out_share": self.share,
             "memory": asdict(self.overall),
+            "not_counted": asdict(self.not_counted),
             "by_memory": [
                 {"id": id, "title": self.titles.get(id), **asdict(found)}
                 for id, found in self.by_memory
@@ -77,7 +87,11 @@ def report(context: Context) -> Report:
     context.store.try_to_flush()
     reading = context.read()
     tasks = reading.tasks(context.view)
-    found = {id: d for id, d in by_memory(tasks).items() if d.difference is not None}
+    ended = [task for task in tasks if task.told is not Told.NOT]
+    worth = {id: d for id, d in by_memory(tasks).items() if d.difference is not None}
+    # Of what was forgotten, or is out of sight, nothing can be learned any more.
+    there = reading.titles(context.view, [*worth])
+    found = {id: d for id, d in worth.items() if id in there}
     ranked = sorted(found.items(), key=lambda entry: (-(entry[1].difference or 0.0), entry[0]))
     warnings = Filter(warnings_only=True, states=tuple(State))
     known, told = memories.listed(context, warnings, EVERY), traces.listed(context, EVERY)
@@ -86,8 +100,8 @@ def report(context: Context) -> Report:
     named = [*found, *(id for id, _ in (*mistakes.by_warning, *met.by_warning))]
     return Report(
         workspace=context.view.workspace,
-        tasks=len(tasks),
-        held_out=sum(task.held_out for task in tasks),
+        tasks=len(ended),
+        held_out=sum(task.held_out for task in ended),
         share=context.settings.proof.hold_out,
         overall=overall(tasks),
         by_memory=tuple(ranked),
@@ -97,6 +111,7 @@ def report(context: Context) -> Report:
         mistakes=mistakes,
         titles=dict(reading.titles(context.view, named)),
         in_sessions=met,
+        not_counted=not_counted(tasks),
     )
 
 
@@ -122,11 +137,12 @@ def sentences(found: Report) -> list[str]:
         )
     else:
         said.append(
-            f"With memory {worth.with_succeeded} of {worth.with_memory} succeeded, without "
-            f"{worth.without_succeeded} of {worth.without}: a difference of "
-            f"{100 * worth.difference:+.0f} points (95 % from {100 * (worth.low or 0):+.0f} to "
-            f"{100 * (worth.high or 0):+.0f})."
+            f"Where memory was found, {worth.with_succeeded} of {worth.with_memory} tasks with it "
+            f"succeeded, and {worth.without_succeeded} of {worth.without} that went without: "
+            f"memory makes a difference of about {100 * worth.difference:+.0f} points "
+            f"(95 % from {100 * (worth.low or 0):+.0f} to {100 * (worth.high or 0):+.0f})."
         )
+    said += _left_out(found.not_counted) if found.held_out else []
     said += [f"Hurts: {found.titles.get(id, id)} ({id})." for id in found.harmful]
     calibration = found.calibration
     if calibration.brier is None:
@@ -156,3 +172,15 @@ def sentences(found: Report) -> list[str]:
             "was shown and its failure did not come."
         )
     return said
+
+
+def _left_out(of: NotCounted) -> list[str]:
+    reasons = {
+        "for which nothing was found": of.found_nothing,
+        "from when no task was held out": of.not_drawn,
+        "with memory that have not said how they ended": of.not_ended_with,
+        "without that have not": of.not_ended_without,
+        "told of by single memories only; report the session as well": of.told_by_memory,
+    }
+    told = "; ".join(f"{count} {why}" for why, count in reasons.items() if count)
+    return [f"Not compared: {told}."] if told else []

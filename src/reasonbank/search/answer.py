@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.fields import checked
 from reasonbank.ledger.events import EventType
-from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion, Writing
+from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion
 from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
 from reasonbank.search.doubt import for_a_prompt
@@ -22,8 +21,8 @@ from reasonbank.search.outdated import settle
 from reasonbank.search.rank import Fusion
 from reasonbank.search.text import terms
 from reasonbank.search.trials import left_out
-from reasonbank.settings import ProofSettings
 from reasonbank.store.context import Context
+from reasonbank.store.draw import drawn, held_out, withhold
 from reasonbank.store.nearby import hint
 
 if TYPE_CHECKING:
@@ -43,10 +42,12 @@ _ANYTHING = Filter()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unasked:
     """Nobody asked: an agent is told by itself. What it was ``shown`` before is left out; what it
-    is given goes to ``keep``, to be written down once it has it; a question that finds nothing
-    is no gap. It is given only what is surely relevant."""
+    is given goes to ``keep``, to be written down once it has it, and what it would have been given
+    to ``withhold``; a question that finds nothing is no gap. It is given only what is surely
+    relevant."""
 
     keep: Callable[[JSON], None]
+    withhold: Callable[[Sequence[str]], None]
     shown: frozenset[str] = frozenset()
 
 
@@ -87,16 +88,20 @@ def search(
         reply = replace(reply, hits=for_a_prompt(reply.hits, shown))
     if unasked is None and not reply.sure:
         reply = replace(reply, hint=hint(context))
+    # What poses as an instruction is in no prompt: a model is not given it.
+    given = tuple(hit for hit in reply.hits if not (unread and hit.suspicious))
+    if session is not None and held_out(session, settings.proof):
+        _withhold(context, session, [hit.memory.id for hit in given], unasked)
+        return _nothing(reply)
     if context.store.ledger.read_only:
         return reply
-    if session is not None and held_out(session, settings.proof):
-        return _withhold(context, session, reply)
     if unasked is not None:
-        if reply.hits:
-            unasked.keep(_use(context, reply, query, session))
+        if given:
+            unasked.keep(_use(context, replace(reply, hits=given), query, session))
         return reply
-    if reply.hits:
-        reply = _keep_use(context, reply, _use(context, reply, query, session))
+    if given:
+        use = _use(context, replace(reply, hits=given), query, session)
+        reply = _keep_use(context, reply, use)
     elif session is not None:
         # That it asked is all there is to say of it, and makes the task known.
         reply = _keep_use(context, reply, {"ids": [], "session": session})
@@ -215,6 +220,7 @@ def _use(context: Context, reply: Reply, query: str, session: str | None) -> JSO
     used: JSON = {"ids": [hit.memory.id for hit in reply.hits], "session": session}
     if session is None:
         return used
+    used |= drawn(context)
     if weak := [hit.memory.id for hit in reply.hits if hit.weak]:
         used["weak"] = weak
     used["expected"] = {
@@ -265,28 +271,22 @@ def _keep_question(context: Context, query: str) -> None:
             store.unanswered.append(entry)
 
 
-def _withhold(context: Context, session: str, reply: Reply) -> Reply:
-    """Give nothing, and keep what would have been given: the report compares the two."""
-    ids = [hit.memory.id for hit in reply.hits]
+def _withhold(context: Context, session: str, ids: Sequence[str], unasked: Unasked | None) -> None:
+    if context.store.ledger.read_only:
+        return
+    if unasked is None:
+        withhold(context, session, ids)
+    elif ids:
+        unasked.withhold(ids)
 
-    def work(txn: Writing) -> None:
-        known = txn.withheld(context.view, session)
-        if known is None or not known.issuperset(ids):
-            context.join(txn)
-            context.append(txn, EventType.WITHHELD, session, {"ids": ids})
 
-    context.write(work)
+def _nothing(reply: Reply) -> Reply:
+    """What a task that is held out gets of what was found."""
     note = "this task was drawn to go without memory, to measure what memory is worth"
     return replace(
         reply, hits=(), failed=(), tokens_used=0, total_found=0, more=False, held_out=True,
         dropped=(), notes=(*reply.notes, note),
     )  # fmt: skip
-
-
-def held_out(session: str, settings: ProofSettings) -> bool:
-    """Whether this task goes without memory: by its name alone, so that asking again agrees."""
-    drawn = hashlib.sha256(f"{settings.seed}\0{session}".encode()).digest()[:8]
-    return int.from_bytes(drawn) < settings.hold_out * 2.0**64
 
 
 def packed(vector: NDArray[np.float32]) -> bytes:

@@ -42,7 +42,7 @@ WORDY = frozenset(
 )
 """The events that carry what somebody wrote."""
 NAMES = ("session", "path", "name")
-OF_TASKS = (EventType.ENDED, EventType.WITHHELD)
+OF_TASKS = (EventType.ENDED, EventType.JUDGED, EventType.WITHHELD)
 """Their subject is the name of a task."""
 
 

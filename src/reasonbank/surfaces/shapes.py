@@ -400,6 +400,16 @@ class Difference(TypedDict):
     harm: float | None
 
 
+class NotCounted(TypedDict):
+    """Tasks that are not compared, each by the first reason that holds."""
+
+    found_nothing: int
+    not_drawn: int
+    not_ended_with: int
+    not_ended_without: int
+    told_by_memory: int
+
+
 class NamedDifference(Difference):
     id: str
     title: str | None
@@ -456,6 +466,7 @@ class LearningReport(TypedDict):
     held_out: int
     hold_out_share: float
     memory: Difference
+    not_counted: NotCounted
     by_memory: list[NamedDifference]
     harmful: list[NamedMemory]
     calibration: Calibration

@@ -24,7 +24,7 @@ import pytest
 
 from reasonbank.ledger.events import EventType, evidence_key
 from reasonbank.ledger.port import Filter, Ledger, Token, UnansweredQuestion, Wanted, Writing
-from reasonbank.model import EvidenceKind, Job, LinkType, Outcome, Scope, State, View
+from reasonbank.model import EvidenceKind, Job, LinkType, Outcome, Scope, State, Told, View
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
 from reasonbank.testing.ledger_story import (
     ABROAD,
@@ -384,6 +384,8 @@ class LedgerContract(QueueContract, VectorContract):
         }  # fmt: skip
         assert set(tasks["task 1"].memories) == {first, second}
         assert tasks["task 3"].held_out and tasks["task 3"].memories == (second,)
+        assert {name for name, task in tasks.items() if task.told is Told.BY_MEMORY} == {"a trace"}
+        assert reading.judged(HERE, "task 2") is False and reading.judged(HERE, "task 1") is None
         assert reading.ended(HERE, "task 1") and reading.ended(HERE, "task 2") is None
         assert reading.withheld(HERE, "task 3") == frozenset({second})
         assert reading.withheld(HERE, "task 1") is None

@@ -7,11 +7,14 @@ from reasonbank.ledger.queries.evidence import EvidenceQueries
 from reasonbank.ledger.queries.ids import IdQueries
 from reasonbank.ledger.queries.log import LogQueries
 from reasonbank.ledger.queries.memories import MemoryQueries
+from reasonbank.ledger.queries.tasks import TaskQueries
 from reasonbank.ledger.queue import JobQueue
 from reasonbank.ledger.unanswered import UnansweredQuestions
 
 
-class Reader(MemoryQueries, EvidenceQueries, LogQueries, AdministrationQueries, IdQueries):
+class Reader(
+    MemoryQueries, EvidenceQueries, TaskQueries, LogQueries, AdministrationQueries, IdQueries
+):  # fmt: skip
     """``Reading``, over any ``Database``."""
 
     @property

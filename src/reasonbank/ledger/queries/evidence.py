@@ -11,7 +11,7 @@ from reasonbank.ledger.events import EventType, encode
 from reasonbank.ledger.port import Observation, PastOutcomes, Trials, opinion_in
 from reasonbank.ledger.queries.base import OF_WORKSPACE, SHARES, Queries
 from reasonbank.ledger.sessions import MOMENTS, Giving, given_at
-from reasonbank.model import Evidence, EvidenceKind, Task, View, from_micros
+from reasonbank.model import Evidence, EvidenceKind, View, from_micros
 from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
 
 if TYPE_CHECKING:
@@ -145,43 +145,6 @@ class EvidenceQueries(Queries):
         return {
             (workspace, author): (helped, failed) for workspace, author, helped, failed in found
         }
-
-    def tasks(self, view: View) -> list[Task]:
-        """Every task of the workspace that is known to have ended, oldest first.
-
-        One that only reported on single memories ended as most of these reports say; that it
-        did so does not change whether it was held out.
-        """
-        found = self.db.all(
-            "select session, withheld, succeeded, at from tasks"
-            " where workspace = ? and succeeded is not null"
-            " union all select e.session, max(t.withheld),"
-            " case when avg(e.positive) >= 0.5 then 1 else 0 end, max(e.at)"
-            " from evidence e join memories using (num)"
-            " left join tasks t on t.workspace = e.workspace and t.session = e.session"
-            " where e.kind = 'outcome' and e.session is not null"
-            " and e.workspace = ? and t.succeeded is null group by e.session"
-            " order by at, session",
-            (view.workspace,) * 2,
-        )
-        used: dict[str, list[str]] = {}
-        for session, id in self.db.all(
-            "select session, id from evidence join memories using (num)"
-            " where kind = 'usage' and session is not null and evidence.workspace = ?"
-            f" and realm in {self._within(view)} order by num",
-            (view.workspace,),
-        ):
-            used.setdefault(session, []).append(id)
-        return [
-            Task(
-                session=session,
-                held_out=withheld is not None,
-                succeeded=bool(succeeded),
-                at=from_micros(at),
-                memories=tuple(used.get(session, ()) if withheld is None else json.loads(withheld)),
-            )
-            for session, withheld, succeeded, at in found
-        ]
 
     def ended(self, view: View, session: str) -> bool | None:
         row = self.db.one(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ from reasonbank.model import JSON, Filter, Memory
 from reasonbank.settings import Hooks
 from reasonbank.store import workspaces
 from reasonbank.store.context import Context
+from reasonbank.store.draw import drawn, held_out, withhold
 from reasonbank.surfaces.agents import AGENTS, Event
 from reasonbank.surfaces.hooks import formats
 from reasonbank.surfaces.hooks.told import Told
@@ -62,7 +63,8 @@ class Hooked:
     settings: Hooks
     directory: str
     """Where the hook was started, for agents that do not say where they work."""
-    later: list[tuple[Context, str, JSON]] = field(default_factory=list)
+    later: list[Callable[[], None]] = field(default_factory=list)
+    """What is written down when the agent has its answer: it waits for no disk."""
 
     def context(self, *, meaning: bool = False) -> Context:
         """The bank, seen from the project of the session."""
@@ -97,17 +99,20 @@ class Hooked:
         return frozenset(shown)
 
     def note(self, context: Context, event: Event, use: JSON | Iterable[str] = ()) -> None:
-        """To be written down (``finish``) when the agent has it: it waits for no disk."""
         if not isinstance(use, dict):
-            use = {"ids": [*use], "session": self.session}
+            use = {"ids": [*use], "session": self.session, **drawn(context)}
         if self.session and not context.store.ledger.read_only:
-            self.later.append((context, self.subject(event), use))
+            self.later.append(lambda: _write(context, self.subject(event), use))
+
+    def withhold(self, context: Context, ids: Sequence[str]) -> None:
+        if not context.store.ledger.read_only:
+            self.later.append(lambda: withhold(context, self.session, ids))
 
     def finish(self) -> None:
         """Whoever says how it went, credits what was shown; what cannot be stored is lost."""
-        for context, subject, use in self.later:
+        for write in self.later:
             with suppress(StorageError):
-                _write(context, subject, use)
+                write()
 
 
 def _write(context: Context, subject: str, use: JSON) -> None:
@@ -159,7 +164,9 @@ def _injected(hooked: Hooked, text: str, limit: int, filter: Filter) -> str:
         session=hooked.session or None,
         filter=filter,
         unasked=Unasked(
-            keep=lambda use: hooked.note(context, event, use), shown=hooked.shown(context, event)
+            keep=lambda use: hooked.note(context, event, use),
+            withhold=lambda ids: hooked.withhold(context, ids),
+            shown=hooked.shown(context, event),
         ),
     )
     return found.prompt
@@ -290,9 +297,13 @@ def _told(hooked: Hooked, context: Context, heading: Prompt, rows: list[Row], *,
     for row in rows:
         if len(kept) < most and row.id not in shown and (memory := _trusted(context, row)):
             kept.append(memory)
-    if not kept or _is_held_out(hooked, context):
+    ids = [memory.id for memory in kept]
+    if ids and hooked.session and held_out(hooked.session, context.settings.proof):
+        hooked.withhold(context, ids)
         return ""
-    hooked.note(context, event, (memory.id for memory in kept))
+    if not kept:
+        return ""
+    hooked.note(context, event, ids)
     return prompt(heading, *(memory.format_for_prompt() for memory in kept))
 
 
@@ -334,14 +345,6 @@ def _weight_of_author(reading: Reading, row: Row) -> float:
     from reasonbank.trust.belief import weight_of_author
 
     return float(weight_of_author(*(np.array(n, np.float64) for n in (helped, failed, *others))))
-
-
-def _is_held_out(hooked: Hooked, context: Context) -> bool:
-    if not hooked.session or not context.settings.proof.hold_out:
-        return False
-    from reasonbank.search.answer import held_out
-
-    return held_out(hooked.session, context.settings.proof)
 
 
 _ANSWERS: dict[Event, Callable[[Hooked], str]] = {
