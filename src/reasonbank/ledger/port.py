@@ -396,8 +396,9 @@ class Reading(VectorReading, Protocol):
         """The newest evidence about these rows that belongs to a question of this model, or of
         one whose name begins like one of ``compatible``."""
 
-    def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
-        """How often memories helped and failed, by workspace and author."""
+    def authors(self, view: View) -> dict[tuple[str, str], tuple[int, int]]:
+        """By workspace of the view's org and author: in how many tasks what they wrote there
+        helped, and in how many it failed. A task counts once, whatever it was given."""
 
     def tasks(self, view: View) -> list[Task]: ...
     def givings(self, view: View, session: str) -> list[Giving]: ...
