@@ -75,7 +75,7 @@ class Record(NamedTuple):
         return (
             f"hidden for who wrote it: what {author} wrote helped in {self.helped} of "
             f"{self.helped + self.failed} tasks, what others wrote in {self.others_helped} of "
-            f"{others}; `reasonbank review` lists what is hidden"
+            f"{others}; rated as helpful it is shown again"
         )
 
 
