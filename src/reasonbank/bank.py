@@ -42,6 +42,7 @@ from reasonbank.model import (
     Gap,
     Genealogy,
     HandedIn,
+    Hidden,
     Hit,
     Job,
     JobState,
@@ -331,6 +332,15 @@ class Bank:
         from reasonbank.search.gaps import forget
 
         return forget(self.context, question)
+
+    def review(self, *, limit: Annotated[int, Whole(1, 10_000)] = 20) -> list[Hidden]:
+        """List what searches hide because of who wrote it, newest first, and why.
+
+        Who wrote something is weak evidence: whatever is rated as helpful is shown again.
+        """
+        from reasonbank.search.review import review
+
+        return review(self.context, limit)
 
     # Links and genealogy
 

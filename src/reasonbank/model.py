@@ -611,6 +611,16 @@ class Gap:
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
+class Hidden:
+    """A memory that searches do not show. Once it is rated as helpful they do."""
+
+    id: str
+    title: str
+    author: str
+    reason: str
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One entry of the audit: who did what to which memory, trace or workspace, and how.
 

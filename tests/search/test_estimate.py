@@ -14,7 +14,6 @@ from reasonbank import Bank, Filter, Settings
 from reasonbank.search.estimate import crowded_out, trust_in
 from reasonbank.settings import BeliefSettings, Embed, Search
 from reasonbank.testing.builders import a_memory
-from reasonbank.trust import belief
 
 PLAIN = Settings(embed=Embed(model="hashed"), search=Search(threshold=0.0))
 BUILD = "the nightly build fails without a commit"
@@ -178,18 +177,17 @@ def test_where_all_in_sight_is_unlikely_somebody_who_fared_better_is_looked_for(
     assert nums is not None
     rows = reading.candidates(mine.view, Filter(), nums)
     trust = trust_in(mine.context, reading, rows, np.full(2, 0.5), None)
-    assert crowded_out(reading, rows, trust, 0.1)
-    assert not crowded_out(reading, rows, trust, 0.6)
+    assert crowded_out(mine.context, reading, rows, trust, 0.1)
+    assert not crowded_out(mine.context, reading, rows, trust, 0.6)
 
 
 def test_a_forgotten_memory_no_longer_speaks_for_its_author(open_bank: Opener) -> None:
     bank = open_bank(settings=PLAIN)
     cache, _ = ways(bank)
     told(bank, cache, BUILD, False, "one")
-    workspace = bank.view.workspace
-    assert list(bank.store.ledger.read().authors([workspace]).values()) == [(0, 1)]
+    assert list(bank.store.ledger.read().authors(bank.view).values()) == [(0, 1)]
     bank.forget(cache)
-    assert list(bank.store.ledger.read().authors([workspace]).values()) == [(0, 0)]
+    assert list(bank.store.ledger.read().authors(bank.view).values()) == [(0, 0)]
 
 
 def test_a_corrected_outcome_counts_once_for_the_author(open_bank: Opener) -> None:
@@ -197,7 +195,7 @@ def test_a_corrected_outcome_counts_once_for_the_author(open_bank: Opener) -> No
     cache, _ = ways(bank)
     for succeeded in (False, True, True):
         told(bank, cache, BUILD, succeeded, "one")
-    assert list(bank.store.ledger.read().authors([bank.view.workspace]).values()) == [(1, 0)]
+    assert list(bank.store.ledger.read().authors(bank.view).values()) == [(1, 0)]
 
 
 def test_an_unnamed_search_keeps_nothing_of_what_was_asked(open_bank: Opener) -> None:
@@ -208,25 +206,6 @@ def test_an_unnamed_search_keeps_nothing_of_what_was_asked(open_bank: Opener) ->
     bank.export(file)
     used = [line for line in file.getvalue().splitlines() if "memory.used" in line]
     assert used and all("vector" not in line for line in used)
-
-
-@pytest.mark.parametrize(
-    ("record", "others", "heard"),
-    [
-        ((0, 12), (3, 184), True),  # Whose turn was bad luck: the others hardly ever help either.
-        ((3, 184), (0, 12), True),  # And nobody knows yet who is worse.
-        ((1, 14), (10, 24), False),
-        ((2, 74), (23, 100), False),
-        ((0, 0), (50, 50), True),
-        ((40, 60), (50, 50), True),
-    ],
-)
-def test_an_author_is_not_heard_once_too_many_successes_are_missing(
-    record: tuple[int, int], others: tuple[int, int], heard: bool
-) -> None:
-    numbers = (np.array([float(number)]) for number in (*record, *others))
-    weight = belief.weight_of_author(*numbers)[0]
-    assert weight > 0.5 if heard else weight < 0.1
 
 
 def fits(bank: Bank, question: str) -> dict[str, float]:

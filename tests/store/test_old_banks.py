@@ -166,7 +166,9 @@ def as_then(what, said):
 
 def unweighed(hit):
     kept = {k: v for k, v in hit.items() if k not in OF_THE_RANKING}
-    return kept | {"parts": {k: v for k, v in hit["parts"].items() if k not in OF_THE_RANKING}}
+    # What is trusted for who wrote it counts tasks since then, and not each memory of a task.
+    weighed = {*OF_THE_RANKING, "confidence"}
+    return kept | {"parts": {k: v for k, v in hit["parts"].items() if k not in weighed}}
 
 
 def as_any_ranking_has_it(what, said):

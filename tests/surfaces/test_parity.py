@@ -185,6 +185,7 @@ CASES = {
     "gaps": Case(
         given={"limit": 5}, command="gaps --limit {limit}", tool="memory_gaps", inside="gaps"
     ),
+    "review": Case(given={"limit": 5}),
     "forget_gaps": Case(given={"question": UNKNOWN}, command="gaps --forget {question}"),
     "jobs": Case(given={"state": "dead"}),
     "retry_job": Case(given={"id": "{job}"}),

@@ -652,39 +652,6 @@ def test_numbers_that_are_not_eight_are_refused() -> None:
             belief.bayesian(0.5, (0.0,) * wrong, NEW, TODAY)
 
 
-# Whom to believe
-
-
-def test_it_takes_ten_failures_to_halve_the_trust_in_an_author() -> None:
-    initial, helped, failed = np.array([[0.8, 0.0, 10.0], [0.7, 6.0, 4.0], [0.5, 0.0, 0.0]]).T
-    priors = belief.prior_of_author(initial, helped, failed)
-    assert priors.tolist() == pytest.approx([0.4, (7 + 6) / 20, 0.5])
-
-
-def heard(helped: int, failed: int, others_helped: int, others_failed: int) -> float:
-    counts = (np.array([float(n)]) for n in (helped, failed, others_helped, others_failed))
-    return float(belief.weight_of_author(*counts)[0])
-
-
-def test_an_author_is_heard_as_far_as_he_helps_as_often_as_the_others_do() -> None:
-    """Of 20 tasks 9 went well; by the others' rate it would have been 13."""
-    rate = (1 + 9 + 40) / (2 + 20 + 60)
-    others = (10 * rate + 40) / (10 + 60)
-    assert heard(9, 11, 40, 20) == pytest.approx(2 * (9 + 2) / (20 * others + 2) - 1)
-    assert 0.4 < heard(9, 11, 40, 20) < 0.5
-
-
-def test_an_author_who_is_better_is_heard_like_anybody_and_one_half_as_good_not_at_all() -> None:
-    assert heard(30, 1, 40, 20) == 1.0
-    assert heard(3, 40, 40, 20) == 0.0
-
-
-def test_without_others_everybody_is_heard_and_a_single_one_is_a_comparison() -> None:
-    assert heard(0, 50, 0, 0) == 1.0
-    assert heard(0, 50, 1, 0) == 0.0
-    assert 0.0 < heard(0, 6, 0, 1) < 1.0
-
-
 # Three models, one interface
 
 

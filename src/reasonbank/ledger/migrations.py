@@ -371,6 +371,24 @@ create index events_places on events (what, subject)
                    'workspace.deleted');
 """
 
+# A task counts once for whoever wrote what it was given, however many memories that were.
+_AUTHOR_TASKS = """
+create table author_tasks (
+    workspace text, author text, task text, helped {whole} not null, failed {whole} not null,
+    primary key (workspace, author, task)
+) {table};
+insert into author_tasks
+    select m.workspace, m.author, coalesce(session, 'day ' || (at / 86400000000)),
+           sum(positive), sum(1 - positive)
+    from evidence e join memories m on m.num = e.num and m.workspace = e.workspace
+    where kind != 'usage' group by 1, 2, 3;
+update authors set
+    helped = (select count(*) from author_tasks t where t.workspace = authors.workspace
+              and t.author = authors.author and t.helped >= t.failed),
+    failed = (select count(*) from author_tasks t where t.workspace = authors.workspace
+              and t.author = authors.author and t.helped < t.failed);
+"""
+
 STEPS: list[Step] = [
     first,
     _define(_JOBS),
@@ -382,4 +400,5 @@ STEPS: list[Step] = [
     _define(_SHARES),
     envelope,
     _define(_MERGED),
+    _define(_AUTHOR_TASKS),
 ]

@@ -432,8 +432,9 @@ class Reading(VectorReading, Protocol):
     def observations(self, view: View) -> list[Observation]:
         """All evidence that counts here, by memory and then by time."""
 
-    def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
-        """How often memories helped and failed, by workspace and author."""
+    def authors(self, view: View) -> dict[tuple[str, str], tuple[int, int]]:
+        """By workspace of the view's org and author: in how many tasks what they wrote there
+        helped, and in how many it failed. A task counts once, whatever it was given."""
 
     def tasks(self, view: View) -> list[Task]:
         """Every named task of the workspace that asked or ended, oldest first."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reasonbank.errors import StorageError
 from reasonbank.ledger.port import Candidates, PastOutcomes, Reading
 from reasonbank.store.context import Context
-from reasonbank.trust import belief, experience
+from reasonbank.trust import authors, belief, experience
 from reasonbank.trust.experience import Learnt, Past
 
 if TYPE_CHECKING:
@@ -91,12 +91,12 @@ def trust_in(
         )  # fmt: skip
 
     def anywhere(rows: Candidates) -> Floats:
-        initial, author_weight = _by_author(reading, rows)
-        trust = known.folded(rows, initial, belief.without_usage(known.masses(rows)))
+        masses = belief.without_usage(known.masses(rows))
+        initial, author_weight = _by_author(context, reading, rows)
+        trust = known.folded(rows, initial, masses)
         return np.column_stack([trust, initial, author_weight])
 
-    # An author is compared with those of all workspaces that are in view here.
-    key = ("trust", known.today, known.viewer, frozenset(rows.workspaces))
+    key = ("trust", known.today, known.viewer)
     trust, initial, author_weight = rows.derived(key, anywhere).T
     if vector is None or found is None or not len(found.nums):
         nothing = Learnt(lift=np.zeros(count))
@@ -159,32 +159,36 @@ def places(nums: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.intp
     return order[np.searchsorted(among, nums, sorter=order)]
 
 
-def _by_author(reading: Reading, rows: Candidates) -> tuple[Floats, Floats]:
+def _by_author(context: Context, reading: Reading, rows: Candidates) -> tuple[Floats, Floats]:
     """What to start from, by how the memories of the same author fared, and how far to
     listen to that author beside others."""
     import numpy as np
 
-    known = reading.authors(set(rows.workspaces))
-    told = [known.get(key, (0, 0)) for key in zip(rows.workspaces, rows.authors, strict=True)]
-    helped, failed = np.array(told, np.float64).reshape(-1, 2).T
-    all_helped, all_failed = np.array(list(known.values()) or [(0, 0)], np.float64).sum(0)
+    records = authors.records_of(reading.authors(context.view), {*rows.authors})
+    told = {author: (known.helped, known.failed, known.weight) for author, known in records.items()}
+    helped, failed, weight = np.array([told[author] for author in rows.authors], np.float64).T
+    # What has helped, or was rated so, is judged by that: only the untried can be hidden.
+    proven = context.trust(reading).masses(rows)[:, authors.HELPFUL].any(axis=1)
     return (
-        belief.prior_of_author(rows.initial, helped, failed),
-        belief.weight_of_author(helped, failed, all_helped - helped, all_failed - failed),
+        authors.prior_of_author(rows.initial, helped, failed),
+        np.where(proven, weight.clip(authors.LEAST), weight),
     )
 
 
-def crowded_out(reading: Reading, rows: Candidates, trust: Trust, likely: float) -> bool:
+def crowded_out(
+    context: Context, reading: Reading, rows: Candidates, trust: Trust, likely: float
+) -> bool:
     """Whether memories of somebody are missing among the candidates: not one of theirs is there,
     or their memories help more often than the best candidate is ``likely`` to."""
     import numpy as np
 
-    present = set(zip(rows.workspaces, rows.authors, strict=True))
-    known = reading.authors({workspace for workspace, _ in present})
-    if not present.issuperset(known):
+    places = {*rows.workspaces}
+    found = {key: told for key, told in reading.authors(context.view).items() if key[0] in places}
+    known = authors.records_of(found, {author for _, author in found})
+    if not {*rows.authors}.issuperset(known):
         return True
     if trust.rating_factor is None or len(known) < 2:
         return False
-    helped, failed = np.array(list(known.values()), np.float64).T
-    fared = belief.prior_of_author(np.full(len(known), 0.5), helped, failed)
+    helped, failed = np.array([record[:2] for record in known.values()], np.float64).T
+    fared = authors.prior_of_author(np.full(len(known), 0.5), helped, failed)
     return bool((fared > likely).any())

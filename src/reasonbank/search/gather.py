@@ -15,6 +15,7 @@ from reasonbank.search.estimate import Trust, crowded_out, places, trust_in
 from reasonbank.search.pieces import is_printed, pieces
 from reasonbank.search.text import MANY_TERMS, MAX_TERMS, terms
 from reasonbank.store.context import Context
+from reasonbank.trust.authors import records_of
 from reasonbank.trust.belief import FOLDED
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ DAY = 86_400_000_000
 # searching all and filtering what comes back.
 FEW = 50_000
 PRINTED_TERMS = 160
+HEARD = 0.5
+"""Where most candidates are by authors who weigh less, others are looked for."""
 LEAST_EACH = 20
 """So many rows each sentence of a long question contributes at least."""
 
@@ -133,6 +136,8 @@ class Gathered:
     allowed: NDArray[np.bool_]
     complete: bool
     """True if no further row could pass the filter."""
+    hidden: Sequence[tuple[str, str]] = ()
+    """Of an explained question, what took no part because of who wrote it: ids and reasons."""
 
     @property
     def cosine(self) -> Floats:
@@ -149,17 +154,23 @@ def gather(context: Context, reading: Reading, question: Question, senses: Sense
     found = _candidates(context, reading, question, senses, pool, among)
     if among is not None or found.complete:
         return found
-    flooded = 2 * int((found.trust.author_weight < 0.5).sum()) > len(found.rows.nums)
+    weight = found.trust.author_weight
+    flooded = 2 * int((weight == 0).sum()) > len(found.rows.nums)
     if flooded or int(found.allowed.sum()) < question.limit:
         among = _passing(context, reading, question, senses.vector)
-        return _candidates(context, reading, question, senses, pool, among)
+        rest = _candidates(context, reading, question, senses, pool, among)
+        rest.hidden = found.hidden
+        return rest
     likely = float(found.trust.likely[found.allowed].max())
-    if likely >= context.settings.belief.prune_below:
-        return found
-    if not crowded_out(reading, found.rows, found.trust, likely):
+    if 2 * int((weight < HEARD).sum()) > len(found.rows.nums):
+        better = _passing(context, reading, question, senses.vector, weight=HEARD)
+    elif likely < context.settings.belief.prune_below and crowded_out(
+        context, reading, found.rows, found.trust, likely
+    ):
+        better = _passing(context, reading, question, senses.vector, likely)
+    else:
         return found
     # Memories that read well and help little must not hide those of others.
-    better = _passing(context, reading, question, senses.vector, likely)
     return _candidates(context, reading, question, senses, pool, None, also=better)
 
 
@@ -169,8 +180,10 @@ def _passing(
     question: Question,
     vector: NDArray[np.float32] | None,
     likely: float = 0.0,
+    weight: float = 0.0,
 ) -> Nums:
-    """All rows that pass the filter, are trusted enough and at least so likely to help."""
+    """All rows that pass the filter, are trusted enough and at least so likely to help, by
+    authors of at least this weight."""
     import numpy as np
 
     nums = reading.matching(context.view, question.filter, None)
@@ -181,13 +194,14 @@ def _passing(
         confidence = _confidence(context, reading, rows)
         trust = trust_in(context, reading, rows, confidence, vector)
         passed = trusted(confidence, trust, question) & (trust.likely >= likely)
+        passed &= trust.author_weight >= weight
         passing.append(rows.nums[passed])
     return np.sort(np.concatenate([np.empty(0, np.int64), *passing]))
 
 
 def trusted(confidence: Floats, trust: Trust, question: Question) -> NDArray[np.bool_]:
-    """Who is trusted enough, given who wrote it; nothing by an author who is not heard."""
-    return (confidence * trust.author_weight >= question.min_confidence) & (trust.author_weight > 0)
+    """Who is trusted enough; nothing by an author who is not heard."""
+    return (confidence >= question.min_confidence) & (trust.author_weight > 0)
 
 
 def _candidates(
@@ -324,7 +338,16 @@ def _weighed(
         trust=trust,
         allowed=rows.allowed & trusted(confidence, trust, question),
         complete=matches.complete,
+        hidden=_hidden(context, reading, rows, trust) if question.explain else (),
     )
+
+
+def _hidden(
+    context: Context, reading: Reading, rows: Candidates, trust: Trust
+) -> list[tuple[str, str]]:
+    hidden = (rows.allowed & (trust.author_weight == 0)).nonzero()[0].tolist()
+    records = records_of(reading.authors(context.view), {rows.authors[i] for i in hidden})
+    return [(rows.ids[i], records[rows.authors[i]].why_hidden(rows.authors[i])) for i in hidden]
 
 
 def _closest(cosines: Floats) -> Floats:

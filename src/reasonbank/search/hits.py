@@ -13,7 +13,7 @@ from reasonbank.model import Hit, Memory, State
 from reasonbank.search import rank
 from reasonbank.search.doubt import with_newer_values
 from reasonbank.search.estimate import resemblance, trust_in
-from reasonbank.search.gather import Gathered, Question, Senses, trusted
+from reasonbank.search.gather import Gathered, Question, Senses
 from reasonbank.search.pieces import doubts
 from reasonbank.search.text import error_match, tokens_in, tokens_of
 from reasonbank.search.trials import UNTRIED, is_failing, is_left_out, trials_of
@@ -322,7 +322,7 @@ def dropped(
     ranked: rank.Ranking,
     outdated: Mapping[str, str],
 ) -> tuple[tuple[str, str], ...]:
-    result = []
+    result: dict[str, str] = {}
     for parts in ranked.explain(found.rows.ids):
         i = parts.candidate
         if parts.dropped is None:
@@ -332,9 +332,8 @@ def dropped(
             reason = "left out by the filter"
         elif found.confidence[i] < question.min_confidence:
             reason = f"confidence {found.confidence[i]:.2f} is under {question.min_confidence:.2f}"
-        elif not trusted(found.confidence, found.trust, question)[i]:
-            reason = "what its author wrote helped too seldom"
         elif found.rows.ids[i] in outdated:
             reason = f"outdated by {outdated[found.rows.ids[i]]}"
-        result.append((found.rows.ids[i], reason))
-    return tuple(result)
+        result[found.rows.ids[i]] = reason
+    # Some of them may have been left out before the ranking began.
+    return tuple((result | dict(found.hidden)).items())

@@ -367,6 +367,7 @@ OPERATIONS = (
     op(Bank.search, READ, "POST /search"),
     op(Bank.recommend, READ, "POST /recommend", command="recommend", says="advice"),
     op(Bank.gaps, READ, "GET /gaps"),
+    op(Bank.review, READ, "GET /review", command="review", says="review"),
     op(Bank.forget_gaps, ADMIN, "DELETE /gaps", key="forgotten"),
     op(record, WRITE, "POST /memories", body=Memory, status=201),
     op(Bank.memories, READ, "GET /memories"),

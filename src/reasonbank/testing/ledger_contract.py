@@ -354,7 +354,7 @@ class LedgerContract(QueueContract, VectorContract):
         assert kept.positive is False
         num = num_of(ledger, memory)
         assert sum(ledger.read().tallies([num], "here")[num].values()) == 1
-        assert ledger.read().authors(["here"]) == {("here", "mika"): (0, 1)}
+        assert ledger.read().authors(HERE) == {("here", "mika"): (0, 1)}
 
     def test_evidence_that_is_rolled_up_counts_as_much_and_can_still_be_corrected(
         self, ledger: Ledger

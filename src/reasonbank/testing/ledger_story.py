@@ -150,7 +150,7 @@ def everything(ledger: Ledger, view: View = HERE) -> dict[str, Any]:
                 among.days.tolist(), among.shares.tolist(), strict=True)
         ),
         "track_record": reading.track_record(view.workspace),
-        "authors": reading.authors([view.workspace]),
+        "authors": reading.authors(view),
         "tasks": [replace(task, memories=tuple(sorted(task.memories)))
                   for task in reading.tasks(view)],
         "links": {id: reading.links(view, id) for id in nums.values()},

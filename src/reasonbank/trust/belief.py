@@ -311,46 +311,6 @@ def _half_lives(day: int, half_life: float) -> float:
     return max(-_FURTHEST, min(_FURTHEST, (day - EPOCH_DAY) / half_life))
 
 
-# Whom to believe. See docs/decisions/0010-belief-in-context.md.
-
-AUTHOR_PRIOR = 10.0
-LUCK = 2.0
-"""So many successes more or less are taken for chance."""
-
-
-def prior_of_author(
-    initial: NDArray[np.float64], helped: NDArray[np.float64], failed: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Where to start from, given how other memories by the same author fared.
-
-    It takes ten failures to halve the trust in an author; a memory's own evidence then
-    speaks against this prior as it would against any.
-    """
-    return (AUTHOR_PRIOR * initial + helped) / (AUTHOR_PRIOR + helped + failed)
-
-
-def weight_of_author(
-    helped: NDArray[np.float64],
-    failed: NDArray[np.float64],
-    others_helped: NDArray[np.float64],
-    others_failed: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """How far to listen to an author at all: 1, and 0 for one who is half as often right as
-    the others. Where there are no others to compare with, everybody is listened to."""
-    import numpy as np
-
-    known = helped + failed + others_helped + others_failed
-    rate = (1.0 + helped + others_helped) / (2.0 + known)
-    others = (AUTHOR_PRIOR * rate + others_helped) / (AUTHOR_PRIOR + others_helped + others_failed)
-    # Twelve failures say little where even the others hardly ever help: what counts is how many
-    # successes are missing.
-    missed = (helped + LUCK) / ((helped + failed) * others + LUCK)
-    weight: NDArray[np.float64] = np.where(
-        others_helped + others_failed > 0, (2.0 * missed - 1.0).clip(0.0, 1.0), 1.0
-    )
-    return weight
-
-
 @valueclass(frozen=True, slots=True, kw_only=True)
 class BeliefInputs:
     """All that a model may know about a memory on the day of reading."""

@@ -15,7 +15,7 @@ from reasonbank.ledger.queries.base import EVENT, event_of
 # Realms are not among them: readers everywhere remember the numbers.
 _OF_THE_LOG = (
     "evidence", "tally", "weights", "links", "tombstones", "traces", "purged", "workspaces",
-    "paths", "questions", "tasks", "authors", "awaited",
+    "paths", "questions", "tasks", "authors", "author_tasks", "awaited",
     "opinions",
 )  # fmt: skip
 # What is stored in the workspace that it was written in, or in the one that this was merged into.

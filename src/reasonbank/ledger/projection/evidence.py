@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from reasonbank.ledger.database import Database
 from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, evidence_key
 from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
-from reasonbank.ledger.queries import Reader
+from reasonbank.ledger.projection.authors import AuthorProjection, Said, task_of
 from reasonbank.ledger.queries.base import EVENT_AT_HOME, SHARES, event_of, texts
 from reasonbank.model import EvidenceKind
 from reasonbank.trust import belief, experience
 
 
-class EvidenceProjection(Reader):
+class EvidenceProjection(AuthorProjection):
     def __init__(
         self, db: Database, bank_id: str, clock: Callable[[], int], half_life: float
     ) -> None:
@@ -181,8 +181,8 @@ class EvidenceProjection(Reader):
                 (new.positive, new.at, new.rater, new.comment, new.share, new.counter, new.event,
                  new.key),
             )  # fmt: skip
-            self._speak(new.num, new.kind, bool(old[0]), -1, by=new.workspace)
-        self._speak(new.num, new.kind, new.positive, 1, by=new.workspace)
+            self._speak(new._replace(positive=bool(old[0])).spoken, -1)
+        self._speak(new.spoken, 1)
 
     def _connect(self, workspace: str, session: str, num: int) -> None:
         """Say of each observation which question it belongs to and what share of the task's
@@ -241,39 +241,8 @@ class EvidenceProjection(Reader):
                 (key,),
             )
 
-    def _speak(
-        self, num: int, kind: str, positive: bool, count: int, *, by: str | None = None
-    ) -> None:
-        """Count it for the author as well, where it was observed ``by`` the memory's project."""
-        if kind == "usage":
-            return
-        side = "helped" if positive else "failed"
-        self.db.execute(
-            f"update authors set {side} = {side} + ? where (workspace, author) ="
-            " (select workspace, author from memories where num = ?)"
-            + ("" if by is None else " and workspace = ?"),
-            (count, num) if by is None else (count, num, by),
-        )
-
-    def _author(self, workspace: str, author: str, change: int) -> None:
-        """Whoever has memories here is one of its authors, and nobody else."""
-        self.db.execute(
-            "insert into authors values (?, ?, ?, 0, 0) on conflict (workspace, author)"
-            " do update set memories = authors.memories + excluded.memories",
-            (workspace, author, change),
-        )
-        if change < 0:
-            self.db.execute(
-                "delete from authors where workspace = ? and author = ? and memories = 0",
-                (workspace, author),
-            )
-
-    def _own_tally(self, num: int) -> belief.Tally:
-        return self.tallies([num], "")[num]
-
     def _drop_evidence(self, num: int) -> None:
-        for (kind, positive, _), count in self._own_tally(num).items():
-            self._speak(num, kind, positive, -count)
+        self._speak_all(num, -1)
         for table in ("evidence", "tally", "opinions"):
             self.db.execute(f"delete from {table} where num = ?", (num,))
 
@@ -397,3 +366,8 @@ class _Report(NamedTuple):
     event: str
     comment: str | None = None
     share: float | None = None
+
+    @property
+    def spoken(self) -> Said:
+        task = task_of(self.session, self.at)
+        return Said(self.num, self.workspace, self.kind, self.positive, task)

@@ -103,16 +103,14 @@ class MemoryProjection(EvidenceProjection):
 
     def _disown(self, num: int, workspace: str, author: str) -> None:
         """Take what evidence says of a memory from its author and its project."""
-        for (kind, positive, _), count in self._own_tally(num).items():
-            self._speak(num, kind, positive, -count)
+        self._speak_all(num, -1)
         self._learn(num, NOTHING)
         self.db.execute("update memories set standing = null where num = ?", (num,))
         self.db.execute("delete from opinions where num = ?", (num,))
         self._author(workspace, author, -1)
 
     def _own(self, num: int) -> None:
-        for (kind, positive, _), count in self._own_tally(num).items():
-            self._speak(num, kind, positive, count)
+        self._speak_all(num, 1)
         self._refold(num)
 
     def _realm_of(self, memory: Memory) -> int:

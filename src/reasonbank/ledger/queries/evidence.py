@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
@@ -135,12 +135,11 @@ class EvidenceQueries(Queries):
         )
         return {num: Trials(*counted) for num, *counted in found}
 
-    def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
-        wanted = self.db.dialect.texts([*workspaces])
+    def authors(self, view: View) -> dict[tuple[str, str], tuple[int, int]]:
         found = self.db.all(
-            "select workspace, author, helped, failed from authors"
-            f" where workspace in {wanted.sql}",
-            wanted.values,
+            "select workspace, author, helped, failed from authors where workspace = ?"
+            " or workspace in (select id from workspaces where org = ?)",
+            (view.workspace, view.org),
         )
         return {
             (workspace, author): (helped, failed) for workspace, author, helped, failed in found

@@ -7,7 +7,7 @@ process share it. Full text outlives it: most of what is written changes no word
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -110,9 +110,8 @@ class CachedReader(Reader):
             ("track_record", workspace), lambda: Reader.track_record(self, workspace)
         )
 
-    def authors(self, workspaces: Iterable[str]) -> dict[tuple[str, str], tuple[int, int]]:
-        key = tuple(sorted(workspaces))
-        return self.cached(("authors", key), lambda: Reader.authors(self, key))
+    def authors(self, view: View) -> dict[tuple[str, str], tuple[int, int]]:
+        return self.cached(("authors", view), lambda: Reader.authors(self, view))
 
     def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         pairs = self.cached("contradictions", self._contradictions)

@@ -28,6 +28,7 @@ from reasonbank.store.draw import drawn, held_out, withhold
 from reasonbank.surfaces.agents import AGENTS, Event
 from reasonbank.surfaces.hooks import formats
 from reasonbank.surfaces.hooks.told import Told
+from reasonbank.trust.authors import has_helped, records_of
 
 CHECKED = Filter(drafts=False)
 """Nobody reads it before the model does."""
@@ -312,10 +313,9 @@ def _trusted(context: Context, row: Row) -> Memory | None:
     reading = context.read()
     confidence = round(context.confidence(reading, row), 6)
     memory = row.memory(confidence)
-    heard = _weight_of_author(reading, row)
-    if memory.draft or not heard or confidence * heard < context.settings.belief.inject_above:
+    if memory.draft or confidence < context.settings.belief.inject_above:
         return None
-    if context.store.flags.of(memory):
+    if context.store.flags.of(memory) or _is_hidden(context, reading, row):
         return None
     # A warning of what failed is no less true for it.
     if memory.outcome != "failure" and _only_failed(context, reading, row):
@@ -333,18 +333,13 @@ def _only_failed(context: Context, reading: Reading, row: Row) -> bool:
     return seen is not None and not seen.worked and seen.failed >= ENOUGH
 
 
-def _weight_of_author(reading: Reading, row: Row) -> float:
-    """How far to listen to who wrote it; only where there are several need it be computed."""
-    known = reading.authors({row.workspace})
-    helped, failed = known.pop((row.workspace, row.author), (0, 0))
-    others = [sum(column) for column in zip(*known.values(), strict=True)]
-    if not any(others):
-        return 1.0
-    import numpy as np
-
-    from reasonbank.trust.belief import weight_of_author
-
-    return float(weight_of_author(*(np.array(n, np.float64) for n in (helped, failed, *others))))
+def _is_hidden(context: Context, reading: Reading, row: Row) -> bool:
+    """Whether a search would hide it because of who wrote it."""
+    record = records_of(reading.authors(context.view), {row.author})[row.author]
+    if record.weight:
+        return False
+    seen_here = reading.opinions(context.view.workspace).get(row.num)
+    return not (has_helped(row.masses) or (seen_here and has_helped(seen_here.masses)))
 
 
 _ANSWERS: dict[Event, Callable[[Hooked], str]] = {

@@ -19,6 +19,7 @@ from reasonbank.model import (
     Evidence,
     Gap,
     Genealogy,
+    Hidden,
     Job,
     Link,
     Memory,
@@ -408,6 +409,16 @@ def gaps(found: Sequence[Gap]) -> None:
         table.add_row(str(gap.asked), f"{gap.last_asked:%Y-%m-%d %H:%M}",
                       _text(gap.question + others))  # fmt: skip
     _print(table if found else "No gaps: nothing was asked in vain.")
+
+
+def review(found: Sequence[Hidden]) -> None:
+    short = _ids(hidden.id for hidden in found)
+    table = _table("id", "title", "why:w")
+    for hidden in found:
+        table.add_row(short(hidden.id), _text(hidden.title), _text(hidden.reason))
+    _print(table if found else "Nothing waits for you: nothing is hidden for who wrote it.")
+    if found:
+        _print(_text("To show one again: reasonbank feedback ID --helpful", style="dim"))
 
 
 def jobs(found: Sequence[Job]) -> None:
