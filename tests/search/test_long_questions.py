@@ -146,6 +146,11 @@ def test_of_very_many_sentences_those_that_tell_most_and_both_ends_are_asked():
         ),
         "java.lang.IllegalStateException: the pool is closed\n"
         + "\n".join(f"\tat com.example.shop.Order.run{n}(Order.java:{n})" for n in range(20)),
+        # Mostly plain words, but hardly a sentence among them.
+        "\n".join(
+            f"Normal   Scheduled  {n}m  default scheduler   assigned shop web to node" for n in range(8)
+        )
+        + "\nWarning  Unhealthy  1m  kubelet  Liveness probe failed with status code 500",
     ],
 )  # fmt: skip
 def test_a_short_question_and_a_printed_one_are_asked_whole(text):

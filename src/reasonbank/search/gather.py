@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from reasonbank.embed.calibration import ONLY_WORDS, EmbeddingCalibration, calibration_for
 from reasonbank.errors import StorageError
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Candidates, Filter, Reading
 from reasonbank.model import Hit
 from reasonbank.search import rank
 from reasonbank.search.estimate import Trust, crowded_out, places, trust_in
-from reasonbank.search.pieces import is_printed, pieces
-from reasonbank.search.text import MANY_TERMS, MAX_TERMS, terms
+from reasonbank.search.pieces import is_output, pieces
+from reasonbank.search.text import MANY_TERMS, MAX_TERMS, terms, words
 from reasonbank.store.context import Context
 from reasonbank.trust.belief import FOLDED
 
@@ -76,6 +77,11 @@ class Senses:
             raise error
         self.notes.append(f"full text failed, so only meaning was searched: {error}")
 
+    def calibration(self, context: Context) -> EmbeddingCalibration:
+        """What its cosines mean; where there are none, what words do."""
+        indexing = context.store.indexing
+        return calibration_for(ONLY_WORDS.model if self.vectors is None else indexing.embedder.name)
+
     @property
     def skipped(self) -> tuple[str, ...]:
         return ("meaning",) * (self.vectors is None) + ("words",) * (not self.words)
@@ -87,11 +93,11 @@ def heard(context: Context, question: Question) -> Senses:
     Of many words those count that fewest memories have. Of a long question only the sentences
     have words: all of them together say nothing.
     """
-    many = terms(question.text, MANY_TERMS)
-    rarity = _rarity(context, question, many) if len(many) > MAX_TERMS else dict.fromkeys(many, 1.0)
+    printed = is_output(question.text)
+    many = (words if printed else terms)(question.text, MANY_TERMS)
     # What tells most in a stack trace is a few words among many names of files and functions.
-    printed = len(many) > MAX_TERMS and is_printed(question.text)
     most = PRINTED_TERMS if printed else MAX_TERMS
+    rarity = _rarity(context, question, many) if len(many) > most else dict.fromkeys(many, 1.0)
     rarest = frozenset(sorted(rarity, key=rarity.__getitem__, reverse=True)[:most])
 
     def telling(sentence: str) -> float:
@@ -129,6 +135,8 @@ class Gathered:
     confidence: Floats
     trust: Trust
     allowed: NDArray[np.bool_]
+    wholes: Sequence[float | None]
+    """Of each text what all its words are worth; None where meaning tells what was found."""
     complete: bool
     """True if no further row could pass the filter."""
 
@@ -321,8 +329,19 @@ def _weighed(
         confidence=confidence,
         trust=trust,
         allowed=rows.allowed & trusted(confidence, trust, question),
+        wholes=_wholes(context, reading, question, senses),
         complete=matches.complete,
     )
+
+
+def _wholes(
+    context: Context, reading: Reading, question: Question, senses: Senses
+) -> Sequence[float | None]:
+    if senses.calibration(context).sure is not None or not senses.words:
+        return [None] * len(senses.texts)
+    rows = reading.word_rows()
+    counted = (reading.word_counts(context.view, question.filter, some) for some in senses.terms)
+    return [rank.worth(counts, rows) or None for counts in counted]
 
 
 def _closest(cosines: Floats) -> Floats:

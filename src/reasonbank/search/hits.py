@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reasonbank.embed.calibration import calibration_for
 from reasonbank.ledger.port import Reading, Row
 from reasonbank.model import Hit, Memory, State
 from reasonbank.search import rank
@@ -32,17 +31,20 @@ def ranked(
     import numpy as np
 
     settings = context.settings.search
-    core = context.store
     rows = found.rows
-    now = core.clock()
-    name = "words" if senses.vectors is None else core.indexing.embedder.name
-    calibration = calibration_for(name)
+    now = context.store.clock()
+    calibration = senses.calibration(context)
     word_rows = reading.word_rows() if senses.words else 0
     fusion = rank.best_of(
         [
-            rank.fuse(text, cosine, bm25, calibration, rows=word_rows, doubt=doubt)
-            for text, doubt, cosine, bm25 in zip(
-                senses.texts, doubts(senses.texts), found.cosines, found.bm25, strict=True
+            rank.fuse(text, cosine, bm25, calibration, rows=word_rows, doubt=doubt, whole=whole)
+            for text, doubt, cosine, bm25, whole in zip(
+                senses.texts,
+                doubts(senses.texts),
+                found.cosines,
+                found.bm25,
+                found.wholes,
+                strict=True,
             )
         ]
     )

@@ -25,8 +25,15 @@ SHORTEST = 24
 _ENDS = Pattern(r"[.!?][\"')\]]?\s+|\n\s*")
 _EDGES = " .!?\n\r\t"
 _WORD = Pattern(r"[\"'(`*]{0,3}\pL+(?:['’-]\pL+)*[\"')`*]{0,3}[.,;:!?]{0,3}")
-PROSE = 0.58
-"""So much of a text that somebody wrote are plain words; of logs and traces about a third."""
+_STOPS = tuple(".!?:;,")
+_CLOSING = ")]\"'`*"
+_COLUMN = "   "
+A_LINE = 8
+"""A line of so many plain words may go on in the next one."""
+PROSE = 0.54
+"""So much of a text that somebody wrote are plain words; of logs and traces about a sixth."""
+OUTPUT = 24
+"""Of fewer words even a line of names is a question."""
 
 
 @lru_cache(maxsize=64)
@@ -53,11 +60,26 @@ def pieces(text: str, telling: Callable[[str], float]) -> tuple[str, ...]:
     return tuple(every[i] for i in sorted((*best, *ends)))
 
 
+def is_output(text: str) -> bool:
+    """Whether it is the output of a program, and not a name or a command alone."""
+    return len(text.split(maxsplit=OUTPUT)) > OUTPUT and is_printed(text)
+
+
 def is_printed(text: str) -> bool:
-    """Whether it is mostly what a program printed: hardly any plain words in it."""
-    parts = text.split()
-    plain = sum(len(part) for part in parts if _WORD.fullmatch(part[:MAX_TERM]))
-    return plain < PROSE * sum(map(len, parts))
+    """Whether it is mostly what a program printed: hardly any lines of plain words in it."""
+    lines = [line.strip() for line in text.splitlines()]
+    written = sum(map(_written, lines))
+    return written < PROSE * sum(len(word) for line in lines for word in line.split())
+
+
+def _written(line: str) -> int:
+    """How many letters of it are plain words, if it ends like a sentence or is as long as one."""
+    words = line.split()
+    plain = [len(word) for word in words if _WORD.fullmatch(word[:MAX_TERM])]
+    if not plain or _COLUMN in line:
+        return 0
+    ends = words[-1].rstrip(_CLOSING).endswith(_STOPS)
+    return sum(plain) if ends or len(plain) >= A_LINE or _LISTED.match(line) else 0
 
 
 def _sentences(text: str) -> list[str]:
