@@ -13,7 +13,7 @@ from reasonbank.ledger.port import Candidates, Filter, Reading
 from reasonbank.model import Hit
 from reasonbank.search import rank
 from reasonbank.search.estimate import Trust, crowded_out, places, trust_in
-from reasonbank.search.pieces import is_output, pieces
+from reasonbank.search.pieces import is_output, pieces, sentences
 from reasonbank.search.text import MANY_TERMS, MAX_TERMS, terms, words
 from reasonbank.store.context import Context
 from reasonbank.trust.belief import FOLDED
@@ -93,22 +93,37 @@ def heard(context: Context, question: Question) -> Senses:
     Of many words those count that fewest memories have. Of a long question only the sentences
     have words: all of them together say nothing.
     """
-    printed = is_output(question.text)
-    many = (words if printed else terms)(question.text, MANY_TERMS)
-    # What tells most in a stack trace is a few words among many names of files and functions.
-    most = PRINTED_TERMS if printed else MAX_TERMS
-    rarity = _rarity(context, question, many) if len(many) > most else dict.fromkeys(many, 1.0)
-    rarest = frozenset(sorted(rarity, key=rarity.__getitem__, reverse=True)[:most])
+    many = _said(question.text)
+    printed = tuple(part for part in sentences(question.text) if is_output(part))
+    every = tuple(dict.fromkeys((*many, *(word for part in printed for word in _said(part)))))
+    rarity = dict.fromkeys(every, 1.0)
+    if len(every) > MAX_TERMS:
+        rarity = _rarity(context, question, every)
+
+    def rarest(said: Sequence[str], most: int) -> frozenset[str]:
+        known = (term for term in said if term in rarity)
+        return frozenset(sorted(known, key=rarity.__getitem__, reverse=True)[:most])
 
     def telling(sentence: str) -> float:
         return sum(rarity.get(term, 0.0) for term in terms(sentence))
 
+    few = rarest(many, PRINTED_TERMS if is_output(question.text) else MAX_TERMS)
     parts = pieces(question.text, telling)
-    wanted = [tuple(term for term in terms(part) if term in rarest) for part in parts]
-    whole = () if parts else tuple(term for term in many if term in rarest)
+    wanted = [
+        tuple(term for term in _said(part) if term in among)
+        for part in parts
+        for among in [rarest(_said(part), PRINTED_TERMS) if part in printed else few]
+    ]
+    whole = () if parts else tuple(term for term in many if term in few)
     return Senses(
         texts=(question.text, *parts), terms=[whole, *wanted], notes=list(context.store.notes)
     )
+
+
+def _said(text: str) -> tuple[str, ...]:
+    """Its terms. What tells most in a stack trace is a few words among many names of files and
+    functions: there all words are."""
+    return words(text, MANY_TERMS) if is_output(text) else terms(text, MANY_TERMS)
 
 
 def _rarity(context: Context, question: Question, many: Sequence[str]) -> dict[str, float]:

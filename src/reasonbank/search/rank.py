@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasonbank.embed.calibration import EmbeddingCalibration
 from reasonbank.search.diverse import diverse
+from reasonbank.search.pieces import is_output
 from reasonbank.search.text import names_something, terms_asked
 from reasonbank.trust.experience import adjusted
 
@@ -150,7 +151,7 @@ def fuse(
     crowd = float(nearest[ANSWERS:CROWD].clip(0.0).sum()) / (CROWD - ANSWERS)
     weight = calibration.lexical * exp(-calibration.peak * peak) / count**TERMS_POWER
     rare = words / ceiling
-    if doubt is not None:
+    if doubt is not None and not is_output(query):
         weight *= SENTENCE_WORDS
     lexical = _bounded(weight * rare**MATCH_POWER, calibration.most)
     # Where there is no vector, the cosine is taken to agree with the words.
