@@ -538,6 +538,9 @@ class TestAbstention:
         own = fuse("red", np.array([0.88, *rest]), np.zeros(31), unknown, rows=1000)
         foreign = fuse("red", np.array([0.76, *rest]), np.zeros(31), unknown, rows=1000)
         assert own.relevance[0] >= unknown.sure > foreign.relevance[0]
+        closer = np.linspace(0.700, 0.712, 12)
+        foreign = fuse("red", np.array([0.715, *closer]), np.zeros(13), unknown, rows=13)
+        assert unknown.sure > foreign.relevance[0]
 
     def test_the_threshold_can_be_overridden(self):
         fusion = a_fusion([0.2, 0.1], threshold=0.5)

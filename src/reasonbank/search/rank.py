@@ -61,7 +61,7 @@ ENOUGH_TO_TELL = 8
 CANDIDATES_ABOVE = 0.15
 """So much of the way to 1 are those nearer than others that a search brings up."""
 FLAT = 0.02
-"""Where the best is no further above the middle, all candidates are alike."""
+"""Where the best is no further on the way from the middle to 1, all candidates are alike."""
 STEEP = 14.0
 """How quickly an answer becomes likely as it stands out."""
 
@@ -203,7 +203,7 @@ def _unrelated(cosines: Floats, calibration: EmbeddingCalibration) -> float:
     if calibration.unrelated is not None:
         return calibration.unrelated
     best, middle = (float(cosines.max()), float(np.median(cosines))) if len(cosines) else (0, 0)
-    if len(cosines) < ENOUGH_TO_TELL or best - middle < FLAT:
+    if len(cosines) < ENOUGH_TO_TELL or best - middle < FLAT * (1.0 - middle):
         return 0.0
     return min(0.95, max(0.0, middle - CANDIDATES_ABOVE * (1.0 - middle)))
 
