@@ -581,6 +581,7 @@ class TestFusion:
                 "terms": 3,
                 "peak": peak,
                 "crowd": 0.0,
+                "few": few,
                 "rare_words": x[1],
                 "lexical_weight": weight,
             }

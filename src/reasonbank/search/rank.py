@@ -162,7 +162,8 @@ def fuse(
         found = np.maximum(found, (words / whole - PARTLY).clip(0.0, 1.0))
     near = dense + found - (doubt or 0.0)
     among = min(max(int(known.sum()), 1), FEW)
-    standing = near - calibration.crowd * crowd - calibration.middle + SPARSE * log(FEW / among)
+    few = SPARSE * log(FEW / among)
+    standing = near - calibration.crowd * crowd - calibration.middle + few
     top = int(mixed.argmax()) if mixed.size else -1
     share = float(lexical[top] / mixed[top]) if top >= 0 and mixed[top] > 0 else 0.0
     return Fusion(
@@ -176,6 +177,7 @@ def fuse(
             "terms": float(count),
             "peak": peak,
             "crowd": crowd,
+            "few": few,
             "rare_words": float(rare.max(initial=0.0)),
             "lexical_weight": weight,
         },
