@@ -16,10 +16,17 @@ from reasonbank.settings import Settings
 
 
 def filled(bank: Bank) -> dict[str, str]:
-    """Which lesson each memory is."""
+    """Which lesson each memory is; of subjects of their own, so that none is taken for a newer
+    value of another."""
     return {
         bank.record(
-            Memory(title=title, description=title, content=content, outcome=Outcome.SUCCESS)
+            Memory(
+                title=title,
+                description=title,
+                content=content,
+                outcome=Outcome.SUCCESS,
+                domain=key,
+            )
         ).id: key
         for key, (title, content) in LESSONS.items()
     }
