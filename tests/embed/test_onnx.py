@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from tests.conftest import Opener
 from tests.requirement import requirement
+from tests.search.questions_as_asked import ASKED
+from tests.search.test_as_asked import filled
 
 from reasonbank import EmbeddingError, InvalidSetting, Settings
+from reasonbank.embed.calibration import UNKNOWN_MODEL, calibration_for
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.embed.onnx import ONNX
 from reasonbank.opening import embedder_of
@@ -95,3 +98,17 @@ def test_a_missing_extra_names_its_install_command(onnx_folder):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'reasonbank[onnx]'" in done.stderr
+
+
+@requirement("RET-9")
+@pytest.mark.parametrize("kind", ["misspelt", "by a name", "printed"])
+def test_the_cuts_fit_a_model_that_nobody_measured(open_bank: Opener, onnx_folder, kind):
+    """What is asked is found; whoever did not ask is told nothing of what is foreign."""
+    bank = open_bank(settings=Settings(embed=Embed(model="onnx", folder=str(onnx_folder))))
+    assert calibration_for(bank.store.indexing.embedder.name) is UNKNOWN_MODEL
+    lessons = filled(bank)
+    for key, question in ASKED[kind].items():
+        assert lessons[bank.search(question).hits[0].memory.id] == key
+    for question in ("how do I bake sourdough bread", "who won the world cup", "my cat is ill"):
+        assert all(hit.weak for hit in bank.search(question))
+        assert not bank.inject(question).memories

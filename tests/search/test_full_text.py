@@ -88,6 +88,29 @@ def test_one_common_word_does_not_make_a_memory_relevant(plain_bank: Bank) -> No
     assert relevance(query, max(found.values()), cosine=0.15, rows=30) < MINILM.sure
 
 
+TITLES = {
+    "one common word": [f"Number {n}" for n in range(12)],
+    "common words only": [f"{verb} {noun}" for verb in ("Retry", "Cancel", "Resume")
+                          for noun in ("uploads", "imports", "exports", "backups")],
+    "short": ["Zebra", "npm ci", "Lock", "Pin it", "utf8", "Close sessions"],
+}  # fmt: skip
+
+
+@requirement("RET-2")
+@pytest.mark.parametrize("times", [1, 20, 200])
+@pytest.mark.parametrize("so_many", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize("titles", TITLES.values(), ids=TITLES)
+def test_who_types_an_exact_title_finds_it_without_a_model(
+    plain_bank: Bank, titles: list[str], so_many: int, times: int
+) -> None:
+    """However much else it says, and however common the words of its title are in the bank."""
+    for title in titles[:so_many]:
+        content = "Poll until the port answers; a sleep is too short. " * times
+        plain_bank.record(a_memory(title=title, content=content))
+    for title in titles[:so_many]:
+        assert title in [hit.memory.title for hit in plain_bank.search(title, limit=so_many)]
+
+
 def test_every_part_of_a_memory_that_its_author_wrote_counts_alike(plain_bank: Bank) -> None:
     """A word in the title is worth what it is worth in the content, and the tags count too."""
     blank = {"title": "-", "description": "-", "content": "-"}

@@ -115,10 +115,19 @@ def test_a_prompt_of_any_length_costs_one_batch_of_so_many_texts(open_bank):
     assert embedder.batches[0] <= 1 + MOST
 
 
-@requirement("RET-17", left="typos, other languages and stack traces are measured, not tested")
+@requirement("RET-17")
 def test_a_long_prompt_is_asked_sentence_by_sentence():
     assert PROBLEM.rstrip(".") in sentences(prompt(6))
     assert sentences(" ".join(AROUND * 3)) == sentences(" ".join(AROUND))
+
+
+@requirement("RET-17")
+def test_what_a_program_printed_stays_in_one_piece_in_a_long_prompt():
+    printed = "Traceback (most recent call last):\n" + "".join(
+        f'  File "/app/module_{n}.py", line {n}, in run\n    self.call_number_{n}(value)\n'
+        for n in range(6)
+    )
+    assert printed.strip() in sentences("\n\n".join((AROUND[0], printed, *AROUND[1:])))
 
 
 @requirement("RET-17")
@@ -146,6 +155,12 @@ def test_of_very_many_sentences_those_that_tell_most_and_both_ends_are_asked():
         ),
         "java.lang.IllegalStateException: the pool is closed\n"
         + "\n".join(f"\tat com.example.shop.Order.run{n}(Order.java:{n})" for n in range(20)),
+        # Mostly plain words, but hardly a sentence among them.
+        "\n".join(
+            f"Normal   Scheduled  {n}m  default scheduler   assigned shop web to node"
+            for n in range(8)
+        )
+        + "\nWarning  Unhealthy  1m  kubelet  Liveness probe failed with status code 500",
     ],
 )  # fmt: skip
 def test_a_short_question_and_a_printed_one_are_asked_whole(text):

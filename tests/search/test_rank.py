@@ -21,7 +21,7 @@ from reasonbank.search.rank import (
     fuse,
     rank,
 )
-from reasonbank.search.text import error_match, keywords, terms, terms_asked, tokens_in
+from reasonbank.search.text import error_match, keywords, terms, terms_asked, tokens_in, words
 from reasonbank.settings import Search
 
 MINILM = CALIBRATIONS["all-MiniLM-L6-v2"]
@@ -469,6 +469,17 @@ class TestAbstention:
         assert result.relevant == 3
 
     @requirement("RET-9")
+    def test_what_fits_better_than_all_that_is_sure_is_no_weaker(self):
+        """Nor is it kept from who did not ask; a threshold that somebody set is kept to."""
+        fusion = replace(a_fusion([0.7, 0.5, 0.4]), calibration=CUTS)
+        fusion = replace(fusion, relevance=np.array([0.5, 0.9, 0.5]))
+        for sure_only, order in ((False, [0, 1, 2]), (True, [0, 1])):
+            result = rank(fusion, some_columns(3), limit=5, sure_only=sure_only)
+            assert result.order.tolist() == order
+            assert result.weak.tolist() == [False, False, True]
+        assert rank(fusion, some_columns(3), limit=5, threshold=0.6).order.tolist() == [1]
+
+    @requirement("RET-9")
     def test_who_did_not_ask_gets_only_what_is_surely_relevant(self):
         fusion = replace(a_fusion([0.5, 0.9, 0.1]), calibration=CUTS)
         result = rank(fusion, some_columns(3), limit=5, sure_only=True)
@@ -527,6 +538,9 @@ class TestAbstention:
         own = fuse("red", np.array([0.88, *rest]), np.zeros(31), unknown, rows=1000)
         foreign = fuse("red", np.array([0.76, *rest]), np.zeros(31), unknown, rows=1000)
         assert own.relevance[0] >= unknown.sure > foreign.relevance[0]
+        closer = np.linspace(0.700, 0.712, 12)
+        foreign = fuse("red", np.array([0.715, *closer]), np.zeros(13), unknown, rows=13)
+        assert unknown.sure > foreign.relevance[0]
 
     def test_the_threshold_can_be_overridden(self):
         fusion = a_fusion([0.2, 0.1], threshold=0.5)
@@ -567,6 +581,7 @@ class TestFusion:
                 "terms": 3,
                 "peak": peak,
                 "crowd": 0.0,
+                "few": few,
                 "rare_words": x[1],
                 "lexical_weight": weight,
             }
@@ -674,6 +689,15 @@ class TestWords:
         assert terms_asked("parseSchedule fails") == 2
         assert terms_asked("parse_schedule fails") == 4
         assert terms_asked("?!") == 1
+
+    @requirement("RET-17")
+    def test_what_a_program_printed_counts_word_by_word(self):
+        printed = "Caused by: com.acme.PoolClosed: pool is not open (at Pool.java:41)"
+        assert words(printed, 99) == (
+            *("caused", "by", "com", "acme", "poolclosed", "pool", "is", "not", "open"),
+            *("at", "java", "41"),
+        )
+        assert words(printed, 2) == ("caused", "by")
 
     def test_a_question_is_read_so_far_and_no_further(self):
         assert len(terms(" ".join(f"word{n}" for n in range(100)))) == 48

@@ -510,7 +510,7 @@ def test_a_clear_match_in_meaning_is_enough_without_a_word_in_common(bank):
     assert [hit.memory.id for hit in reply] == [shelf["backoff"].id]
 
 
-@requirement("RET-9", left="the cuts of API and ONNX models, seen with real ones")
+@requirement("RET-9", left="the cuts of a real model behind an API")
 def test_the_threshold_belongs_to_the_model_and_can_be_set(open_bank):
     generous = open_bank(settings=Settings(search=Search(threshold=0.0)))
     library(generous)

@@ -79,7 +79,7 @@ CALIBRATIONS = {
     ),
 }
 
-UNKNOWN_MODEL = EmbeddingCalibration(model="", threshold=0.05, sure=0.6, unrelated=None)
+UNKNOWN_MODEL = EmbeddingCalibration(model="", threshold=0.12, sure=0.6, unrelated=None)
 """Of a model nobody measured the scale is told from what each question finds."""
 ONLY_WORDS = EmbeddingCalibration(model="words", threshold=0.1, crowd=0.0, most=3.0)
 """Where there is no meaning to go by, hardly ever refuse."""

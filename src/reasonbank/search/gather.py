@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from reasonbank.embed.calibration import ONLY_WORDS, EmbeddingCalibration, calibration_for
 from reasonbank.errors import StorageError
 from reasonbank.index.port import Index
 from reasonbank.ledger.port import Candidates, Filter, Reading
 from reasonbank.model import Hit
 from reasonbank.search import rank
 from reasonbank.search.estimate import Trust, crowded_out, places, trust_in
-from reasonbank.search.pieces import is_printed, pieces
-from reasonbank.search.text import MANY_TERMS, MAX_TERMS, terms
+from reasonbank.search.pieces import is_output, pieces, sentences
+from reasonbank.search.text import MANY_TERMS, MAX_TERMS, terms, words
 from reasonbank.store.context import Context
 from reasonbank.trust.authors import records_of
 from reasonbank.trust.belief import FOLDED
@@ -81,6 +82,11 @@ class Senses:
             raise error
         self.notes.append(f"full text failed, so only meaning was searched: {error}")
 
+    def calibration(self, context: Context) -> EmbeddingCalibration:
+        """What its cosines mean; where there are none, what words do."""
+        indexing = context.store.indexing
+        return calibration_for(ONLY_WORDS.model if self.vectors is None else indexing.embedder.name)
+
     @property
     def skipped(self) -> tuple[str, ...]:
         return ("meaning",) * (self.vectors is None) + ("words",) * (not self.words)
@@ -92,22 +98,37 @@ def heard(context: Context, question: Question) -> Senses:
     Of many words those count that fewest memories have. Of a long question only the sentences
     have words: all of them together say nothing.
     """
-    many = terms(question.text, MANY_TERMS)
-    rarity = _rarity(context, question, many) if len(many) > MAX_TERMS else dict.fromkeys(many, 1.0)
-    # What tells most in a stack trace is a few words among many names of files and functions.
-    printed = len(many) > MAX_TERMS and is_printed(question.text)
-    most = PRINTED_TERMS if printed else MAX_TERMS
-    rarest = frozenset(sorted(rarity, key=rarity.__getitem__, reverse=True)[:most])
+    many = _said(question.text)
+    printed = tuple(part for part in sentences(question.text) if is_output(part))
+    every = tuple(dict.fromkeys((*many, *(word for part in printed for word in _said(part)))))
+    rarity = dict.fromkeys(every, 1.0)
+    if len(every) > MAX_TERMS:
+        rarity = _rarity(context, question, every)
+
+    def rarest(said: Sequence[str], most: int) -> frozenset[str]:
+        known = (term for term in said if term in rarity)
+        return frozenset(sorted(known, key=rarity.__getitem__, reverse=True)[:most])
 
     def telling(sentence: str) -> float:
         return sum(rarity.get(term, 0.0) for term in terms(sentence))
 
+    few = rarest(many, PRINTED_TERMS if is_output(question.text) else MAX_TERMS)
     parts = pieces(question.text, telling)
-    wanted = [tuple(term for term in terms(part) if term in rarest) for part in parts]
-    whole = () if parts else tuple(term for term in many if term in rarest)
+    wanted = [
+        tuple(term for term in _said(part) if term in among)
+        for part in parts
+        for among in [rarest(_said(part), PRINTED_TERMS) if part in printed else few]
+    ]
+    whole = () if parts else tuple(term for term in many if term in few)
     return Senses(
         texts=(question.text, *parts), terms=[whole, *wanted], notes=list(context.store.notes)
     )
+
+
+def _said(text: str) -> tuple[str, ...]:
+    """Its terms. What tells most in a stack trace is a few words among many names of files and
+    functions: there all words are."""
+    return words(text, MANY_TERMS) if is_output(text) else terms(text, MANY_TERMS)
 
 
 def _rarity(context: Context, question: Question, many: Sequence[str]) -> dict[str, float]:
@@ -134,6 +155,8 @@ class Gathered:
     confidence: Floats
     trust: Trust
     allowed: NDArray[np.bool_]
+    wholes: Sequence[float | None]
+    """Of each text what all its words are worth; None where meaning tells what was found."""
     complete: bool
     """True if no further row could pass the filter."""
     hidden: Sequence[tuple[str, str]] = ()
@@ -337,6 +360,7 @@ def _weighed(
         confidence=confidence,
         trust=trust,
         allowed=rows.allowed & trusted(confidence, trust, question),
+        wholes=_wholes(context, reading, question, senses),
         complete=matches.complete,
         hidden=_hidden(context, reading, rows, trust) if question.explain else (),
     )
@@ -348,6 +372,16 @@ def _hidden(
     hidden = (rows.allowed & (trust.author_weight == 0)).nonzero()[0].tolist()
     records = records_of(reading.authors(context.view), {rows.authors[i] for i in hidden})
     return [(rows.ids[i], records[rows.authors[i]].why_hidden(rows.authors[i])) for i in hidden]
+
+
+def _wholes(
+    context: Context, reading: Reading, question: Question, senses: Senses
+) -> Sequence[float | None]:
+    if senses.calibration(context).sure is not None or not senses.words:
+        return [None] * len(senses.texts)
+    rows = reading.word_rows()
+    counted = (reading.word_counts(context.view, question.filter, some) for some in senses.terms)
+    return [rank.worth(counts, rows) or None for counts in counted]
 
 
 def _closest(cosines: Floats) -> Floats:

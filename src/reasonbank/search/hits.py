@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from reasonbank.embed.calibration import calibration_for
 from reasonbank.errors import StorageError
 from reasonbank.ledger.port import Reading, Row, Trials
 from reasonbank.model import Hit, Memory, State
@@ -32,14 +31,18 @@ DAY = 86_400_000_000
 
 def fused(context: Context, reading: Reading, found: Gathered, senses: Senses) -> rank.Fusion:
     """How the candidates fit the question, whoever may see them."""
-    name = "words" if senses.vectors is None else context.store.indexing.embedder.name
-    calibration = calibration_for(name)
+    calibration = senses.calibration(context)
     word_rows = reading.word_rows() if senses.words else 0
     return rank.best_of(
         [
-            rank.fuse(text, cosine, bm25, calibration, rows=word_rows, doubt=doubt)
-            for text, doubt, cosine, bm25 in zip(
-                senses.texts, doubts(senses.texts), found.cosines, found.bm25, strict=True
+            rank.fuse(text, cosine, bm25, calibration, rows=word_rows, doubt=doubt, whole=whole)
+            for text, doubt, cosine, bm25, whole in zip(
+                senses.texts,
+                doubts(senses.texts),
+                found.cosines,
+                found.bm25,
+                found.wholes,
+                strict=True,
             )
         ]
     )

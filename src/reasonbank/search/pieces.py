@@ -6,7 +6,7 @@ the beginning. So the sentences of a long text are looked for one by one, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from textwrap import wrap
 
@@ -18,15 +18,23 @@ LONG = 400
 MOST = 32
 """So many sentences are looked for; of more, those that tell most, and both ends of the text."""
 FIRST, LAST = 4, 8
-LONGEST = 300
+LONGEST, LONGEST_OUTPUT = 300, 3000
 SHORTEST = 24
 """Less than that says too little by itself."""
 
+_APART = Pattern(r"\n\s*\n")
 _ENDS = Pattern(r"[.!?][\"')\]]?\s+|\n\s*")
 _EDGES = " .!?\n\r\t"
 _WORD = Pattern(r"[\"'(`*]{0,3}\pL+(?:['’-]\pL+)*[\"')`*]{0,3}[.,;:!?]{0,3}")
-PROSE = 0.58
-"""So much of a text that somebody wrote are plain words; of logs and traces about a third."""
+_STOPS = tuple(".!?:;,")
+_CLOSING = ")]\"'`*"
+_COLUMN = "   "
+A_LINE = 8
+"""A line of so many plain words may go on in the next one."""
+PROSE = 0.54
+"""So much of a text that somebody wrote are plain words; of logs and traces about a sixth."""
+OUTPUT = 24
+"""Of fewer words even a line of names is a question."""
 
 
 @lru_cache(maxsize=64)
@@ -39,7 +47,7 @@ def sentences(text: str) -> tuple[str, ...]:
     text = text[:MAX_QUERY]
     if len(text) < LONG or is_printed(text):
         return ()
-    return tuple(dict.fromkeys(_sentences(text)))
+    return tuple(dict.fromkeys(_parts(text)))
 
 
 def pieces(text: str, telling: Callable[[str], float]) -> tuple[str, ...]:
@@ -53,11 +61,36 @@ def pieces(text: str, telling: Callable[[str], float]) -> tuple[str, ...]:
     return tuple(every[i] for i in sorted((*best, *ends)))
 
 
+@lru_cache(maxsize=256)
+def is_output(text: str) -> bool:
+    """Whether it is the output of a program, and not a name or a command alone."""
+    return len(text.split(maxsplit=OUTPUT)) > OUTPUT and is_printed(text)
+
+
 def is_printed(text: str) -> bool:
-    """Whether it is mostly what a program printed: hardly any plain words in it."""
-    parts = text.split()
-    plain = sum(len(part) for part in parts if _WORD.fullmatch(part[:MAX_TERM]))
-    return plain < PROSE * sum(map(len, parts))
+    """Whether it is mostly what a program printed: hardly any lines of plain words in it."""
+    lines = [line.strip() for line in text.splitlines()]
+    written = sum(map(_written, lines))
+    return written < PROSE * sum(len(word) for line in lines for word in line.split())
+
+
+def _written(line: str) -> int:
+    """How many letters of it are plain words, if it ends like a sentence or is as long as one."""
+    words = line.split()
+    plain = [len(word) for word in words if _WORD.fullmatch(word[:MAX_TERM])]
+    if not plain or _COLUMN in line:
+        return 0
+    ends = words[-1].rstrip(_CLOSING).endswith(_STOPS)
+    return sum(plain) if ends or len(plain) >= A_LINE or _LISTED.match(line) else 0
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Its sentences; a paragraph of output is one, its lines mean something together only."""
+    for paragraph in _APART.split(text):
+        if is_output(paragraph):
+            yield paragraph.strip()[:LONGEST_OUTPUT]
+        else:
+            yield from _sentences(paragraph)
 
 
 def _sentences(text: str) -> list[str]:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from reasonbank.embed.calibration import EmbeddingCalibration
 from reasonbank.search.diverse import diverse
+from reasonbank.search.pieces import is_output
 from reasonbank.search.text import names_something, terms_asked
 from reasonbank.trust.experience import adjusted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -48,6 +49,8 @@ FOUND = 1.35
 """What it counts that all words of a question are found, beside a cosine of 1."""
 CHANCE = 0.4
 """So much of a rare word an unrelated text matches by chance."""
+PARTLY = 0.25
+"""A text several times as long as others has so much of a question, all of whose words it has."""
 ANSWERS, CROWD = 5, 20
 """So many of the nearest may all be answers; those up to there are what is near in any case."""
 FEW, SPARSE = 12, 0.06
@@ -58,7 +61,7 @@ ENOUGH_TO_TELL = 8
 CANDIDATES_ABOVE = 0.15
 """So much of the way to 1 are those nearer than others that a search brings up."""
 FLAT = 0.02
-"""Where the best is no further above the middle, all candidates are alike."""
+"""Where the best is no further on the way from the middle to 1, all candidates are alike."""
 STEEP = 14.0
 """How quickly an answer becomes likely as it stands out."""
 
@@ -100,11 +103,13 @@ def fuse(
     *,
     rows: int,
     doubt: float | None = None,
+    whole: float | None = None,
 ) -> Fusion:
     """One similarity in 0..1 from cosine (NaN: unknown) and BM25 (0: no match).
 
     ``rows`` is the number of rows in the full-text table that ``bm25`` was counted over.
     ``doubt`` is given for a part of a long question: how little it looks like the problem.
+    ``whole`` is given where words are all there is to go by: the ``worth`` of all its terms.
 
         similarity = tanh(cosine + words - doubt)
         words = w * x ** 1.15, all of them pressed together so that none exceeds ``most``
@@ -146,15 +151,19 @@ def fuse(
     crowd = float(nearest[ANSWERS:CROWD].clip(0.0).sum()) / (CROWD - ANSWERS)
     weight = calibration.lexical * exp(-calibration.peak * peak) / count**TERMS_POWER
     rare = words / ceiling
-    if doubt is not None:
+    if doubt is not None and not is_output(query):
         weight *= SENTENCE_WORDS
     lexical = _bounded(weight * rare**MATCH_POWER, calibration.most)
     # Where there is no vector, the cosine is taken to agree with the words.
     dense = np.where(known, dense, lexical.clip(0.0, 1.0))
     mixed = dense + lexical
-    near = dense + FOUND * telling * (rare - chance).clip(0.0) / count - (doubt or 0.0)
+    found = FOUND * telling * (rare - chance).clip(0.0) / count
+    if whole is not None:
+        found = np.maximum(found, (words / whole - PARTLY).clip(0.0, 1.0))
+    near = dense + found - (doubt or 0.0)
     among = min(max(int(known.sum()), 1), FEW)
-    standing = near - calibration.crowd * crowd - calibration.middle + SPARSE * log(FEW / among)
+    few = SPARSE * log(FEW / among)
+    standing = near - calibration.crowd * crowd - calibration.middle + few
     top = int(mixed.argmax()) if mixed.size else -1
     share = float(lexical[top] / mixed[top]) if top >= 0 and mixed[top] > 0 else 0.0
     return Fusion(
@@ -168,11 +177,18 @@ def fuse(
             "terms": float(count),
             "peak": peak,
             "crowd": crowd,
+            "few": few,
             "rare_words": float(rare.max(initial=0.0)),
             "lexical_weight": weight,
         },
         calibration=calibration,
     )
+
+
+def worth(counts: Iterable[int], rows: int) -> float:
+    """What BM25 gives a text of the usual length that has each of some terms once, if so many of
+    the rows have them."""
+    return sum(max(LEAST_IDF, log((max(rows - n, 0) + 0.5) / (n + 0.5))) for n in counts)
 
 
 def _bounded(worth: Floats, most: float) -> Floats:
@@ -189,7 +205,7 @@ def _unrelated(cosines: Floats, calibration: EmbeddingCalibration) -> float:
     if calibration.unrelated is not None:
         return calibration.unrelated
     best, middle = (float(cosines.max()), float(np.median(cosines))) if len(cosines) else (0, 0)
-    if len(cosines) < ENOUGH_TO_TELL or best - middle < FLAT:
+    if len(cosines) < ENOUGH_TO_TELL or best - middle < FLAT * (1.0 - middle):
         return 0.0
     return min(0.95, max(0.0, middle - CANDIDATES_ABOVE * (1.0 - middle)))
 
@@ -265,6 +281,8 @@ class Cuts:
 
     sure: float | None
     near: float | None
+    set: bool = False
+    """Somebody set it: then relevance alone decides."""
 
     @classmethod
     def of(
@@ -272,23 +290,30 @@ class Cuts:
     ) -> Cuts:
         """Those of the model; a ``threshold`` that somebody set takes the place of both."""
         if threshold is not None:
-            return cls(sure=threshold, near=None)
+            return cls(sure=threshold, near=None, set=True)
         only_sure = sure_only and calibration.sure is not None
         return cls(sure=calibration.sure, near=None if only_sure else calibration.threshold)
 
     def let_in(self, fusion: Fusion) -> NDArray[np.bool_]:
         # A negative relevance is how a caller leaves a candidate out.
+        asked = fusion.relevance >= 0.0
         if self.near is None:
-            return fusion.relevance >= max(0.0, self.sure or 0.0)
+            return ~self.weak(fusion) & asked
         best = float(fusion.nearness.max(initial=0.0))
         near = min(self.near, BESIDE * best) if best >= self.near else self.near
-        return ((fusion.nearness >= near) | ~self.weak(fusion)) & (fusion.relevance >= 0.0)
+        return ((fusion.nearness >= near) | ~self.weak(fusion)) & asked
 
     def weak(self, fusion: Fusion) -> NDArray[np.bool_]:
         """Which are not surely relevant."""
         if self.sure is None:
             return fusion.nearness < (self.near or 0.0)
-        return fusion.relevance < self.sure
+        weak: NDArray[np.bool_] = fusion.relevance < self.sure
+        best = float(fusion.similarity.max(where=~weak, initial=-1.0))
+        if self.set or best < 0.0:
+            return weak
+        # What fits better than all that is sure is no less sure. Sureness asks how much of the
+        # question was found, and of a stack trace that is little.
+        return weak & (fusion.similarity <= best)
 
     def why(self, fusion: Fusion, i: int) -> str:
         if self.near is None:

@@ -49,6 +49,16 @@ def terms(query: str, limit: int = MAX_TERMS) -> tuple[str, ...]:
     return tuple(_terms(query, limit))[:limit]
 
 
+def words(text: str, limit: int) -> tuple[str, ...]:
+    """Every word of what a program printed, each once, in order of appearance.
+
+    It is full of names that no other text has: how they are put together tells nothing, and the
+    few plain words between them are the message, "not" and "while" as well.
+    """
+    every = (word.lower()[:MAX_TERM] for word in WORD.findall(text[:MAX_QUERY]))
+    return tuple(dict.fromkeys(every))[:limit]
+
+
 def terms_asked(query: str) -> int:
     """How many terms ``query`` has, another spelling of one not counted; at least 1."""
     return max(1, min(MAX_TERMS, sum(_terms(query, MAX_TERMS).values())))
