@@ -1,10 +1,13 @@
 """Facts that change, and paraphrases that crowd: through the bank itself, default settings.
 
-    python -m bench.changing [--half tuning|aside] [--weights FILE]
+    python -m bench.changing [--half tuning|aside] [--further] [--weights FILE]
 
 All facts of the half are in one bank, first every older value, then, after a while, every newer
 one. ``turned``: the same with the texts exchanged, where they differ in the value alone, so that
 nothing but the time tells which is newer. Pairs that are both true must not be called outdated.
+``--further``: a second set, in which nearly every newer value is said in other words, and of which
+every other line is set aside. There each pair that is both true is also asked for the older one
+alone, which must not be put behind the newer.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ MICROSECOND, SECOND, DAY = 1, 1_000_000, 86_400_000_000
 GAPS = {"1 ms": 1_000, "a minute": 60 * SECOND, "a day": DAY, "a month": 30 * DAY}
 START = 1_760_000_000 * SECOND
 A_LETTER, BY_VALUE = 30, 12  # Of every thirty facts the first twelve differ in the value alone.
+
+
+def further_of(name: str, half: str) -> list[dict[str, Any]]:
+    return read(f"{name}-2")[HALVES.index(half) :: 2]
 
 
 def half_of(name: str, half: str) -> list[dict[str, Any]]:
@@ -104,6 +111,45 @@ def _facts(rows: list[dict[str, Any]], gap: int, embedder: Embedder) -> list[flo
     return [count / len(rows) for count in counts]
 
 
+def further(half: str, embedder: Embedder) -> Table:
+    columns = ("set", "gap", "rows", "newer before older", "newer first", "older marked")
+    table = Table(f"{half} further", f"Further facts that change, {half} half, %", columns)
+    rows = further_of("facts", half)
+    turned = [row | {"old": row["new"], "new": row["old"]} for row in rows]
+    for name, some in (("as written", rows), ("turned", turned)):
+        for gap, microseconds in GAPS.items():
+            shares = _facts(some, microseconds, embedder)
+            table.add(name, gap, len(some), *(f"{100 * share:.1f}" for share in shares))
+    return table
+
+
+def further_pairs(half: str, embedder: Embedder) -> Table:
+    columns = ("pairs", "rows", "one called outdated, %", "asked for the older: it is first, %")
+    table = Table(f"{half} further pairs", f"Further pairs, {half} half", columns)
+    for name in ("together", "paraphrases"):
+        rows = further_of(name, half)
+        marked, first = _pairs(rows, embedder)
+        asked = f"{100 * first / len(rows):.1f}" if name == "together" else "-"
+        table.add(name, len(rows), f"{100 * marked / len(rows):.1f}", asked)
+    return table
+
+
+def _pairs(rows: list[dict[str, Any]], embedder: Embedder) -> tuple[int, int]:
+    marked = first = 0
+    with empty(embedder) as (bank, clock):
+        pairs = []
+        for row in rows:
+            pairs.append((record(bank, row["one"]), record(bank, row["other"])))
+            clock.now += 60 * SECOND
+        for row, pair in zip(rows, pairs, strict=True):
+            hits = bank.search(row["question"], limit=5).hits
+            marked += any(hit.outdated_by for hit in hits if hit.memory.id in pair)
+            if "asks_one" in row:
+                alone = bank.search(row["asks_one"], limit=5).hits
+                first += bool(alone) and alone[0].memory.id == pair[0]
+    return marked, first
+
+
 def together(half: str, embedder: Embedder) -> Table:
     rows = half_of("together", half)
     table = Table(
@@ -150,11 +196,13 @@ def same(half: str, embedder: Embedder) -> Table:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     options.add_argument("--half", choices=HALVES, default=HALVES[0])
+    options.add_argument("--further", action="store_true", help="the second set")
     options.add_argument("--weights", type=Path, help="other weights for the packaged network")
     options.add_argument("--keep", action="store_true", help="write bench/results/changing.json")
     chosen = options.parse_args()
     embedder = embedder_of(chosen.weights)
-    for measured in (facts, together, same):
+    sets = (further, further_pairs) if chosen.further else (facts, together, same)
+    for measured in sets:
         table = measured(chosen.half, embedder)
         table.machine = tables.machine()
         tables.show(table)
