@@ -16,8 +16,7 @@ from reasonbank.settings import Settings
 
 
 def filled(bank: Bank) -> dict[str, str]:
-    """Which lesson each memory is; of subjects of their own, so that none is taken for a newer
-    value of another."""
+    """Which lesson each memory is."""
     return {
         bank.record(
             Memory(
@@ -25,7 +24,6 @@ def filled(bank: Bank) -> dict[str, str]:
                 description=title,
                 content=content,
                 outcome=Outcome.SUCCESS,
-                domain=key,
             )
         ).id: key
         for key, (title, content) in LESSONS.items()

@@ -20,6 +20,8 @@ LONGEST = 200
 """Letters of what is taken for a fact; two longer ones are lessons that stand side by side."""
 WORDED_ALIKE = 0.75
 """From here on the rules have decided."""
+NEAREST = 0.75
+"""What is less near, on the scale of `Signs.near`, is about something else."""
 LEAST, MOST = 0.6, 2.0
 """What fits so much less, or more, tells no more: in a small bank nothing else is near."""
 
@@ -88,7 +90,7 @@ def signs(
 def odds(seen: Signs, weights: RevisionWeights) -> float:
     """Above 0 it is likely enough to put the newer one first."""
     # Who names an identifier wants the memory that has it, if they have nothing else in common.
-    if (seen.named and not seen.shared) or seen.alike >= WORDED_ALIKE:
+    if (seen.named and not seen.shared) or seen.alike >= WORDED_ALIKE or seen.near < NEAREST:
         return -inf
     weighed = (float(getattr(weights, name) * getattr(seen, name)) for name in SIGNS)
     return weights.base + sum(weighed)
