@@ -127,7 +127,7 @@ WEBARENA = {"found %": ("success", 100, 1), "silent on new %": ("silent", 100, 1
             "regret": ("regret", 1, 0), "tokens": ("tokens", 1, 0)}  # fmt: skip
 TELECOM = {"success %": ("success", 100, 1), "after 200 %": ("end", 100, 1),
            "regret": ("regret", 1, 0), "steps": ("steps", 1, 1),
-           "silent %": ("silent", 100, 1), "tokens": ("tokens", 1, 0),
+           "ECE": ("ece", 1, 3), "silent %": ("silent", 100, 1), "tokens": ("tokens", 1, 0),
            "s": ("seconds", 1, 0)}  # fmt: skip
 
 
