@@ -31,6 +31,7 @@ CONDITIONS = {
     "credit first": "only the task's outcome told, the first of three followed",
     "credit mixed": "only the task's outcome told, any of three followed",
 }
+DRAWN = ("clean", "noise", "drift", "poison")
 FULL = "full"
 """What ends the key of a run at full length."""
 Found = Mapping[str, Mapping[str, Any]]
@@ -66,7 +67,7 @@ def report(found: Found) -> None:
     tables.RESULTS.joinpath("learning.json").write_text(
         json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8"
     )
-    draw(best, CONDITIONS)
+    draw(best, {condition: CONDITIONS[condition] for condition in DRAWN})
 
 
 def of_cells(found: Found) -> list[tables.Table]:
