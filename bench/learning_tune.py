@@ -26,7 +26,7 @@ from bench.learning_vectors import Embedded
 from bench.retrieval_sets import folder
 
 SEEDS = tuple(range(100, 105))
-STARTS, ROUNDS = 16, 2
+STARTS, ROUNDS = 30, 2
 LENGTH = 1500
 """No more tasks than this are played."""
 TELECOM = 100
