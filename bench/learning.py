@@ -29,7 +29,7 @@ from typing import Any
 
 from bench import learning_bounds, learning_telecom, learning_tools, learning_webarena, tables
 from bench.learning_choice import CONDITIONS, CREDIT
-from bench.learning_loop import OURS, SYSTEMS, UNTOLD, System, play
+from bench.learning_loop import APPEND_ONLY, OURS, SYSTEMS, UNTOLD, System, play
 from bench.learning_parameters import FILE as PARAMETERS
 from bench.learning_simple import LEARNERS, Space, World, made, play as play_simple
 from bench.learning_streams import MAKERS, SHORT, stream, texts
@@ -55,8 +55,11 @@ GROUPS = {
     "simple": tuple(LEARNERS),
     "others": tuple(name for name in BANKS if name not in (OURS, UNTOLD)),
     "bounds": learning_bounds.BOUNDS,
+    "told": (OURS,),
+    "untold": (UNTOLD,),
+    "append-only": (APPEND_ONLY,),
 }
-"""Names for several systems at a time."""
+"""Names for several systems at a time, and for those whose names have a comma."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +235,9 @@ def main() -> int:
     if chosen.print:
         shown({job.key: found[job.key] for job in wanted if job.key in found})
     else:
-        report(found)
+        # Runs of another length were for the screen.
+        standard = {job.key for full in (True, False) for job in jobs(SEEDS, full)}
+        report({key: run for key, run in found.items() if key in standard})
         tables.rewrite_document()
     return 0
 

@@ -33,5 +33,6 @@ def parameters(learner: str, stream: str, condition: str) -> Chosen:
 
 
 def keep(learner: str, stream: str, group: str, chosen: Chosen) -> None:
+    every.cache_clear()  # Another process may have chosen for another stream.
     every().setdefault(stream, {}).setdefault(group, {})[learner] = dict(chosen)
     FILE.write_text(json.dumps(every(), indent=1) + "\n", "utf-8")

@@ -31,6 +31,7 @@ CONDITIONS = {
     "credit first": "only the task's outcome told, the first of three followed",
     "credit mixed": "only the task's outcome told, any of three followed",
 }
+DRAWN = ("clean", "noise", "drift", "poison")
 FULL = "full"
 """What ends the key of a run at full length."""
 Found = Mapping[str, Mapping[str, Any]]
@@ -66,7 +67,7 @@ def report(found: Found) -> None:
     tables.RESULTS.joinpath("learning.json").write_text(
         json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8"
     )
-    draw(best, CONDITIONS)
+    draw(best, {condition: CONDITIONS[condition] for condition in DRAWN})
 
 
 def of_cells(found: Found) -> list[tables.Table]:
@@ -127,7 +128,7 @@ WEBARENA = {"found %": ("success", 100, 1), "silent on new %": ("silent", 100, 1
             "regret": ("regret", 1, 0), "tokens": ("tokens", 1, 0)}  # fmt: skip
 TELECOM = {"success %": ("success", 100, 1), "after 200 %": ("end", 100, 1),
            "regret": ("regret", 1, 0), "steps": ("steps", 1, 1),
-           "silent %": ("silent", 100, 1), "tokens": ("tokens", 1, 0),
+           "ECE": ("ece", 1, 3), "silent %": ("silent", 100, 1), "tokens": ("tokens", 1, 0),
            "s": ("seconds", 1, 0)}  # fmt: skip
 
 

@@ -21,7 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from bench.learning_choice import wrong_feedback
-from bench.learning_loop import PAUSE, START, SYSTEMS, Stream, System, Task, lesson, quick_folder
+from bench.learning_loop import (
+    PAUSE,
+    START,
+    SYSTEMS,
+    Stream,
+    System,
+    Task,
+    calibration,
+    lesson,
+    quick_folder,
+)
 from bench.learning_parameters import parameters as chosen_parameters
 from bench.learning_simple import LEARNERS, Learner, Space, World
 from bench.learning_vectors import Embedded
@@ -86,8 +96,12 @@ class Calls:
     tokens: list[int] = field(default_factory=list)
     silent: list[bool] = field(default_factory=list)
     """Of every line: was nothing said about it?"""
+    expected: list[float] = field(default_factory=list)
+    seen: list[float] = field(default_factory=list)
+    """Of every step that could be judged: how likely it was said to help, and whether it did."""
 
     def numbers(self) -> dict[str, float]:
+        ece, brier = calibration(self.expected, self.seen)
         late = self.solved[min(EARLY, len(self.solved) // 2) :]
         return {
             "success": sum(self.solved) / len(self.solved),
@@ -96,6 +110,8 @@ class Calls:
             "steps": sum(self.steps) / len(self.steps),
             "tokens": sum(self.tokens) / len(self.tokens),
             "silent": sum(self.silent) / max(1, len(self.silent)),
+            "ece": ece,
+            "brier": brier,
         }
 
     def curve(self, points: int = 50) -> list[float]:
@@ -171,6 +187,7 @@ class Advice:
     memory: str
     line: str
     session: str
+    expected: float | None = None
 
 
 class Nobody:
@@ -210,7 +227,7 @@ class Remembering:
         return [
             Advice(
                 score=hit.score, action=self.actions[hit.memory.id], memory=hit.memory.id,
-                line=line, session=session,
+                line=line, session=session, expected=hit.expected,
             )
             for hit in reply
             if not hit.warning
@@ -243,6 +260,7 @@ class Simple:
             Advice(
                 score=float(scores[best]), action=self.space.actions[best], memory="", line=line,
                 session=session,
+                expected=self.learner.forecast(self.space.place[line], int(best)),
             )
             for best in (-scores).argsort(kind="stable")[:WAYS]
         ]  # fmt: skip
@@ -305,6 +323,9 @@ def call(
     solved = False
 
     def tell(advice: Advice, succeeded: bool) -> None:
+        if advice.expected is not None:
+            calls.expected.append(advice.expected)
+            calls.seen.append(float(succeeded))
         memory.tell(advice, succeeded=succeeded != (rng.random() < wrong))
 
     for advice in plan:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from bench import learning, learning_telecom
+from bench import learning, learning_tables, learning_telecom
 from bench.learning_choice import CONDITIONS, CREDIT, choice
 from bench.learning_loop import SYSTEMS, Run, Stream, Task, follow
 from bench.learning_parameters import parameters
@@ -162,3 +162,40 @@ def test_telecoms_append_only_memory_appends(tmp_path):
         assert len(memories.actions) == len(learning_telecom.ACTIONS) + 1
         again = memories.ask(line, "task 1")[0]
     assert again.action == first.action and again.memory != first.memory
+
+
+def runs_of(**success):
+    """Runs of one cell, seed by seed, as they are kept."""
+    return {
+        f"tools/clean/{name.replace('_', ' ')}/{seed}/300": {"success": each}
+        for name, seeds in success.items()
+        for seed, each in enumerate(seeds)
+    }
+
+
+def test_ours_is_compared_with_the_best_learner_on_the_same_seeds():
+    found = runs_of(
+        ours=(0.50, 0.52, 0.51),
+        LinUCB=(0.60, 0.61, 0.63),
+        append_and_vote=(0.40, 0.41, 0.42, 0.99),
+        nearest_lesson=(0.30, 0.31, 0.32),
+    )
+    (row,) = learning_tables.musts(found).rows
+    assert row[2:5] == ["LinUCB 61.3", "-10.3 ± 3.8", "WORSE"]
+    assert row[5].startswith("nearest lesson") and row[7] == "better"
+
+
+def test_a_learner_that_was_not_run_on_every_seed_is_not_compared():
+    found = runs_of(ours=(0.50, 0.52), LinUCB=(0.60,), **{"kernel-Beta": (0.1, 0.1)})
+    assert (
+        learning_tables.beside(found, "tools", "clean", learning_tables.LEARN)[0] == "kernel-Beta"
+    )
+
+
+@pytest.mark.parametrize(
+    ("differences", "said"),
+    [((1.0, 1.1, 0.9), "better"), ((-1.0, -1.1, -0.9), "WORSE"), ((1.0, -1.0, 0.1), "alike"),
+     ((1.0,), "one seed")],
+)  # fmt: skip
+def test_a_difference_counts_beyond_its_interval(differences, said):
+    assert learning_tables.verdict(differences) == said
