@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from tests.requirement import requirement
 
 from reasonbank.model import Memory, Scope
-from reasonbank.search.rivals import differ_in_values, outdates
+from reasonbank.search.rivals import Rivalry, differ_in_values, rivalry
 from reasonbank.testing.builders import a_memory
 
 ONE_FACT = [
@@ -51,28 +51,28 @@ def fact(title: str, content: str, **known: object) -> Memory:
 @requirement("RET-19")
 @pytest.mark.parametrize(("title", "was", "now"), ONE_FACT)
 def test_two_values_of_one_fact_are_rivals(title, was, now):
-    assert outdates(fact(title, now), fact(title, was))
+    assert rivalry(fact(title, was), fact(title, now)) is Rivalry.SURE
 
 
 @requirement("RET-19")
 @pytest.mark.parametrize(("was", "now"), SAID)
 def test_a_memory_that_says_what_has_changed_outdates_the_other_but_not_the_reverse(was, now):
-    before, after = fact("How it was", was), fact("The news", now)
-    assert outdates(after, before) and not outdates(before, after)
+    assert rivalry(fact("How it was", was), fact("The news", now)) is Rivalry.SURE
+    assert rivalry(fact("The news", now), fact("How it was", was)) is not Rivalry.SURE
 
 
 @requirement("RET-19")
 @pytest.mark.parametrize(("title", "one", "other"), BOTH_TRUE)
 def test_facts_about_two_things_are_no_rivals(title, one, other):
-    assert not outdates(fact(title, one), fact(title, other))
-    assert not outdates(fact(title, other), fact(title, one))
+    assert rivalry(fact(title, one), fact(title, other)) is Rivalry.NONE
+    assert rivalry(fact(title, other), fact(title, one)) is Rivalry.NONE
 
 
 @requirement("RET-19")
 def test_titles_that_name_two_things_settle_it():
     one = fact("Minimum iOS version of the app", "The app needs iOS 15 or later.")
     other = fact("Minimum Android version of the app", "The app needs Android 9 or later.")
-    assert not outdates(other, one)
+    assert rivalry(one, other) is Rivalry.NONE
 
 
 @requirement("RET-19")
@@ -82,7 +82,7 @@ def test_titles_that_name_two_things_settle_it():
 def test_what_is_said_elsewhere_is_no_rival(known):
     older = fact("Redis port", "Redis listens on port 6379.", domain="data")
     newer = fact("Redis port", "Redis listens on port 6380.", **{"domain": "data"} | known)
-    assert not outdates(newer, older)
+    assert rivalry(older, newer) is Rivalry.NONE
 
 
 @requirement("RET-19")
@@ -90,12 +90,12 @@ def test_what_is_said_elsewhere_is_no_rival(known):
 @given(one=st.integers(1, 99999), other=st.integers(1, 99999))
 def test_another_number_is_another_value_and_the_same_number_is_none(one, other):
     older, newer = (fact("Port", f"The gateway listens on port {port}.") for port in (one, other))
-    assert outdates(newer, older) is (one != other)
+    assert rivalry(older, newer) is (Rivalry.NONE if one == other else Rivalry.SURE)
 
 
 @settings(deadline=None)
 @given(one=st.text(max_size=400), other=st.text(max_size=400))
 def test_any_two_texts_can_be_compared_and_none_is_its_own_rival(one, other):
     titled = [fact("A title", text or "x") for text in (one, other)]
-    assert outdates(*titled) in (True, False)
+    assert rivalry(*titled) in Rivalry
     assert not differ_in_values(one, one)

@@ -19,23 +19,6 @@ class Nearness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionWeights:
-    """What each of ``reasonbank.search.revised.Signs`` says about whether a newer memory is
-    another wording of what an older one says (``tools/fit_rivals.py``)."""
-
-    base: float
-    near: float
-    behind: float
-    third: float
-    shared: float
-    alike: float
-    asked: float
-    named: float
-    apart: float
-    values: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingCalibration:
     """How search reads cosines (docs/decisions/0003-hybrid-ranking.md), and merging."""
 
@@ -63,24 +46,9 @@ class EmbeddingCalibration:
     """From here on two memories are paraphrases, what both share with the question aside."""
     same: float = 0.995
     """From here on they are copies."""
-    revision: RevisionWeights | None = None
-    """When a newer memory says in other words what an older one says; None: nobody knows."""
     compatible: tuple[str, ...] = ()
     """How the names of models begin whose vectors may be compared with this one's."""
 
-
-_REVISION = RevisionWeights(
-    base=2.1,
-    near=5.0,
-    behind=-3.1,
-    third=-4.4,
-    shared=5.0,
-    alike=-8.5,
-    asked=-3.3,
-    named=-2.5,
-    apart=-2.2,
-    values=1.0,
-)
 
 CALIBRATIONS = {
     "reasonbank-minilm-1": EmbeddingCalibration(
@@ -89,7 +57,6 @@ CALIBRATIONS = {
         sure=0.6,
         near=0.55,
         merge=Nearness(same=0.83, sure=0.91, related=0.65),
-        revision=_REVISION,
         # Trained from it, documents held in place: -1.3 to +1.0 points of nDCG on tuning parts.
         compatible=("all-MiniLM-L6-v2",),
     ),
@@ -99,7 +66,6 @@ CALIBRATIONS = {
         sure=0.6,
         near=0.55,
         merge=Nearness(same=0.8, sure=0.9, related=0.65),
-        revision=_REVISION,
     ),
     # Its cosines count shared words once more, so they say little beside BM25.
     "hashed-384": EmbeddingCalibration(

@@ -37,6 +37,15 @@ class Trust:
         """What outcomes add to resemblance, or take from it."""
         return self.learnt.lift
 
+    def corrected(self, similarity: Reals, cosine: Reals) -> Reals:
+        """What outcomes add to similarity, or take from it. They are read against resemblance by
+        meaning: as far as anything is heard, that words match as well counts no more."""
+        import numpy as np
+
+        guess = np.where(np.isnan(cosine), similarity, resemblance(cosine))
+        corrected: Reals = self.learnt.lift + self.learnt.heard * (guess - similarity)
+        return corrected
+
     def expected(self, similarity: Reals, cosine: Reals) -> Reals:
         """The chance to help with this question.
 
@@ -130,25 +139,24 @@ def _learnt(
 ) -> Learnt:
     import numpy as np
 
-    count = len(rows.nums)
-    tried, mine = np.unique(place, return_inverse=True)
     try:
-        memories = context.store.indexing.index.vectors(rows.nums[tried])
+        memories = context.store.indexing.index.vectors(rows.nums)
     except StorageError:
-        return Learnt(lift=np.zeros(count))
+        return Learnt(lift=np.zeros(len(rows.nums)))
     asked = found.vectors.astype(np.float32)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True) + 1e-9
+    direction = vector / (np.linalg.norm(vector) + 1e-9)
     past = Past(
         place=place,
         task=found.tasks,
-        cosine=(asked @ (vector / (np.linalg.norm(vector) + 1e-9))).astype(np.float64),
+        cosine=(asked @ direction).astype(np.float64),
         asked=asked,
-        resembled=resemblance(np.einsum("ij,ij->i", asked, memories[mine])),
+        resembled=resemblance(np.einsum("ij,ij->i", asked, memories[place])),
         share=found.shares,
         strength=strength,
         succeeded=belief.speaks_for(found.slots),
     )
-    return experience.learnt(count, past)
+    return experience.learnt(memories, resemblance(memories @ direction), past)
 
 
 def places(nums: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -66,7 +66,7 @@ def ranked(
         age_days=(now - rows.created_at) / DAY,
         error_match=errors,
         confidence=found.trust.counted(found.trust.expected(fusion.similarity, found.cosine)),
-        fit=found.trust.fit,
+        fit=found.trust.corrected(fusion.similarity, found.cosine),
         scope=np.array([rank.SCOPE_WEIGHTS[scope] for scope in rows.scopes], np.float64),
         consolidated=rows.consolidated,
         vectors=found.vectors,

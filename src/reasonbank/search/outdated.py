@@ -1,26 +1,21 @@
 """Of the hits that state one fact with two values, the newest first and the older marked.
 
-Recency compares rivals with each other, not with today: a millisecond is enough. The older is
-marked only where both surely state one fact; what likely does is put in order, no more: that
-costs little where both are true.
+Recency compares rivals with each other, not with today: a millisecond is enough.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan
 from typing import TYPE_CHECKING
 
-from reasonbank.embed.calibration import EmbeddingCalibration, RevisionWeights
 from reasonbank.ledger.events import revisions
 from reasonbank.ledger.port import Reading, Row
 from reasonbank.model import Memory, to_micros
 from reasonbank.search.gather import Gathered, Question
 from reasonbank.search.rank import Ranking
-from reasonbank.search.revised import Signs, may_revise, odds, signs
-from reasonbank.search.rivals import outdates
+from reasonbank.search.rivals import Rivalry, asked_for, rivalry
 from reasonbank.store.context import Context
 
 if TYPE_CHECKING:
@@ -33,15 +28,20 @@ NEIGHBOURS = 4
 """So many that are near the best answer are compared with it, however they fit the question."""
 NEAR = 0.6
 """The share of the cosine at which two memories are related that two wordings of a fact have."""
-CONTENDER = 0.7
+CONTENDER = 0.8
 """Only among those that fit the question nearly as well as the best, the order matters."""
-VALUES = 3
-"""So many may be newer wordings of one memory."""
+IN_THE_RUNNING = 0.5
+"""What fits the question so much less is no other wording of its answer."""
+STAND_OUT = 0.75
+"""Whoever else fits that well shows that the question has many answers, not two values."""
+NEXT_BEST = 0.88
+"""The same beside the newer of the two."""
+AS_LIKELY = 0.65
+"""The same of what does not surely answer it."""
+AS_GOOD = 0.75
+"""Where nothing but the question tells that two state one fact, they fit it about as well."""
 BETTER_KNOWN = 0.1
 """So much more confidence keeps the older in its place: then trust is not equal."""
-MORE_HELPFUL = 0.02
-"""The same of what experience adds, where it is not sure that both state one fact."""
-LEAST_SCORE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,99 +53,54 @@ class Stated:
     """Since when it says what it says; of the same instant, which was recorded later."""
     score: float
     confidence: float
-    cosine: float = nan
-    """To the question; NaN where it is unknown."""
     answers: bool = True
     """Whether it is relevant enough by itself."""
-    fit: float = 0.0
-    """What experience with such questions says for it."""
+    weak: bool = False
+    """Whether it is not surely so."""
 
 
 def settled(
-    question: str,
-    stated: Sequence[Stated],
-    order: Sequence[int],
-    cosines: NDArray[np.float32],
-    calibration: EmbeddingCalibration,
+    question: str, stated: Sequence[Stated], order: Sequence[int], near: NDArray[np.bool_]
 ) -> tuple[list[int], dict[int, int]]:
     """The order with newer rivals first, and who is outdated by whom. Pure.
 
-    ``cosines`` are those of each two, NaN where one has no vector. A newer value comes in even
-    if it was not among the answers: the older one alone would mislead.
+    ``near`` says which pairs are near by meaning. A newer value comes in even if it was not
+    among the answers: the older one alone would mislead.
     """
     result = list(order)
     outdated: dict[int, int] = {}
-    # Of what has no vector, words decide.
-    near = ~(cosines < NEAR * calibration.merge.related)
     newest = sorted(range(len(stated)), key=lambda i: stated[i].at, reverse=True)
     # The oldest are placed first, so that of three values the newest ends up before all.
     for newer in reversed(newest):
         for older in (*result, *(i for i in newest if i not in result)):
-            if not near[newer, older] or not _may_replace(stated[older], stated[newer]):
+            if not near[newer, older] or stated[older].at >= stated[newer].at:
                 continue
-            if outdates(stated[newer].memory, stated[older].memory):
+            if _between(question, stated[older], stated[newer]) is Rivalry.SURE:
                 outdated[older] = newer
                 _place(newer, older, result)
-    if calibration.revision is None:
-        return result, outdated
-    rivals = Rivals(question, stated, cosines, calibration.merge.related, calibration.revision)
     # What may be another wording takes no place from a value that is surely the newer one.
-    standing = [i for i in newest if i not in outdated]
+    standing = [i for i in reversed(newest) if i not in outdated]
     best = CONTENDER * max((stated[i].score for i in order), default=0.0)
-    settled_by = set(outdated.values())
-    for older in [i for i in result if i in standing and i not in settled_by]:
-        if stated[older].score < best:
-            continue
-        for newer in rivals.of(older, standing):
-            _place(newer, older, result)
+    contenders = [i for i in result if i in standing and _contends(stated[i], best)]
+    first = sorted(standing, key=lambda i: stated[i].score, reverse=True)[:3]
+    for newer in standing:
+        for older in contenders:
+            one, other = stated[older], stated[newer]
+            if other.at <= one.at:
+                continue
+            third = max((stated[i].score for i in first if i not in (older, newer)), default=0.0)
+            # To compare texts costs more than all the rest.
+            if not near[newer, older] and not _first(Rivalry.OPEN, one, other, third):
+                continue
+            kind = _between(question, one, other)
+            kind = kind if near[newer, older] else min(kind, Rivalry.OPEN)
+            if _first(kind, one, other, third):
+                _place(newer, older, result)
     return result, outdated
 
 
-@dataclass(frozen=True, slots=True)
-class Rivals:
-    """Who likely says in other words what is newer."""
-
-    question: str
-    stated: Sequence[Stated]
-    cosines: NDArray[np.float32]
-    related: float
-    weights: RevisionWeights | None
-
-    def of(self, older: int, among: Sequence[int]) -> list[int]:
-        """The likeliest first."""
-        assert self.weights is not None
-        first, found = self.first(among), []
-        for newer in among:
-            one, other = self.stated[older], self.stated[newer]
-            if not other.answers or one.fit > other.fit + MORE_HELPFUL:
-                continue
-            if _may_replace(one, other) and may_revise(one.memory, other.memory):
-                how_likely = odds(self.signs(older, newer, first), self.weights)
-                if how_likely > 0.0:
-                    found.append((how_likely, newer))
-        return [newer for _, newer in sorted(found, reverse=True)[:VALUES]]
-
-    def first(self, among: Iterable[int]) -> list[int]:
-        """The three that fit the question best: whoever is beside two of them is a third."""
-        return sorted(among, key=lambda i: self.stated[i].score, reverse=True)[:3]
-
-    def signs(self, older: int, newer: int, first: Sequence[int]) -> Signs:
-        one, other = self.stated[older], self.stated[newer]
-        third = max((self.stated[i].score for i in first if i not in (older, newer)), default=0.0)
-        near, behind = float(self.cosines[newer, older]), one.cosine - other.cosine
-        return signs(
-            self.question,
-            one.memory,
-            other.memory,
-            near=None if isnan(near) else near / self.related,
-            behind=0.0 if isnan(behind) else behind / self.related,
-            third=third / max(other.score, LEAST_SCORE),
-        )
-
-
-def _may_replace(older: Stated, newer: Stated) -> bool:
-    """Whether it is newer, at about equal trust."""
-    return newer.at > older.at and older.confidence <= newer.confidence + BETTER_KNOWN
+def _contends(one: Stated, least: float) -> bool:
+    return one.score >= least and not one.weak
 
 
 def _place(newer: int, older: int, result: list[int]) -> None:
@@ -160,6 +115,33 @@ def _place(newer: int, older: int, result: list[int]) -> None:
     result.insert(place, newer)
 
 
+def _between(question: str, older: Stated, newer: Stated) -> Rivalry:
+    if older.confidence > newer.confidence + BETTER_KNOWN:
+        return Rivalry.NONE
+    kind = rivalry(older.memory, newer.memory)
+    if kind is not Rivalry.SURE and asked_for(question, older.memory, newer.memory):
+        return Rivalry.NONE
+    return kind
+
+
+def _first(kind: Rivalry, older: Stated, newer: Stated, third: float) -> bool:
+    """Whether the newer comes first though nothing says for sure that it is the same fact.
+
+    ``third`` is the best score of all others.
+    """
+    share = newer.score / older.score if older.score > 0 else 1.0
+    stand_out = third <= max(STAND_OUT * older.score, NEXT_BEST * newer.score)
+    match kind:
+        case Rivalry.LIKELY:
+            return True
+        case Rivalry.POSSIBLE:
+            least = AS_LIKELY if newer.weak else IN_THE_RUNNING
+            return newer.answers and share >= least and (stand_out or third <= newer.score)
+        case Rivalry.OPEN:
+            return not newer.weak and share >= AS_GOOD and stand_out
+    return False
+
+
 def settle(
     context: Context, reading: Reading, question: Question, found: Gathered, ranked: Ranking
 ) -> tuple[Ranking, Mapping[str, str]]:
@@ -169,26 +151,26 @@ def settle(
     pool = _pool(found, ranked)
     if len(pool) < 2 or not len(ranked.order):
         return ranked, {}
+    if not (_near(found, ranked, pool).any() or _contested(ranked)):
+        return ranked, {}
     rows = {row.num: row for row in reading.rows(context.view, found.rows.nums[pool].tolist())}
     # Else somebody has just forgotten it.
     pool = pool[[int(num) in rows for num in found.rows.nums[pool]]]
-    score, answers, closest = ranked.score, ranked.answers, found.cosines.max(axis=0)
+    score, answers, weak = ranked.score, ranked.answers, ranked.weak
     stated = [
         Stated(
             memory=rows[int(found.rows.nums[place])].memory(),
             at=_since(context, reading, rows[int(found.rows.nums[place])]),
             score=float(score[place]),
             confidence=float(found.confidence[place]),
-            cosine=float(closest[place]),
             answers=bool(answers[place]),
-            fit=float(ranked.fit[place]),
+            weak=bool(weak[place]),
         )
         for place in pool.tolist()
     ]
     places = {place: i for i, place in enumerate(pool.tolist())}
     order = [places[place] for place in ranked.order.tolist() if place in places]
-    cosines = _cosines(found, pool)
-    new, outdated = settled(question.text, stated, order, cosines, ranked.calibration)
+    new, outdated = settled(question.text, stated, order, _near(found, ranked, pool))
     ids = {
         found.rows.ids[pool[older]]: found.rows.ids[pool[newer]]
         for older, newer in outdated.items()
@@ -212,6 +194,13 @@ def _since(context: Context, reading: Reading, row: Row) -> tuple[int, int]:
             since, later = to_micros(revision.at), sys.maxsize
         said = now
     return since, later
+
+
+def _contested(ranked: Ranking) -> bool:
+    """Whether the second answers as surely as the first, and about as well."""
+    first = ranked.order[:2]
+    one, other = ranked.score[first] if len(first) == 2 else (1.0, 0.0)
+    return bool(other >= AS_GOOD * one and not ranked.weak[first].any())
 
 
 def _woven(order: list[int], new: list[int], moved: set[int]) -> list[int]:
@@ -247,14 +236,15 @@ def _pool(found: Gathered, ranked: Ranking) -> NDArray[np.intp]:
     return np.concatenate([first, left, closest]).astype(np.intp)
 
 
-def _cosines(found: Gathered, pool: NDArray[np.intp]) -> NDArray[np.float32]:
-    """How near they are to each other by meaning; NaN where it is unknown."""
+def _near(found: Gathered, ranked: Ranking, pool: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which of them are near each other by meaning; where it is unknown, words decide."""
     import numpy as np
 
-    if found.vectors is None:
-        return np.full((len(pool), len(pool)), np.nan, np.float32)
-    own = found.vectors[pool]
-    cosines: NDArray[np.float32] = own @ own.T
-    known = own.any(axis=1)
-    cosines[~np.outer(known, known)] = np.nan
-    return cosines
+    near = np.ones((len(pool), len(pool)), np.bool_)
+    if found.vectors is not None:
+        own = found.vectors[pool]
+        known = np.asarray(own.any(axis=1))
+        near = own @ own.T >= NEAR * ranked.calibration.merge.related
+        near |= ~np.outer(known, known)
+    np.fill_diagonal(near, False)
+    return near

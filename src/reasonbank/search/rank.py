@@ -374,11 +374,6 @@ class Ranking:
         return self._columns["score"]
 
     @property
-    def fit(self) -> Floats:
-        """What experience adds to each candidate."""
-        return self._columns["fit"]
-
-    @property
     def calibration(self) -> EmbeddingCalibration:
         return self._fusion.calibration
 

@@ -1,10 +1,9 @@
-"""Which of two memories surely states the newer value of one fact: the other is outdated. Pure.
+"""Which of two memories states the newer value of one fact, and which is outdated. Pure.
 
 No model is asked. Two sentences state one fact when they are worded alike but for their
 values: numbers, versions, names, paths, identifiers, whatever is quoted. Where a word of the
 subject differs ("the billing service", "the search service") both can be true. A newer memory
-may also say so: "no longer", "was replaced by", "from now on". Whether a memory says the same
-in quite other words, only the question can tell: ``search.revised``.
+may also say so: "no longer", "was replaced by", "from now on".
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from reasonbank.search.sentences import IDLE, opposed, sentences, telling
 
 ALIKE = 0.4
 """The share of words, their values aside, that two sentences of one form have in common."""
-TITLES = 0.3
-"""The same of two titles, which have few words."""
 FORM = 0.6
 """The same with words that say nothing: a short sentence has few others."""
 RENEWED = 0.4
@@ -40,10 +37,24 @@ OCCASION = 0.5
 """The share of the words that say when to use them that two memories of one fact have in common."""
 SHARED = 2
 """Words that two wordings of one fact have in common, whatever they are."""
-FEW = 3
-"""Words that stand in one place; where more differ, nothing stands for anything."""
 MAIN = 0.33
 """The least share of a memory without a title of its own that the sentence has which counts."""
+MANY, MOST = 4, 0.5
+"""So many words, and such a share of the shorter one's, are more than a subject in common."""
+
+
+class Rivalry(IntEnum):
+    NONE = 0
+    """They are about two things, or no value differs."""
+    OPEN = 1
+    """Only the question can tell: the newer first, if both surely answer it, about as well."""
+    POSSIBLE = 2
+    """They may state one fact in other words: the newer first, if both fit the question."""
+    LIKELY = 3
+    """They have most of their words in common: the newer first, however it fits."""
+    SURE = 4
+    """They state one fact and differ in its value: the older is outdated."""
+
 
 _TOKEN = brief(r"`[^`\n]{1,200}`|\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|[^\s`\"“”]+", LIMITS.content)
 _NUMBER = brief(r"^[-+~<>=$€£v]{0,2}\d[\d.,:x×-]*(?:\w{1,3}|%)?$", 64)
@@ -268,26 +279,36 @@ def _subject(one: str, other: str) -> _Subject:
 
 
 @lru_cache(4096)
-def _outdates(newer: tuple[str, str], older: tuple[str, str]) -> bool:
+def _between(older: tuple[str, str], newer: tuple[str, str]) -> Rivalry:
     subject = _subject(older[0], newer[0])
     untitled = all(said.startswith(title.rstrip(".… ")) for title, said in (older, newer))
     if untitled:
         subject = _Subject.SAME  # A title that was made of the content says nothing more.
         if not (_is_statement(older[1]) or _is_statement(newer[1])):
-            return False
-    changed = options = False
+            return Rivalry.OPEN if _may_differ(older[1], newer[1]) else Rivalry.NONE
+    changed = unclear = options = False
     for mine, theirs in _alike(older[1], newer[1]):
         spots = _spots(mine, theirs)
         if _changed_value(spots) or (subject is _Subject.SAME and _changed_word(spots)):
             changed = changed or not untitled or _is_main(mine, older[1], theirs, newer[1])
-        elif _apart(spots) and not (len(spots) == 1 and subject is _Subject.SAME):
-            return False
+        elif _apart(spots):
+            # "Marta owns the service" and "Tomasz owns the service" may be one fact.
+            unclear = len(spots) == 1 and subject is _Subject.SAME
+            if not unclear:
+                return Rivalry.NONE
         options = options or any(map(_two_options, spots))
     if _says_it_changed(older, ("", newer[1]) if untitled else newer):
-        return True
+        return Rivalry.SURE
     if options or subject is _Subject.OTHER:
-        return False
-    return opposed(older[1], newer[1]) or (changed and subject is _Subject.SAME)
+        return Rivalry.NONE
+    if opposed(older[1], newer[1]) or (changed and subject is _Subject.SAME):
+        return Rivalry.SURE
+    short = len(older[1]) <= SHORT and len(newer[1]) <= SHORT
+    if not short or _two_subjects(older[1], newer[1]):
+        return Rivalry.NONE
+    if unclear or differ_in_values(older[1], newer[1]):
+        return _by_words(older, newer)
+    return Rivalry.OPEN if _may_differ(older[1], newer[1]) else Rivalry.NONE
 
 
 def _is_statement(text: str) -> bool:
@@ -298,6 +319,45 @@ def _is_statement(text: str) -> bool:
         return False
     word = tokens[0].text
     return word not in _ORDERS and word.removesuffix("s") not in _ORDERS
+
+
+def _by_words(older: tuple[str, str], newer: tuple[str, str]) -> Rivalry:
+    """How likely two wordings state one fact, by how many words they share."""
+    shared, fewer = _shared(older, newer)
+    if len(shared) >= max(MANY, MOST * fewer):
+        return Rivalry.LIKELY
+    return Rivalry.POSSIBLE if len(shared) >= SHARED else Rivalry.OPEN
+
+
+def _two_subjects(one: str, other: str) -> bool:
+    """Whether they say the same of two things: "A listens on port 1", "B listens on port 2"."""
+    for sentence in sentences(one)[:MOST_SENTENCES]:
+        for against in sentences(other)[:MOST_SENTENCES]:
+            mine, theirs = _parted(_tokens(sentence)), _parted(_tokens(against))
+            if mine.subject and theirs.subject and not mine.subject & theirs.subject:
+                same = mine.frame == theirs.frame and len(mine.frame) >= SHARED
+                if same or len(mine.said & theirs.said) >= SHARED:
+                    return True
+    return False
+
+
+class _Parted(NamedTuple):
+    """A sentence with its values left out."""
+
+    subject: frozenset[str]
+    said: frozenset[str]
+    frame: tuple[str, ...]
+    """All words from the verb on, "at" and "by" too."""
+
+
+@lru_cache(4096)
+def _parted(sentence: tuple[Token, ...]) -> _Parted:
+    verb = next((i for i, token in enumerate(sentence) if _is_verb(token)), 0)
+    rest = [token for token in sentence[verb:] if not token.value]
+    subject, said = (
+        frozenset(_stem(t.text) for t in part if _is_telling(t)) for part in (sentence[:verb], rest)
+    )
+    return _Parted(subject, said, tuple(token.text for token in rest))
 
 
 def _is_main(one: tuple[Token, ...], of: str, other: tuple[Token, ...], of_other: str) -> bool:
@@ -340,14 +400,14 @@ def _says_it_changed(older: tuple[str, str], newer: tuple[str, str]) -> bool:
 
 def _takes_back(older: str, newer: str) -> bool:
     """Whether what holds no more, by the newer one, is a thing that the older one says."""
-    known = stems(older)
+    known = frozenset(map(_stem, telling(older)))
     gone = (telling(found) for found in _GONE.findall(newer))
     return not _GONE.search(older) and any(_stem(word) in known for few in gone for word in few)
 
 
 def _shared(one: tuple[str, str], other: tuple[str, str]) -> tuple[frozenset[str], int]:
     """The words that both memories have, and how many the shorter one has."""
-    mine, theirs = (stems("\n".join(said)) for said in (one, other))
+    mine, theirs = (frozenset(map(_stem, telling("\n".join(said)))) for said in (one, other))
     return mine & theirs, min(len(mine), len(theirs))
 
 
@@ -356,6 +416,15 @@ def _stem(word: str) -> str:
         if word.endswith(ending) and len(word) > len(ending) + 3:
             word = word.removesuffix(ending)
     return word[:STEM]
+
+
+def _may_differ(one: str, other: str) -> bool:
+    """Whether each says what the other does not, and one of them a value: "weekly", "by 1 May"."""
+    if opposed(one, other):
+        return True
+    if not telling(one) - telling(other) or not telling(other) - telling(one):
+        return False
+    return bool(_values(one) ^ _values(other))
 
 
 def differ_in_values(one: str, other: str) -> bool:
@@ -368,77 +437,29 @@ def _values(text: str) -> frozenset[str]:
     return frozenset(t.text for s in sentences(text) for t in _tokens(s) if t.value)
 
 
-def comparable(one: Memory, other: Memory) -> bool:
-    """Whether what they say is said in one place, for one occasion."""
-    if one.workspace != other.workspace or one.scope is not other.scope:
-        return False
-    if one.agent != other.agent:
-        return False
-    for name in ("domain", "task_type"):
-        mine, theirs = getattr(one, name), getattr(other, name)
-        if mine and theirs and mine != theirs:
-            return False
-    return not _apply_elsewhere(one, other)
-
-
-def outdates(newer: Memory, older: Memory) -> bool:
-    """Whether both surely state one fact, and differ in its value."""
-    said = (newer.title, newer.content), (older.title, older.content)
-    return comparable(newer, older) and _outdates(*said)
-
-
-class Difference(NamedTuple):
-    """What tells two wordings of one fact from two facts."""
-
-    values: bool
-    """Whether each states a value that the other does not."""
-    apart: bool
-    """Whether they say alike of two things."""
-    alike: float
-    """How much of their contents is the same, word by word."""
-    shared: float
-    """The share of the shorter one's telling words that both have."""
-    places: tuple[tuple[frozenset[str], frozenset[str]], ...]
-    """The words of both where titles, or sentences that are worded alike, differ."""
-
-
-@lru_cache(4096)
-def difference(older: tuple[str, str], newer: tuple[str, str]) -> Difference:
-    """Of two titles and contents."""
-    spots = [_spots(*pair) for pair in _alike(older[1], newer[1])]
-    apart = any(map(_apart, spots))
-    if not any(said.startswith(title.rstrip(".… ")) for title, said in (older, newer)):
-        titles = _tokens(older[0]), _tokens(newer[0])
-        if _common(*titles) >= TITLES:
-            spots.append(_spots(*titles))
-    places = ((_words(spot.one), _words(spot.other)) for few in spots for spot in few)
-    shared, fewer = _shared(older, newer)
-    mine, theirs = ([token.text for token in _tokens(content)] for _, content in (older, newer))
-    return Difference(
-        differ_in_values(older[1], newer[1]),
-        apart,
-        SequenceMatcher(None, mine, theirs, autojunk=False).ratio(),
-        len(shared) / max(1, fewer),
-        tuple(place for place in places if all(map(_few, place)) and not place[0] & place[1]),
+def asked_for(question: str, older: Memory, newer: Memory) -> bool:
+    """Whether the question names an identifier that only the older one has: it wants that one."""
+    known = _values(f"{older.title}\n{older.content}")
+    new = f"{newer.title}\n{newer.content}".lower()
+    return any(
+        token.text in known and token.text not in new and not token.text.isalpha()
+        for token in _tokens(question)
     )
 
 
-def _few(words: frozenset[str]) -> bool:
-    return 0 < len(words) <= FEW
-
-
-def _words(tokens: tuple[Token, ...]) -> frozenset[str]:
-    return frozenset(stem for token in tokens for stem in stems(token.text))
-
-
-def stems(text: str) -> frozenset[str]:
-    """The words that tell what it is about, whatever their endings."""
-    return frozenset(map(_stem, telling(text)))
-
-
-def identifiers(text: str) -> frozenset[str]:
-    """What is named in it that is no plain word: "p95", "--dry-run", "test_export"."""
-    return frozenset(text for text in _values(text) if not text.isalpha())
+def rivalry(older: Memory, newer: Memory) -> Rivalry:
+    """What two memories are to each other that are near by meaning."""
+    if older.workspace != newer.workspace or older.scope is not newer.scope:
+        return Rivalry.NONE
+    if older.agent != newer.agent:
+        return Rivalry.NONE
+    for name in ("domain", "task_type"):
+        one, other = getattr(older, name), getattr(newer, name)
+        if one and other and one != other:
+            return Rivalry.NONE
+    if _apply_elsewhere(older, newer):
+        return Rivalry.NONE
+    return _between((older.title, older.content), (newer.title, newer.content))
 
 
 def _apply_elsewhere(one: Memory, other: Memory) -> bool:
@@ -447,7 +468,7 @@ def _apply_elsewhere(one: Memory, other: Memory) -> bool:
         patterns = [m.error_context.failure_pattern for m in (one, other) if m.error_context]
         if patterns[0] != patterns[1]:
             return True
-    occasions = [stems(m.description) for m in (one, other)]
+    occasions = [frozenset(map(_stem, telling(m.description))) for m in (one, other)]
     if one.description == one.title or other.description == other.title:
         return False
     return len(occasions[0] & occasions[1]) < OCCASION * max(map(len, occasions))
@@ -456,21 +477,12 @@ def _apply_elsewhere(one: Memory, other: Memory) -> bool:
 def state_two_values(one: Memory, other: Memory) -> bool:
     """Whether one text made of both would state two values of something.
 
-    Stricter than ``outdates``: whoever doubts leaves them apart.
+    Stricter than ``rivalry``: whoever doubts leaves them apart.
     """
-    if outdates(one, other) or outdates(other, one) or _may_state_two(one, other):
+    if max(rivalry(one, other), rivalry(other, one)) >= Rivalry.POSSIBLE:
         return True
     pairs = _alike(one.content, other.content)
     return any(spot.values for pair in pairs for spot in _spots(*pair))
-
-
-def _may_state_two(one: Memory, other: Memory) -> bool:
-    """Two short ones that share a subject, and of which each states a value of its own."""
-    short = max(len(one.content), len(other.content)) <= SHORT
-    if not short or not comparable(one, other) or not differ_in_values(one.content, other.content):
-        return False
-    shared, _ = _shared((one.title, one.content), (other.title, other.content))
-    return len(shared) >= SHARED
 
 
 def contradicts_itself(text: str) -> bool:

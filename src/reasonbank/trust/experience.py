@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """How to read outcomes: ``narrow`` times as narrow as is usual, and ``doubt`` is how far one
-    outcome may be chance."""
+    """How to read outcomes: ``narrow`` times as narrow as is usual, ``doubt`` is how far one
+    outcome may be chance, ``misled`` how far resemblance itself may mislead in this bank."""
 
     narrow: int
     doubt: float
+    misled: float
 
 
-READINGS = (Reading(1, 1.0), Reading(1, 4.0), Reading(2, 1.0), Reading(2, 4.0))
+READINGS = (Reading(1, 1.0, 0.0), Reading(1, 4.0, 1.0), Reading(2, 1.0, 1.0), Reading(2, 4.0, 0.0))
 """Beside these: that outcomes say nothing, and resemblance is all there is to go by."""
 DECISION = 0.5
 """How clearly a reading is preferred that foretells better. Not very: what is foretold best of
@@ -47,6 +48,9 @@ AGEING = 0.5
 """Outcomes of known questions fade half as fast as ratings do: newer ones correct them anyway."""
 NEAREST = 128
 """So many outcomes are heard, those of the most similar questions."""
+KIN, KIN_POWER = 0.5, 8
+"""How far memories that read alike fare alike: this share of what an outcome says goes by the
+cosine of the memories, to this power."""
 CERTAIN = 0.03
 """No forecast is nearer to 0 or 1 than this."""
 SHIFT, SLOPE = 1.0, 0.25
@@ -101,9 +105,12 @@ class Learnt:
         return chance.clip(CERTAIN, 1.0 - CERTAIN)
 
 
-def learnt(count: int, past: Past) -> Learnt:
-    """From outcomes of ``count`` memories; without any, everything is as it seems."""
+def learnt(memories: NDArray[np.float32], guess: Floats, past: Past) -> Learnt:
+    """From outcomes of these ``memories`` (unit length), of which resemblance lets ``guess`` so
+    much for the question at hand; without any outcomes, everything is as it seems."""
     import numpy as np
+
+    count = len(memories)
 
     if not len(past.place):
         return Learnt(lift=np.zeros(count))
@@ -117,9 +124,11 @@ def learnt(count: int, past: Past) -> Learnt:
     share = part[task, np.arange(len(task))]
     told = _Told.of(task, part, past)
     related = (past.asked @ past.asked.T).astype(np.float64).clip(0.0, 1.0)
-    theirs = past.place[:, None] == past.place[None, :]
+    kin = _kin(memories, past.place)
+    theirs = kin[past.place]
     shared = [part @ (theirs * each) @ part.T for each in _shared(related, power)]
-    alike = np.stack([shared[each.narrow - 1] for each in READINGS])
+    resembled = np.outer(told.guess, told.guess)
+    alike = np.stack([shared[each.narrow - 1] + each.misled * resembled for each in READINGS])
     every = np.arange(len(tasks))
     doubt = np.array([each.doubt for each in READINGS])
     # What is not known to have had a part may be worth anything.
@@ -133,8 +142,9 @@ def learnt(count: int, past: Past) -> Learnt:
     lift = np.zeros(count)
     here = _shared(near, power)
     for each, how, much in zip(READINGS, weight, preferred, strict=False):
-        np.add.at(lift, past.place, much * share * here[each.narrow - 1] * how[task])
-    heard = float((near * near * share * past.strength).sum())
+        lift += kin @ (much * share * here[each.narrow - 1] * how[task])
+        lift += much * each.misled * guess * (told.guess @ how)
+    heard = float((here[1] * share * past.strength).sum())
     shift, slope = _curve(preferred @ foretold, told)
     return Learnt(lift=lift, heard=heard / (1.0 + heard), shift=shift, slope=slope)
 
@@ -185,6 +195,16 @@ def _shared(cosine: Floats, power: float) -> tuple[Floats, Floats]:
     for _ in range(7):  # To the power of 128: next to nothing but for the very same question.
         same = same * same
     return wide + SAME * same, wide * wide + SAME * same
+
+
+def _kin(memories: NDArray[np.float32], place: NDArray[np.intp]) -> Floats:
+    """How far each memory fares like that of each outcome: 1 for itself."""
+    import numpy as np
+
+    alike = (memories @ memories[place].T).astype(np.float64).clip(0.0, 1.0) ** KIN_POWER
+    same = np.arange(len(memories))[:, None] == place[None, :]
+    kin: Floats = KIN * alike + (1.0 - KIN) * same
+    return kin
 
 
 def _preferred(foretold: Floats, told: _Told) -> Floats:
