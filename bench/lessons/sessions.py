@@ -7,7 +7,7 @@ tau-bench's environment, and the tests that reflexion ran.
 
 Who&When, tau-bench and reflexion are read from ``$REASONBANK_DATA`` or ``../shared/data``. That
 folder has TRAIL's annotations only; its traces (github.com/patronus-ai/trail-benchmark at 0ffbed9,
-``benchmarking/data``) are read from ``$REASONBANK_TRAIL``.
+``benchmarking/data``) are read from ``$TRAIL_DATA``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ def _trace(id: str, task: str, steps: Steps, outcome: Outcome | None = None) -> 
         task=task.strip()[:LONGEST],
         outcome=outcome,
         trajectory=tuple(
-            Step(iteration=n, action=action, content=content[:LONGEST], feedback=told[:LONGEST] or None)
+            Step(
+                iteration=n, action=action, content=content[:LONGEST],
+                feedback=told[:LONGEST] or None,
+            )
             for n, (action, content, told) in enumerate(steps, 1)
         ),
     )  # fmt: skip
@@ -118,9 +121,9 @@ def _team(id: str, path: Path) -> Trace:
 
 
 def _trail() -> dict[str, Callable[[], Trace]]:
-    place = os.environ.get("REASONBANK_TRAIL")
+    place = os.environ.get("TRAIL_DATA")
     if not place:
-        raise SystemExit("set REASONBANK_TRAIL to benchmarking/data of patronus-ai/trail-benchmark")
+        raise SystemExit("set TRAIL_DATA to benchmarking/data of patronus-ai/trail-benchmark")
 
     def reader(path: Path) -> Callable[[], Trace]:
         return lambda: _spans(f"trail/{path.parent.name}/{path.stem}", path)
@@ -154,7 +157,7 @@ def _walked(spans: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _acted(step: dict[str, Any]) -> Steps:
-    """What the model said, and the code or the tool that it ran; what sub-agents did comes first."""
+    """What the model said, what sub-agents did, and the code or the tool that it ran."""
     answer = step["span_attributes"].get("output.value") or step["status_message"]
     found: Steps = []
     for span in _walked(step["child_spans"]):
@@ -204,8 +207,8 @@ def _service(id: str, run: dict[str, Any]) -> Trace:
             continue
         if message.get("content"):
             steps.append((names[message["role"]], message["content"], ""))
-        for call in message.get("tool_calls") or ():
-            calls.append(f"{call['function']['name']}({call['function']['arguments']})")
+        made = [call["function"] for call in message.get("tool_calls") or ()]
+        calls += [f"{call['name']}({call['arguments']})" for call in made]
     task = next(content for action, content, _ in steps if action == "user")
     return _trace(id, task, steps, _solved(run["reward"] >= 1))
 
