@@ -147,7 +147,7 @@ def _accepted(session: Session, call: Call, taken: Call, said: str, changes: lis
 
 def _brief(said: str) -> str:
     """Without the values in it that only this call had."""
-    return _LONG_VALUE.sub("…", said)
+    return _LONG_VALUE.sub("...", said)
 
 
 def _refused(session: Session, same: list[Call], said: str) -> Finding:

@@ -21,8 +21,10 @@ from reasonbank.model import Outcome
 from reasonbank.safety.patterns import compile
 
 LONGEST = 700
-LEAST_SHARED, LEAST_COVERED = 4, 0.5
+LEAST = (4, 0.5)
 """So many words of a rule must be those of the refusal, and so much of what is its own."""
+LEAST_VERIFIED = (5, 0.33)
+"""The same where the task is known to have succeeded: then the agent had the rule right."""
 
 _BINDING = compile(
     r"(?i)\b(?:must|must not|shall|cannot|can not|can only|may not|only if|not allowed|never|"
@@ -48,17 +50,19 @@ def policies(session: Session, entries: Sequence[Entry], told: Outcome | None) -
     stated = [e.text for e in entries if isinstance(e, Turn) and e.role == SYSTEM]
     rules = [rule for text in stated for rule in _rules(text)]
     rarity = _rarity(rules)
+    outcome = verdict(session, told=told).outcome
+    least = LEAST_VERIFIED if outcome is Outcome.SUCCESS else LEAST
     best: tuple[float, _Rule, str, int] | None = None
     for entry in entries if rules else ():
         for said in _refusals(entry):
-            found = _resting_on(said, rules, rarity)
+            found = _resting_on(said, rules, rarity, least)
             if found and (best is None or found[0] > best[0]):
                 best = (*found, entry.number)
     if best:
         _, rule, sentence, number = best
         asked = next((e.text for e in reversed(entries[:number])
                       if isinstance(e, Turn) and e.by_user), session.task)  # fmt: skip
-        yield _held(session, rule, sentence, (number, asked), verdict(session, told=told).outcome)
+        yield _held(session, rule, sentence, (number, asked), outcome)
 
 
 def _rules(text: str) -> Iterator[_Rule]:
@@ -83,28 +87,36 @@ def _refusals(entry: Entry) -> Iterator[str]:
 
 
 def _resting_on(
-    said: str, rules: Sequence[_Rule], rarity: Mapping[str, float]
+    said: str, rules: Sequence[_Rule], rarity: Mapping[str, float], least: tuple[int, float]
 ) -> tuple[float, _Rule, str] | None:
     """The rule that says what was said, by the words that few other rules have."""
-    names = names_in(said)
+    names = _stems(said)
     best: tuple[float, _Rule, str] | None = None
     for rule in rules:
         for sentence in rule.sentences:
-            its = names_in(sentence)
+            its = _stems(sentence)
             shared = names & its
             whole = sum(rarity[name] for name in its) or 1.0
             part = sum(rarity[name] for name in shared)
             covered = part / whole
-            if len(shared) < LEAST_SHARED or covered < LEAST_COVERED:
-                continue
-            score = part * covered
-            if best is None or score > best[0]:
-                best = (score, rule, sentence)
+            enough = (len(shared) >= LEAST[0] and covered >= LEAST[1]) or (
+                len(shared) >= least[0] and covered >= least[1]
+            )
+            if enough and (best is None or part * covered > best[0]):
+                best = (part * covered, rule, sentence)
     return best
 
 
+def _stems(text: str) -> frozenset[str]:
+    """Cancel, cancelled and cancellation are one word here."""
+    return frozenset(_ENDING.sub("", name)[:5] for name in names_in(text))
+
+
+_ENDING = compile(r"(?:ation|ions?|ing|ed|e?s|e|y)\z")
+
+
 def _rarity(rules: Sequence[_Rule]) -> dict[str, float]:
-    found = Counter(name for rule in rules for s in rule.sentences for name in names_in(s))
+    found = Counter(name for rule in rules for s in rule.sentences for name in _stems(s))
     most = sum(len(rule.sentences) for rule in rules)
     return {name: log(1 + most / count) for name, count in found.items()}
 
