@@ -20,6 +20,8 @@ from reasonbank.learn.session import SYSTEM, Call, Entry, Session, Turn
 from reasonbank.model import Outcome
 from reasonbank.safety.patterns import compile
 
+_words = str.split
+
 LONGEST = 700
 LEAST = (4, 0.5)
 """So many words of a rule must be those of the refusal, and so much of what is its own."""
@@ -108,10 +110,11 @@ def _resting_on(
 
 
 def _stems(text: str) -> frozenset[str]:
-    """Cancel, cancelled and cancellation are one word here."""
-    return frozenset(_ENDING.sub("", name)[:5] for name in names_in(text))
+    """Cancel, cancelled and cancellation are one word here; that something binds is none."""
+    return frozenset(_ENDING.sub("", name)[:5] for name in names_in(text) - _BINDING_WORDS)
 
 
+_BINDING_WORDS = frozenset(_words("cannot may shall unable policy rule allowed possible"))
 _ENDING = compile(r"(?:ation|ions?|ing|ed|e?s|e|y)\z")
 
 

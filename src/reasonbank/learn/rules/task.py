@@ -22,7 +22,7 @@ _GREETING = compile(r"(?i)^(?:hi|hello|hey|good (?:morning|day|evening))\b[^.!?\
 
 def gist(session: Session, longest: int = LONGEST) -> str:
     """The first sentence or two of what was asked, without what stands around it."""
-    text = session.task.strip()[:20_000]
+    text = (session.given or session.task).strip()[:20_000]
     if (named := _FUNCTION.search(text)) and (told := _DOCUMENTED.search(text)):
         return _short(f"`{named[1]}`: {_sentences(told[1], longest)}", longest)
     for found in _LABEL.finditer(text):
