@@ -142,7 +142,20 @@ def _spans(id: str, path: Path) -> Trace:
             steps += _acted(span)
         elif name.startswith("LiteLLM") and (said := told.get(_SAID)):
             steps.append(("think", said, ""))
-    return _trace(id, task, steps)
+    return _trace(id, task or _asked(path), steps)
+
+
+def _asked(path: Path) -> str:
+    """Where the span of the run was lost, the model was still told its task."""
+    spans = json.loads(path.read_text("utf-8"))["spans"]
+    while spans:
+        span = spans.pop(0)
+        spans = span["child_spans"] + spans
+        if span["span_name"].startswith("LiteLLM"):
+            told = json.loads(span["span_attributes"]["input.value"])["messages"]
+            text = next(m["content"][0]["text"] for m in told if m["role"] == "user")
+            return str(text).removeprefix("New task:")
+    return ""
 
 
 _SAID = "llm.output_messages.0.message.content"
