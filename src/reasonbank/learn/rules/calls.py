@@ -34,6 +34,11 @@ _NOT_THERE = compile(
     r"not (?:in list|archived)|no longer|unknown (?:user|id)|cannot be found|unable to find|"
     r"connection|not enough|insufficient"
 )
+# It says that the tool itself has a defect: nobody learns from that how to call it.
+_BROKEN = compile(
+    r"(?i)local variable|NoneType|object has no attribute|index out of range|division by zero|"
+    r"internal (?:server )?error|not defined"
+)
 _ADVICE = compile(r"(?:^|[.;!]\s)(?:Please |Try|Use|Instead|You (?:should|must|need))\b")
 # It says what it wants.
 _RULE = compile(
@@ -58,7 +63,7 @@ def refusal(call: Call) -> str | None:
     said = _REMINDER.split(" ".join(said.split()), 1)[0].strip()
     if call.answer.lstrip().startswith("{"):
         said = said.strip('"} ')
-    absent = _NOT_THERE.search(said) and not _ADVICE.search(said)
+    absent = _BROKEN.search(said) or (_NOT_THERE.search(said) and not _ADVICE.search(said))
     return short(said, LONGEST) if said and not absent else None
 
 
@@ -178,8 +183,13 @@ def _concerned(arguments: str, said: str) -> Any:
     if not isinstance(parsed, dict):
         return parsed
     spoken = names_in(said)
-    found = {n: v for n, v in parsed.items() if spoken & names_in(n.replace("_", " "))}
-    return found or parsed
+    by_value = {n: v for n, v in parsed.items() if spoken & _names(str(v))}
+    by_name = {n: v for n, v in parsed.items() if spoken & _names(n)}
+    return by_value or by_name or parsed
+
+
+def _names(text: str) -> frozenset[str]:
+    return names_in(text.replace("_", " "))
 
 
 def _when(session: Session, call: Call, said: str) -> str:

@@ -127,6 +127,9 @@ def programs(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
         elif _teaches(failure) and _FORBIDDEN.search(failure.message):
             helped.add(failed.command.number)
             yield _forbidden(session, failed, failure)
+        elif helper := _that_gave_nothing(failed, failure):
+            helped.add(failed.command.number)
+            yield _gave_nothing(session, failed, failure, helper)
     yield from _never_worked(session, [p for p in found if p.command.number not in helped])
     yield from _made_up(session, found)
 
@@ -218,6 +221,42 @@ def _forbidden(session: Session, failed: _Program, failure: Failure) -> Finding:
         outcome=Outcome.FAILURE,
         error=_error(failure, guidance),
         tags=(failure.type,),
+    )  # fmt: skip
+
+
+# A helper of the environment that gives nothing where something is expected.
+
+_IMPORTED = compile(r"(?m)^\s*from\s+([\w.]+)\s+import\s+(.+)$")
+_WORD = compile(r"[A-Za-z_]\w*")
+
+
+def _that_gave_nothing(failed: _Program, failure: Failure) -> tuple[str, str] | None:
+    """The imported function whose result was None, and where it comes from."""
+    if "NoneType" not in failure.message:
+        return None
+    code = failed.command.command
+    for module, names in _IMPORTED.findall(code):
+        for name in _WORD.findall(names):
+            for used in _WORD.findall(_line_of(failed)):
+                if f"{used} = {name}(" in code:
+                    return name, module
+    return None
+
+
+def _gave_nothing(
+    session: Session, failed: _Program, failure: Failure, helper: tuple[str, str]
+) -> Finding:
+    name, module = helper
+    guidance = f"Check what `{name}` returns before it is used; it may only print."
+    return noted(
+        session, "nothing", failed.command.number, failed.command.number, weight=0.6,
+        title=f"`{name}` of {module} may return None: {failure.message}",
+        description=f"When a program uses `{name}` of {module}, as in the task: {gist(session)}",
+        content=f"Task: {gist(session)}\n\n`{name}` returned None, and the program failed with:\n"
+        f"{error_line(failure)}\n\nThe line was: `{_line_of(failed)}`\n{guidance}",
+        outcome=Outcome.FAILURE,
+        error=_error(failure, guidance),
+        tags=(name, failure.type),
     )  # fmt: skip
 
 
