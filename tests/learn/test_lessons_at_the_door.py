@@ -215,6 +215,23 @@ def test_what_an_environment_forbids_is_a_warning(learn):
     assert memory["error_context"]["error_type"] == "InterpreterError"
 
 
+@requirement("DIS-4")
+def test_a_helper_that_gives_nothing_and_a_file_that_is_not_there_are_warnings(learn):
+    searched = "from tools import find\n\nrows = find('x')\nfor row in rows:\n    print(row)\n"
+    failed = """exit code 1
+Traceback (most recent call last):
+  File "/home/me/run.py", line 4, in <module>
+    for row in rows:
+TypeError: 'NoneType' object is not iterable"""
+    not_there = "FileNotFoundError: [Errno 2] No such file or directory: 'data/sums.csv'"
+    steps = [("execute", searched, failed), ("read_file", '{"path": "data/sums.csv"}', not_there)]
+    found = learn(session("Add up what is in sums.csv", *steps, said("agent", "It is 12.")))
+    titles = sorted(memory["title"] for memory in found)
+    assert titles[0].startswith("The file of the task (sums.csv) could not be opened")
+    assert titles[1].startswith("`find` of tools may return None")
+    assert {memory["outcome"] for memory in found} == {"failure"}
+
+
 ANSWER = "1. I look it up in the list, because it is there.\n2. I add it up, so that it is right.\n"
 
 

@@ -44,7 +44,8 @@ _ADVICE = compile(r"(?:^|[.;!]\s)(?:Please |Try|Use|Instead|You (?:should|must|n
 _RULE = compile(
     r"(?i)\b(?:must|must not|requires?|required|policy|not allowed|not permitted|only|cannot|"
     r"at (?:most|least)|can't|exceeds?|exceeded|add up|unexpected|missing|invalid|should|limit|"
-    r"maximum|minimum|already|expected|forbidden|mismatch|does not match)\b"
+    r"maximum|minimum|already|expected|forbidden|mismatch|does not match|"
+    r"not supported|unsupported)\b"
 )
 _TOO_MUCH = compile(r"(?i)unexpected (?:keyword )?argument|unknown (?:argument|parameter|field)")
 _VALUE = compile(r"'[^']{0,200}'|\"[^\"]{0,200}\"|\b\w*\d\w*\b")

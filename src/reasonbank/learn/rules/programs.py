@@ -54,14 +54,15 @@ _OWN = frozenset(_words("""
 """))  # fmt: skip
 _NOTHING_THERE = compile(
     r"(?i)'?NoneType'? |no results?\b|not found|no such|404\b|does not exist|out of range|"
-    r"could not convert|invalid literal|no tables|line \d+\b.*\bcolumn"
+    r"could not convert string|invalid literal|no tables|line \d+\b.*\bcolumn"
 )
 # What an environment does not let a program do; it will not let the next one either.
 _FORBIDDEN = compile(
     r"(?i)\bis not allowed\b|\bnot (?:permitted|authori[sz]ed|supported|installed)\b|"
     r"\bforbidden\b|failed to start|no module named|cannot import name|"
     r"would erase the existing|api[_ ]?key|credentials|\b40[13]\b|rate.?limit|"
-    r"\b429\b|connection refused|network is unreachable|name resolution"
+    r"\b429\b|max(?:imum)? number of|limit exceeded|connection refused|"
+    r"network is unreachable|name resolution"
 )
 _MADE_UP = compile(
     r"(?i)\b(?:mock(?:ed)?|simulat\w+|placeholder|dummy|fake|hypothetical|sample (?:data|dataset)|"

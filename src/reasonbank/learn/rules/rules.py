@@ -17,6 +17,7 @@ from reasonbank.learn.rules.changes import only_new_lines, tells_nothing
 from reasonbank.learn.rules.corrections import corrections
 from reasonbank.learn.rules.fixes import put_right, replaced
 from reasonbank.learn.rules.lesson import Finding, Run
+from reasonbank.learn.rules.missing import missing
 from reasonbank.learn.rules.policies import policies
 from reasonbank.learn.rules.programs import is_program, programs
 from reasonbank.learn.rules.reflections import reflections
@@ -53,6 +54,7 @@ def findings(session: Session, *, outcome: Outcome | None = None, since: int = 0
         *ended_in_failure(session, entries, runs, outcome),
         *programs(session, entries),
         *calls(session, entries, outcome),
+        *missing(session, entries),
         *reflections(session, entries, outcome),
         *policies(session, entries, outcome),
     ]
@@ -86,9 +88,8 @@ def _distinct(found: list[Finding]) -> list[Finding]:
     """One lesson for one error, and one for one stretch of the session."""
     kept: list[Finding] = []
     for lesson in found:
-        pattern = _pattern_of(lesson)
         if not any(
-            _pattern_of(other) == pattern or (other.first <= lesson.first <= other.last
+            _is_same(lesson, other) or (other.first <= lesson.first <= other.last
                                               and other.rule != "correction")
             for other in kept
         ):  # fmt: skip
@@ -96,9 +97,13 @@ def _distinct(found: list[Finding]) -> list[Finding]:
     return kept
 
 
-def _pattern_of(lesson: Finding) -> str:
-    error = lesson.memory.error_context
-    return error.failure_pattern if error else lesson.memory.id
+def _is_same(one: Finding, other: Finding) -> bool:
+    mine, its = one.memory.error_context, other.memory.error_context
+    if mine is None or its is None:
+        return one.memory.id == other.memory.id
+    # What two rules found in the same words is one thing.
+    said = mine.error_message if one.rule != other.rule else None
+    return bool(said and said == its.error_message) or mine.failure_pattern == its.failure_pattern
 
 
 def nothing_found(session: Session) -> str:
@@ -113,4 +118,7 @@ def nothing_found(session: Session) -> str:
             ("1 command", "it") if len(failed) == 1 else (f"{len(failed)} commands", "them")
         )
         first = f"{count} failed, and nothing that was changed made {them} pass"
-    return f"{first}; no check kept failing; no clear error at the end; no correction by the user"
+    return (
+        f"{first}; no check kept failing; no clear error at the end; no correction by the user; "
+        "no tool that said what it wants; no reflection of the agent; no policy that decided"
+    )
