@@ -72,7 +72,7 @@ def calls(session: Session, entries: Sequence[Entry], told: Outcome | None) -> I
     """In a task that failed, a call that was taken may have been the mistake: then only what the
     tool said is kept."""
     made = [entry for entry in entries if isinstance(entry, Call)]
-    failed = verdict(session, told=told).outcome is Outcome.FAILURE
+    failed = bool(made) and verdict(session, told=told).outcome is Outcome.FAILURE
     known: set[tuple[str, str]] = set()
     for place, call in enumerate(made):
         said = refusal(call)

@@ -326,9 +326,11 @@ def only_new_lines(entries: Sequence[Entry]) -> list[Entry]:
 def _compared(edit: Edit, before: list[str], lines: list[str]) -> Edit:
     if min(len(lines), len(before)) < LEAST_LINES:
         return edit
-    alike = SequenceMatcher(None, before[:400], lines[:400]).ratio()
+    # By the lines they share, whatever their order: that takes linear time.
+    alike = SequenceMatcher(None, before, lines, autojunk=False).quick_ratio()
+    known = frozenset(before)
     if alike >= SAME:
-        return replace(edit, change="\n".join(line for line in lines if line not in before))
+        return replace(edit, change="\n".join(line for line in lines if line not in known))
     return replace(edit, anew=alike < OTHER)
 
 

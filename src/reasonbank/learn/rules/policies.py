@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from math import log
 
 from reasonbank.learn.outcome import verdict
@@ -23,6 +25,8 @@ from reasonbank.safety.patterns import compile
 _words = str.split
 
 LONGEST = 700
+MOST = 200
+"""So many rules, and so many different refusals, are compared."""
 LEAST = (4, 0.5)
 """So many words of a rule must be those of the refusal, and so much of what is its own."""
 LEAST_VERIFIED = (5, 0.33)
@@ -50,16 +54,18 @@ class _Rule:
 
 def policies(session: Session, entries: Sequence[Entry], told: Outcome | None) -> Iterator[Finding]:
     stated = [e.text for e in entries if isinstance(e, Turn) and e.role == SYSTEM]
-    rules = [rule for text in stated for rule in _rules(text)]
+    rules = [rule for text in stated for rule in _rules(text)][:MOST]
+    if not rules:
+        return
     rarity = _rarity(rules)
     outcome = verdict(session, told=told).outcome
     least = LEAST_VERIFIED if outcome is Outcome.SUCCESS else LEAST
     best: tuple[float, _Rule, str, int] | None = None
-    for entry in entries if rules else ():
-        for said in _refusals(entry):
-            found = _resting_on(said, rules, rarity, least)
-            if found and (best is None or found[0] > best[0]):
-                best = (*found, entry.number)
+    said = {s: e.number for e in entries for s in islice(_refusals(e), MOST)}
+    for refused, place in list(said.items())[-MOST:]:
+        found = _resting_on(refused, rules, rarity, least)
+        if found and (best is None or found[0] > best[0]):
+            best = (*found, place)
     if best:
         _, rule, sentence, number = best
         asked = next((e.text for e in reversed(entries[:number])
@@ -109,6 +115,7 @@ def _resting_on(
     return best
 
 
+@lru_cache(maxsize=1024)
 def _stems(text: str) -> frozenset[str]:
     """Cancel, cancelled and cancellation are one word here; that something binds is none."""
     return frozenset(_ENDING.sub("", name)[:5] for name in names_in(text) - _BINDING_WORDS)

@@ -146,7 +146,7 @@ def _mended(
     for program in later:
         if program.command.number - failed.command.number > FAR:
             return None
-        alike = SequenceMatcher(None, failed.lines, program.lines).ratio() >= ALIKE
+        alike = SequenceMatcher(None, failed.lines, program.lines).quick_ratio() >= ALIKE
         if not alike or not program.ran:
             continue
         gone, new = _changed(failed.lines, program.lines)
