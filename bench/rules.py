@@ -81,7 +81,13 @@ def _fitting(lesson: Finding, labels: list[tuple[str, str]]) -> list[tuple[str, 
 def _who_and_when(table: Table, data: Path) -> None:
     """Real runs of agents that write and run programs; all of them failed their task."""
     sessions = list(_programs(data))
-    found = [(session, lesson) for session in sessions for lesson in findings(session)]
+    # What an agent wrote about its mistakes is no lesson of a program; see bench.lessons for those.
+    found = [
+        (session, lesson)
+        for session in sessions
+        for lesson in findings(session)
+        if lesson.rule != "reflection"
+    ]
     reworked = sum(_same_program(session, lesson) for session, lesson in found)
     ran = sum(c.exit_code not in (0, None) for s in sessions for c in s.commands())
     table.add("Who&When, programs that agents ran", len(sessions), share(reworked, len(found)),

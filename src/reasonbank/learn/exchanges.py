@@ -13,6 +13,10 @@ from typing import Any
 from reasonbank.fence import fenced, piece, prompt
 from reasonbank.learn.distil import LESSON, MAX_TOKENS
 from reasonbank.learn.passive import keep_in, worth_keeping
+from reasonbank.learn.rules.changes import only_reads
+from reasonbank.learn.rules.programs import is_program
+from reasonbank.learn.rules.shell import invocation
+from reasonbank.learn.session import Command, Turn, entry_of, of_trace
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Writing
 from reasonbank.ledger.sessions import learned_steps
@@ -20,7 +24,8 @@ from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.port import Model, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed
-from reasonbank.model import DRAFT, JSON, Memory, State, Trace
+from reasonbank.model import DRAFT, JSON, Memory, State, Step, Trace
+from reasonbank.safety.patterns import compile
 from reasonbank.store import memories
 from reasonbank.store.context import Context
 
@@ -48,6 +53,9 @@ class Exchange:
     first: int
     last: int
     answers: list[tuple[int, str]] = field(default_factory=list)
+    worked: bool = False
+    """Whether the agent did something for the answer besides reading: then that is work, and
+    what it teaches is for lessons."""
 
     def overlaps(self, spans: Sequence[tuple[int, int]]) -> bool:
         return any(first <= self.last and self.first <= last for first, last in spans)
@@ -71,8 +79,46 @@ def exchanges(trace: Trace) -> Iterator[Exchange]:
                 now.last = number
             case _ if now is not None:
                 now.last = number
+                now.worked = now.worked or _is_work(step)
     if now is not None:
         yield now
+
+
+def _is_work(step: Step) -> bool:
+    match entry_of(step):
+        case Command(command=command) as entry:
+            return is_program(command) or not only_reads(invocation(entry))
+        case Turn():
+            return False
+    return True
+
+
+_ASKING = compile(
+    r"(?i)\?\s*\z|\?\s|^\W*(?:why|what|where|when|which|who|how|explain|describe|does|do|is|are|can|"
+    r"could|should|tell me)\b"
+)
+_ASKING_BACK = compile(
+    r"(?i)\b(?:please (?:confirm|provide|let me know|specify|share)|let me know|would you like|"
+    r"could you (?:please )?(?:provide|confirm|specify)|i'll need|i will need)\b"
+)
+_ACTING = compile(r"(?i)^\W*(?:i (?:have )?(?:just )?[a-z]+ed\b|here is a screenshot)")
+_LONGEST_CODE = 15
+"""More lines of code than that are a program, and no answer."""
+_MOST_TURNS = 4
+"""Who needs more turns than that for an answer works, and does not just answer."""
+
+
+def _answers(exchange: Exchange, answer: str) -> bool:
+    """Whether somebody who asks the same would be served by it."""
+    code = "".join(answer.split("```")[1::2])
+    return (
+        bool(_ASKING.search(exchange.question[:4_000]))
+        and not exchange.worked
+        and len(exchange.answers) <= _MOST_TURNS
+        and not _ASKING_BACK.search(answer)
+        and not _ACTING.match(answer)
+        and len(code.splitlines()) <= _LONGEST_CODE
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +137,14 @@ def prepare(context: Context, trace: Trace, lessons: Sequence[Memory]) -> Kept:
     told = [m.source_span for m in before if m.source_span and not m.draft]
     drafts: list[Memory] = []
     replaced: list[str] = []
+    # What is said to somebody who is served is about that one's affairs.
+    served = of_trace(trace).serves
     for exchange in exchanges(trace):
         stale = [m.id for m in before if m.draft and m.source_span
                  and exchange.overlaps([m.source_span])]  # fmt: skip
         if exchange.overlaps(new):
             replaced += stale
-        elif not stale and not exchange.overlaps(told):
+        elif not stale and not served and not exchange.overlaps(told):
             drafts += _draft(context, trace, exchange)
     unique = {memory.id: memory for memory in drafts}
     return Kept(memories=tuple(unique.values())[:MOST], replaced=tuple(replaced))
@@ -107,6 +155,8 @@ def _draft(context: Context, trace: Trace, exchange: Exchange) -> Iterator[Memor
     for number, answer in reversed(exchange.answers):
         if number <= learned_steps(trace):
             return
+        if not _answers(exchange, answer):
+            continue
         found = worth_keeping(
             exchange.question, answer, context.settings.passive,
             workspace=context.view.workspace, session=trace.id,

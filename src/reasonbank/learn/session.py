@@ -14,10 +14,13 @@ from typing import Any
 from reasonbank.learn.echo import AN_ID, MOST_SHOWN, without_echo
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.model import Outcome, Step, Trace
+from reasonbank.safety.patterns import compile
 from reasonbank.safety.scrub import clean
 
 LONGEST_TEXT = 4_000
 """Of what one step said; the middle is cut, since commands fail at their end."""
+LONGEST_POLICY = 4 * LONGEST_TEXT
+"""What an agent is told to keep to is of use only as a whole."""
 LARGEST_TRACE = 3_000_000
 SHOWN = "memories_shown"
 LEFT_OUT = "steps_left_out"
@@ -25,12 +28,14 @@ LEFT_OUT = "steps_left_out"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What the user or the agent said."""
+    """What the user or the agent said. ``role`` is ``system`` for what the agent was told to keep
+    to, ``reflection`` for what it wrote about its own mistakes, and empty for all else."""
 
     number: int
     by_user: bool
     text: str
     at: datetime | None = None
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +55,28 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A file that was changed; ``change`` quotes what is new."""
+    """A file that was changed; ``change`` quotes what is new. ``anew``: nothing is left of what
+    the session wrote into it before."""
 
     number: int
     path: str
     change: str = ""
     at: datetime | None = None
+    anew: bool = False
 
 
-Entry = Turn | Command | Edit
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool that was called, and what it answered."""
+
+    number: int
+    tool: str
+    arguments: str
+    answer: str
+    at: datetime | None = None
+
+
+Entry = Turn | Command | Edit | Call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +104,15 @@ class Session:
         """What the user first asked for."""
         asked = (e.text for e in self.entries if isinstance(e, Turn) and e.by_user)
         return next(asked, self.given)
+
+    @property
+    def serves(self) -> bool:
+        """Whether its user is somebody whom the agent serves, with a policy to keep to or with
+        tools alone: what that one wants holds for nobody else."""
+        if any(isinstance(e, Turn) and e.role == SYSTEM for e in self.entries):
+            return True
+        called = any(isinstance(e, Call) for e in self.entries)
+        return called and not any(isinstance(e, Command | Edit) for e in self.entries)
 
     def commands(self) -> Iterator[Command]:
         return (entry for entry in self.entries if isinstance(entry, Command))
@@ -127,8 +154,8 @@ _ENDED = "exit code "
 
 def _step(entry: Entry) -> Step:
     match entry:
-        case Turn(number=number, by_user=by_user, text=text, at=at):
-            action = "user" if by_user else "agent"
+        case Turn(number=number, by_user=by_user, text=text, at=at, role=role):
+            action = "user" if by_user else role or "agent"
             return Step(iteration=number, action=action, content=text, at=at)
         case Command(number=number, command=command, output=output, exit_code=exit_code, at=at):
             # Whatever a command prints, its end is not the command's to tell.
@@ -139,11 +166,33 @@ def _step(entry: Entry) -> Step:
             )
         case Edit(number=number, path=path, change=change, at=at):
             return Step(iteration=number, action="edit", content=path, feedback=change, at=at)
+        case Call(number=number, tool=tool, arguments=arguments, answer=answer, at=at):
+            called = f"{tool}({arguments})"
+            return Step(iteration=number, action="tool", content=called, feedback=answer, at=at)
 
 
-_COMMANDS = {"command", "run", "bash", "shell", "exec", "execute", "test", "build", "verify"}
-_EDITS = {"edit", "write", "patch"}
-_EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code| status)?:? (-?\d{1,6})\b", re.IGNORECASE)
+SYSTEM, REFLECTION = "system", "reflection"
+_words = str.split
+_COMMANDS = frozenset(_words(
+    "command run bash shell exec execute test build verify python code program terminal"
+))  # fmt: skip
+_EDITS = frozenset(_words("edit write patch"))
+_ROLES = {
+    **dict.fromkeys(_words("system policy instructions developer"), SYSTEM),
+    **dict.fromkeys(
+        _words(
+            "reflection reflect self-reflection self_reflection lesson retrospective postmortem"
+        ),
+        REFLECTION,
+    ),
+}
+_TALK = frozenset(_words("""
+    user agent assistant human think thought thinking reason reasoning plan planning message say
+    answer respond reply final finish done note observe observation
+""")) | frozenset(_ROLES)  # fmt: skip
+_USERS = frozenset(_words("user human customer"))
+_TOOLS = frozenset(_words("tool call tool_call tool-call function function_call action act"))
+_EXIT_CODE = re.compile(r"exit(?:ed with)?(?: ?code| status)?:? (-?\d{1,6})\b", re.IGNORECASE)
 
 
 def of_trace(trace: Trace) -> Session:
@@ -155,7 +204,7 @@ def of_trace(trace: Trace) -> Session:
     return Session(
         id=str(metadata.get("session") or trace.id),
         agent=str(metadata.get("agent") or "trace"),
-        entries=numbered(_entry(step) for step in trace.trajectory),
+        entries=numbered(entry_of(step) for step in trace.trajectory),
         directory=metadata.get("directory"),
         aborted=metadata.get("aborted") is True,
         given=trace.task,
@@ -171,7 +220,7 @@ def shown_to(trace: Trace) -> tuple[str, ...]:
     return tuple(id for id in ids if isinstance(id, str) and AN_ID.fullmatch(id))[:MOST_SHOWN]
 
 
-def _entry(step: Step) -> Entry:
+def entry_of(step: Step) -> Entry:
     content, feedback = (bounded(text, 2 * LONGEST_TEXT) for text in _texts(step))
     action = step.action.lower()
     if action in _COMMANDS:
@@ -191,8 +240,24 @@ def _entry(step: Step) -> Entry:
         )
     if action in _EDITS:
         return Edit(number=0, path=content, change=feedback, at=step.at)
+    if action not in _TALK and feedback.strip():
+        return _call(step.action, content, feedback, step.at)
     told = content if action in ("user", "agent") else "\n".join(filter(None, (content, feedback)))
-    return Turn(number=0, by_user=action == "user", text=told, at=step.at)
+    role = _ROLES.get(action, "")
+    if role == SYSTEM:
+        told = bounded(step.content or "", LONGEST_POLICY)
+    return Turn(number=0, by_user=action in _USERS, text=told, at=step.at, role=role)
+
+
+_CALLED = compile(r"(?s)\s*([A-Za-z_][\w.-]{0,80})\s*\((.*)\)\s*")
+
+
+def _call(action: str, content: str, answer: str, at: datetime | None) -> Call:
+    """The action names the tool, or what was called names it: `search({"query": …})`."""
+    tool, arguments = action, content
+    if action.lower() in _TOOLS and (called := _CALLED.fullmatch(content)):
+        tool, arguments = called[1], called[2]
+    return Call(number=0, tool=tool[:80], arguments=arguments, answer=answer, at=at)
 
 
 def bounded(text: str, longest: int = LONGEST_TEXT) -> str:
@@ -200,9 +265,9 @@ def bounded(text: str, longest: int = LONGEST_TEXT) -> str:
     return excerpt(text, longest, head=0.25)
 
 
-def told(text: str) -> str:
+def told(text: str, longest: int = LONGEST_TEXT) -> str:
     """What a step said, fit to be kept: without our own echo, without secrets, not too long.
 
     Secrets go before the cut: half a token would be recognised no more.
     """
-    return bounded(clean(bounded(without_echo(text), 100 * LONGEST_TEXT)))
+    return bounded(clean(bounded(without_echo(text), 100 * LONGEST_TEXT)), longest)

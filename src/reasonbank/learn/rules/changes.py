@@ -7,7 +7,8 @@ is not known to leave things as they are: reading, keeping books, running other 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 
 from reasonbank.learn import kinds
 from reasonbank.learn.rules.failure import Failure, failure_of
@@ -92,6 +93,7 @@ class Change:
     related: bool = True
     aside: str = ""
     """What else one has to know to do it again."""
+    anew: bool = False
 
     @property
     def is_edit(self) -> bool:
@@ -154,7 +156,7 @@ def _changes(entry: Entry, failed: Failed, earlier: Sequence[Entry]) -> Iterator
         if not _beside_the_point(edit, failed):
             yield Change(
                 number=edit.number, line=f"editing {edit.path}", path=edit.path,
-                quoted=edit.change.strip(),
+                quoted=edit.change.strip(), anew=edit.anew,
             )  # fmt: skip
         return
     if not isinstance(entry, Command) or not _ended_well(entry):
@@ -299,6 +301,37 @@ def _beside_the_point(edit: Edit, failed: Failed) -> bool:
     mine, its = kinds.of_file(edit.path), failed.kind
     foreign = mine in kinds.LANGUAGES and its in kinds.LANGUAGES and mine != its
     return foreign or (prose and "doc" not in failed.what.text)
+
+
+# A file that is written anew is quoted with what is new in it.
+
+LEAST_LINES, SAME, OTHER = 4, 0.5, 0.35
+
+
+def only_new_lines(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries, with edits that write again what they wrote before cut to the lines that are
+    new."""
+    written: dict[str, list[str]] = {}
+    found: list[Entry] = []
+    for entry in entries:
+        if not isinstance(entry, Edit):
+            found.append(entry)
+            continue
+        before, lines = written.get(entry.path, []), entry.change.splitlines()
+        written[entry.path] = lines
+        found.append(_compared(entry, before, lines))
+    return found
+
+
+def _compared(edit: Edit, before: list[str], lines: list[str]) -> Edit:
+    if min(len(lines), len(before)) < LEAST_LINES:
+        return edit
+    # By the lines they share, whatever their order: that takes linear time.
+    alike = SequenceMatcher(None, before, lines, autojunk=False).quick_ratio()
+    known = frozenset(before)
+    if alike >= SAME:
+        return replace(edit, change="\n".join(line for line in lines if line not in known))
+    return replace(edit, anew=alike < OTHER)
 
 
 # Edits that are made with commands.

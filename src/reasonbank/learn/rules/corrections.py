@@ -8,7 +8,7 @@ from reasonbank.fields import LIMITS
 from reasonbank.learn import kinds
 from reasonbank.learn.rules.lesson import Finding, at_home, finding_id, name_of, short
 from reasonbank.learn.rules.shell import invocation
-from reasonbank.learn.session import Command, Edit, Entry, Session, Turn
+from reasonbank.learn.session import Call, Command, Edit, Entry, Session, Turn
 from reasonbank.model import ErrorContext, Memory, Outcome, Source
 from reasonbank.safety.patterns import brief, compile, spaced
 
@@ -57,6 +57,12 @@ _PRAISING = compile(
     r"(?i)\b(?:amazing|awesome|perfect|well done|great|nice|love it|looks good|lgtm|brilliant)\b"
 )
 
+
+# Where nothing was done that one could object to, only a rule of the house is one.
+_HOUSE = compile(
+    r"(?i)\b(?:we (?:always|never|only|use|don'?t|do not)|in (?:this|our) (?:repo\w*|project|team|"
+    r"code ?base|company)|our (?:convention|policy|style|rule)s?|from now on)\b"
+)
 
 _AFTER_A_SENTENCE = compile(r"([.!?])\s+")
 
@@ -121,13 +127,17 @@ def _shared(names: frozenset[str], step: Command | Edit) -> int:
 
 
 def corrections(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    """What somebody wants who is served is no rule for anybody else."""
+    if session.serves:
+        return
     acted = False
     done: list[Command | Edit] = []
     found: list[tuple[Turn, str, list[Command | Edit]]] = []
     for entry in entries:
         if not isinstance(entry, Turn):
             acted = True
-            done = [*done[-MOST_STEPS:], entry]
+            if not isinstance(entry, Call):
+                done = [*done[-MOST_STEPS:], entry]
             continue
         if not entry.by_user:
             acted = True
@@ -136,7 +146,8 @@ def corrections(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]
             found.append((entry, said, done))
         acted = False
     for turn, said, before in found[-MOST_CORRECTIONS:]:
-        yield _corrected(session, turn, said, meant(said, before))
+        if before or _HOUSE.search(said):
+            yield _corrected(session, turn, said, meant(said, before))
 
 
 def _corrected(session: Session, turn: Turn, said: str, step: Command | Edit | None) -> Finding:

@@ -36,6 +36,8 @@ class Failure:
 # errors, compilers mean the first and stack traces the last.
 _FIRST, _LAST = "first", "last"
 _KINDS: tuple[tuple[str, str | None, str], ...] = (
+    # An interpreter that names what failed within
+    (r"\bdue to:? (?P<type>[A-Z]\w*(?:Error|Exception)): (?P<text>.*)", None, _LAST),
     # A name of its own: Python, JavaScript, Java, Ruby, .NET
     (r"^E\s{3,}(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Warning|Exit|Interrupt|Timeout))(?::\s*(?P<text>.*))?$", None, _FIRST),
     (r"^(?:Uncaught |Unhandled |Caused by: )?(?P<type>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Timeout|NotFound))(?: \[(?P<code>\w+)\])?(?::\s*(?P<text>.*))?$", None, _LAST),

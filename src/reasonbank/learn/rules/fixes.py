@@ -7,8 +7,10 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from reasonbank.learn.rules.changes import Change, Failed, as_edit, between, tells_nothing
+from reasonbank.learn.rules.corrections import names_in
 from reasonbank.learn.rules.failure import Failure
 from reasonbank.learn.rules.lesson import Finding, Run, error_line, lesson, name_of, named, short
+from reasonbank.learn.rules.programs import invents
 from reasonbank.learn.rules.shell import Invocation, invocation, is_test_file, kind_of_check
 from reasonbank.learn.session import Command, Edit, Entry, Session, Turn
 from reasonbank.safety.patterns import compile
@@ -173,7 +175,9 @@ def _fix(
         return
     edits = [change for change in changes if change.is_edit]
     if edits and (
-        _written_to_fail(entries, before, edits) or _own_slip(entries, failed, failure, edits)
+        _written_to_fail(entries, before, edits)
+        or _own_slip(entries, failed, failure, edits)
+        or _is_no_remedy(failed, edits)
     ):
         return
     chosen = _chosen(changes)
@@ -209,16 +213,38 @@ def _same(failed: Run, fixed: Run) -> str:
     return "the same command" if failed.line == fixed.line else f"`{fixed.line}`"
 
 
+MOST_LINES = 8
+"""More lines of a change than that are a listing, and no lesson."""
+
+
+def _quoted(edit: Change, failure: Failure) -> str:
+    """The change if it is small; else those of its lines that speak of what failed."""
+    lines = [line.rstrip() for line in edit.quoted.splitlines() if line.strip()]
+    if len(lines) > MOST_LINES:
+        names = names_in(failure.message)
+        lines = [line for line in lines if names & names_in(line)][:MOST_LINES]
+    return short("\n".join(short(line, 160) for line in lines), 600)
+
+
+def _unchecked(failed: Run) -> str:
+    """What a program that ends well does not show."""
+    checks = kind_of_check(failed.what) or failed.what.program not in _INTERPRETERS
+    return "" if checks else "\n\nThat it ran was seen; its result was not checked."
+
+
+_INTERPRETERS = frozenset(_words("python python3 node ruby perl php Rscript julia"))
+
+
 def _edited(session: Session, failed: Run, fixed: Run, edit: Change, failure: Failure) -> Finding:
     path = name_of(edit.path)
-    quoted = short(edit.quoted, 600)
+    quoted = _quoted(edit, failure)
     return lesson(
         session, "edited", failed, fixed.number, failure, weight=0.55 - 0.2 * failure.vague,
         title=f"`{short(failed.line, 60)}` fails with {named(failure)}: fixed in {path}",
         guidance=f"Look at {path}; this change made the check pass:\n{quoted}"
         if quoted else f"Look at {path}: changing it made the check pass.",
         content=f"{_failed_with(failed, failure)}\n\nIt passed after a change of {path}"
-        + (f":\n{quoted}" if quoted else "."),
+        + (f":\n{quoted}" if quoted else ".") + _unchecked(failed),
     )  # fmt: skip
 
 
@@ -227,7 +253,7 @@ def _one_of(
 ) -> Finding:
     """Nobody can tell which of them it was, and the lesson does not claim to."""
     edits = [change for change in changes if change.is_edit]
-    lines = [_told(change) for change in changes]
+    lines = [_told(change, failure) for change in changes]
     rule, weight = ("edited", 0.45) if edits else ("prepared", 0.75)
     briefly = [name_of(c.path) if c.is_edit else f"`{short(c.line, 40)}`" for c in changes]
     return lesson(
@@ -237,19 +263,26 @@ def _one_of(
         f"{', '.join(briefly)} helped",
         guidance=f"One of these, or several together, made it pass:\n{_listed(lines)}",
         content=f"{_failed_with(failed, failure)}\n\nAfter one of these, or several together, "
-        f"{_same(failed, fixed)} passed:\n{_listed(lines)}",
+        f"{_same(failed, fixed)} passed:\n{_listed(lines)}{_unchecked(failed)}",
     )  # fmt: skip
 
 
-def _told(change: Change) -> str:
+def _told(change: Change, failure: Failure) -> str:
     if not change.is_edit:
         return f"`{short(change.line, 300)}`{change.aside}"
-    quoted = short(change.quoted, 400)
+    quoted = short(_quoted(change, failure), 400)
     return f"a change of {name_of(change.path)}" + (f": {quoted}" if quoted else "")
 
 
 def _listed(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _is_no_remedy(failed: Run, edits: list[Change]) -> bool:
+    """Whether what runs is another program, or one whose data are no longer real."""
+    return failed.what.program in _INTERPRETERS and any(
+        edit.anew or invents(edit.quoted) for edit in edits
+    )
 
 
 _SLIPS = frozenset({"SyntaxError", "IndentationError", "TabError", "NameError"})

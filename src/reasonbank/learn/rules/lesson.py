@@ -10,6 +10,7 @@ from reasonbank.learn import kinds
 from reasonbank.learn.outcome import passed
 from reasonbank.learn.rules.failure import Failure, complaint_of, failure_of
 from reasonbank.learn.rules.shell import invocation, kind_of_check, parts
+from reasonbank.learn.rules.task import gist
 from reasonbank.learn.session import Command, Session
 from reasonbank.model import ErrorContext, Memory, Outcome, Source, derived_id
 from reasonbank.safety.patterns import compile
@@ -38,6 +39,8 @@ class Run:
     def passed(self) -> bool | None:
         """As far as its end is known, or what it printed tells behind a pager."""
         known = passed(self.command)
+        if known and self.command.claimed:
+            return None  # Somebody says so: that verifies nothing.
         if known is None and self.what.masked and self.command.exit_code is not None:
             return self.command.exit_code == 0 and failure_of(self.command.output) is None
         return known
@@ -82,7 +85,7 @@ def lesson(
         description=short(
             f"When `{short(failed.line, 120)}` fails with {failure.pattern}", LIMITS.description
         ),
-        content=content,
+        content=f"{content}\n\nSeen in the task: {task}" if (task := gist(session)) else content,
         outcome=outcome,
         error_context=error,
         domain=domain,
@@ -91,6 +94,27 @@ def lesson(
         tags=tuple(tags),
     )
     return Finding(memory=memory, rule=rule, first=failed.number, last=last, weight=weight)
+
+
+def noted(
+    session: Session, rule: str, first: int, last: int, *, weight: float, title: str,
+    description: str, content: str, outcome: Outcome, error: ErrorContext | None = None,
+    tags: tuple[str, ...] = (), domain: str | None = None,
+) -> Finding:  # fmt: skip
+    """A lesson that no command taught."""
+    memory = Memory(
+        id=finding_id(session, rule, last),
+        title=short(at_home(title), LIMITS.title),
+        description=short(at_home(description), LIMITS.description),
+        content=HOME.sub("~", content),
+        outcome=outcome,
+        error_context=error,
+        domain=domain,
+        source=Source.DISTILLED,
+        source_session=session.id[: LIMITS.label],
+        tags=tuple(dict.fromkeys(tag[: LIMITS.tag] for tag in tags if tag.strip())),
+    )
+    return Finding(memory=memory, rule=rule, first=first, last=last, weight=weight)
 
 
 def named(failure: Failure, longest: int = 70) -> str:

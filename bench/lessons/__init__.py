@@ -1,0 +1,1 @@
+"""What rules learn from sixty real sessions, and whether it is worth anything."""
