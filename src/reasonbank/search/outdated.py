@@ -42,6 +42,8 @@ AS_GOOD = 0.75
 """Where nothing but the question tells that two state one fact, they fit it about as well."""
 BETTER_KNOWN = 0.1
 """So much more confidence keeps the older in its place: then trust is not equal."""
+MORE_HELPFUL = 0.02
+"""The same of what outcomes of such questions say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class Stated:
     """Since when it says what it says; of the same instant, which was recorded later."""
     score: float
     confidence: float
+    fit: float = 0.0
+    """What outcomes of such questions say for it, or against it."""
     answers: bool = True
     """Whether it is relevant enough by itself."""
     weak: bool = False
@@ -116,7 +120,7 @@ def _place(newer: int, older: int, result: list[int]) -> None:
 
 
 def _between(question: str, older: Stated, newer: Stated) -> Rivalry:
-    if older.confidence > newer.confidence + BETTER_KNOWN:
+    if older.confidence > newer.confidence + BETTER_KNOWN or older.fit > newer.fit + MORE_HELPFUL:
         return Rivalry.NONE
     kind = rivalry(older.memory, newer.memory)
     if kind is not Rivalry.SURE and asked_for(question, older.memory, newer.memory):
@@ -156,13 +160,14 @@ def settle(
     rows = {row.num: row for row in reading.rows(context.view, found.rows.nums[pool].tolist())}
     # Else somebody has just forgotten it.
     pool = pool[[int(num) in rows for num in found.rows.nums[pool]]]
-    score, answers, weak = ranked.score, ranked.answers, ranked.weak
+    score, answers, weak, fit = ranked.score, ranked.answers, ranked.weak, found.trust.fit
     stated = [
         Stated(
             memory=rows[int(found.rows.nums[place])].memory(),
             at=_since(context, reading, rows[int(found.rows.nums[place])]),
             score=float(score[place]),
             confidence=float(found.confidence[place]),
+            fit=float(fit[place]),
             answers=bool(answers[place]),
             weak=bool(weak[place]),
         )
