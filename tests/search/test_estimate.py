@@ -82,8 +82,9 @@ def test_an_outcome_fades_half_as_fast_as_a_rating(open_bank: Opener, clock: Clo
 
     fresh = fit()
     clock.advance(days=2 * PLAIN.belief.half_life_days)
-    # Half of its strength is left, so its doubt is twice as large: 2 / (2 + 2) for 2 / (2 + 1).
-    assert fit() / fresh == pytest.approx(0.75, rel=0.01)
+    # Half of its strength is left, so its doubt is twice as large: 2 / (2 + 2) for 2 / (2 + 1),
+    # where it was small; 2 / (2 + 8) for 2 / (2 + 4), where it was large.
+    assert 0.6 < fit() / fresh < 0.75
 
 
 def test_the_order_of_arrival_does_not_matter(open_bank: Opener, clock: Clock) -> None:
@@ -242,7 +243,8 @@ def test_what_is_told_of_one_memory_stands_against_what_is_told_of_the_task(
         bank.outcome(cache, succeeded=True, session="one")
     bank.credit("one", succeeded=False)
     here = fits(bank, BUILD)
-    assert here[cache] > 0 > here[pin]
+    # Both read alike, so that what the one did speaks a little for the other.
+    assert here[cache] > 0.2 > 0.02 > here[pin]
 
     # The same outcome, told of this memory alone, says more than a share of the task's.
     before = here[pin]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from reasonbank.trust import experience
+from reasonbank.trust.experience import Learnt, Past
 
 HERE = np.eye(8, dtype=np.float32)[0]
 
@@ -19,76 +21,75 @@ def at(degrees: float, axis: int = 1) -> np.ndarray:
     return (np.cos(angle) * HERE + np.sin(angle) * np.eye(8)[axis]).astype(np.float32)
 
 
-def lift(
-    *outcomes: tuple[np.ndarray, bool], resembled: float = 0.5, strength: float = 1.0
-) -> float:
-    """Of one memory with these outcomes."""
-    return float(gp_lift([outcomes], resembled=resembled, strength=strength)[0][0])
+@dataclass(frozen=True)
+class Task:
+    """The memories that it was given, the best first."""
+
+    asked: np.ndarray
+    succeeded: bool
+    given: tuple[int, ...] = (0,)
+    strength: float = 1.0
 
 
-def gp_lift(
-    memories: Sequence[Sequence[tuple[np.ndarray, bool]]],
-    resembled: float = 0.5,
-    strength: float = 1.0,
-) -> tuple[np.ndarray, np.ndarray]:
-    told = [(place, *each) for place, outcomes in enumerate(memories) for each in outcomes]
-    asked = np.array([question for _, question, _ in told], np.float32).reshape(-1, 8)
-    return experience.gp_lift(
-        len(memories),
-        np.array([place for place, _, _ in told], np.intp),
-        (asked @ HERE).astype(np.float64),
-        asked,
-        np.array([succeeded for _, _, succeeded in told], bool),
-        np.full(len(told), resembled),
-        np.full(len(told), strength),
+def learnt(
+    tasks: Sequence[Task], *, memories: int = 1, resembled: float = 0.5, alike: float = 0.0
+) -> Learnt:
+    """``alike``: the cosine of any two memories."""
+    rows = [
+        (number, task, place, experience.share(seat, len(task.given)))
+        for number, task in enumerate(tasks)
+        for seat, place in enumerate(task.given)
+    ]
+    own = np.eye(memories + 1, dtype=np.float32)[1:] * np.sqrt(1 - alike)
+    own[:, 0] = np.sqrt(alike)
+    asked = np.array([task.asked for _, task, _, _ in rows], np.float32).reshape(-1, 8)
+    return experience.learnt(
+        own,
+        np.full(memories, resembled),
+        Past(
+            place=np.array([place for _, _, place, _ in rows], np.intp),
+            task=np.array([number for number, _, _, _ in rows], np.int64),
+            cosine=(asked @ HERE).astype(np.float64),
+            asked=asked,
+            resembled=np.full(len(rows), resembled),
+            share=np.array([share for _, _, _, share in rows], np.float64),
+            strength=np.array([task.strength for _, task, _, _ in rows], np.float64),
+            succeeded=np.array([task.succeeded for _, task, _, _ in rows], bool),
+        ),
     )
 
 
-def test_one_outcome_corrects_the_guess_by_its_surprise_and_a_margin() -> None:
-    """Nearness to itself is 2 and so is the doubt with it, 1 / strength: 2 / (2 + 4)."""
-    for succeeded, surprise, margin in ((True, 0.7, 0.1), (False, -0.3, -0.1)):
-        rank, forecast = gp_lift([[(HERE, succeeded)]], resembled=0.3, strength=0.25)
-        weight = 2 / 6
-        assert rank[0] == pytest.approx(weight * (surprise + margin))
-        assert forecast[0] == pytest.approx(weight * (surprise + margin * (1 - weight**2)))
+def lift(
+    *outcomes: tuple[np.ndarray, bool], resembled: float = 0.5, strength: float = 1.0
+) -> float:
+    """Of one memory that these tasks were given alone."""
+    tasks = [Task(asked, succeeded, strength=strength) for asked, succeeded in outcomes]
+    return float(learnt(tasks, resembled=resembled).lift[0])
 
 
-def test_an_outcome_of_a_related_question_counts_by_the_square_of_the_cosine() -> None:
-    assert lift((at(53.13), True), resembled=0.4) == pytest.approx(0.6**2 / 3 * 0.7, rel=1e-4)
+def chance(*outcomes: tuple[np.ndarray, bool], resembled: float = 0.5) -> float:
+    found = learnt([Task(*each) for each in outcomes], resembled=resembled)
+    return float(found.chance(resembled + found.lift)[0])
 
 
-def test_the_very_same_question_is_told_from_a_paraphrase() -> None:
-    cosine = np.array([1.0, 0.99, 0.5, -1.0])
-    expected = [2.0, 0.99**2 + 0.99**128, 0.25, 0.0]
-    assert experience.nearness(cosine).tolist() == pytest.approx(expected)
-
-
-def test_a_strength_is_a_share() -> None:
-    assert lift((HERE, True), strength=3.0) == lift((HERE, True), strength=1.0)
-    assert lift((HERE, True), strength=0.0) == pytest.approx(0.0, abs=1e-5)
-
-
-def test_a_forecast_never_turns_round_however_many_related_outcomes_there_are() -> None:
-    """Each success was foreseen, so that only the margin is left: in a forecast, none of it."""
-    count = 63
-    asked = np.eye(count + 1, dtype=np.float32)[1:] * np.sqrt(0.19)
-    asked[:, 0] = 0.9
-    place = np.zeros(count, np.intp)
-    every = np.ones(count)
-    rank, forecast = experience.gp_lift(1, place, 0.9 * every, asked, every > 0, every, every)
-    assert rank[0] > experience.MARGIN
-    assert forecast[0] == pytest.approx(0.0, abs=1e-9)
+def test_without_outcomes_everything_is_as_it_seems() -> None:
+    found = learnt([], memories=3)
+    assert found.lift.tolist() == [0, 0, 0] and found.heard == 0
+    assert found.chance(np.array([0.2, 0.5, 0.8])) == pytest.approx([0.2, 0.5, 0.8])
 
 
 def test_success_lifts_and_failure_lowers_most_where_the_questions_are_alike() -> None:
     for succeeded, sign in ((True, 1), (False, -1)):
-        here, near, far = (sign * lift((at(angle), succeeded)) for angle in (0, 30, 80))
+        here, near, far = (sign * lift((at(angle), succeeded)) for angle in (0, 30, 60))
         assert here > near > far > 0
 
 
-def test_a_question_that_has_nothing_in_common_says_nothing() -> None:
-    assert lift((at(90), True)) == pytest.approx(0.0, abs=1e-6)
-    assert lift((at(150), False)) == pytest.approx(0.0, abs=1e-6)
+def test_a_question_that_has_nothing_in_common_says_next_to_nothing() -> None:
+    for degrees, succeeded in ((90, True), (150, False)):
+        found = learnt([Task(at(degrees), succeeded)])
+        # But for how far resemblance is to be trusted in this bank.
+        assert abs(found.lift[0]) < abs(lift((HERE, succeeded))) / 3
+        assert found.heard == pytest.approx(0.0, abs=1e-6)
 
 
 def test_a_second_outcome_of_the_same_kind_adds_to_the_first() -> None:
@@ -102,6 +103,7 @@ def test_an_outcome_that_was_foreseen_teaches_less() -> None:
 
 def test_what_is_old_counts_less() -> None:
     assert 0 < lift((HERE, True), strength=0.25) < lift((HERE, True))
+    assert lift((HERE, True), strength=0.0) == pytest.approx(0.0, abs=1e-4)
 
 
 def test_many_related_failures_do_not_hide_success_with_this_very_question() -> None:
@@ -109,51 +111,116 @@ def test_many_related_failures_do_not_hide_success_with_this_very_question() -> 
     assert lift((HERE, True), (HERE, True), *elsewhere) > 0 > lift(*elsewhere)
 
 
-def test_each_memory_is_judged_by_its_own_outcomes_however_many_others_have() -> None:
-    few = [(at(10), True)]
-    many = [(at(5 + angle), angle % 3 > 0) for angle in range(40)]
-    together, _ = gp_lift([few, [], many])
-    assert together[0] == pytest.approx(lift(*few))
-    assert together[1] == 0.0
-    assert together[2] == pytest.approx(lift(*many))
-
-
-def test_memories_with_about_as_many_outcomes_do_not_hear_each_others() -> None:
-    for sizes in ((3, 2, 5, 4, 1), (9, 8, 17, 16, 2), (64, 33, 32, 64)):
-        memories = [[(at(5 * n + size), n % 3 > 0) for n in range(size)] for size in sizes]
-        together, _ = gp_lift(memories)
-        assert together.tolist() == pytest.approx([lift(*own) for own in memories])
-
-
 def test_the_order_of_outcomes_does_not_matter() -> None:
-    outcomes = [(at(angle, axis), angle > 30) for angle in (10, 25, 50) for axis in (1, 2)]
-    assert lift(*outcomes) == pytest.approx(lift(*reversed(outcomes)))
+    tasks = [
+        Task(at(angle, axis), angle > 30, given)
+        for angle in (10, 25, 50)
+        for axis, given in ((1, (0, 1)), (2, (1, 2, 0)))
+    ]
+    one, other = learnt(tasks, memories=3), learnt(tasks[::-1], memories=3)
+    assert one.lift.tolist() == pytest.approx(other.lift.tolist())
+    assert (one.shift, one.slope) == pytest.approx((other.shift, other.slope))
 
 
 def test_of_thousands_of_outcomes_the_nearest_are_heard() -> None:
-    near = [(at(5), True)] * experience.NEAREST
-    assert lift(*near, *[(at(60), False)] * 500) == pytest.approx(lift(*near))
-
-
-def test_of_all_memories_together_the_nearest_outcomes_are_heard() -> None:
-    near, far = [(at(5), True)] * experience.NEAREST, [(at(60), True)] * experience.NEAREST
-    assert lift(*far) > 0.05
-    crowded, _ = gp_lift([far, *[near] * (experience.MOST_OUTCOMES // experience.NEAREST)])
-    assert crowded[0] == 0.0
-    assert crowded[1:].tolist() == pytest.approx([lift(*near)] * (len(crowded) - 1))
-
-
-def test_of_outcomes_of_the_same_question_the_first_named_are_heard() -> None:
-    """The ledger names the newest first."""
+    """The ledger names the newest first: of the same question these are heard."""
     newest = [(HERE, True)] * experience.NEAREST
     assert lift(*newest, *[(HERE, False)] * 500) == pytest.approx(lift(*newest))
+    # Of the others no more than how near questions usually are.
+    near = [(at(5), True)] * experience.NEAREST
+    assert lift(*near, *[(at(60), False)] * 500) == pytest.approx(lift(*near), abs=0.1)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_a_forecast_settles_at_the_rate_that_was_seen(rate: float) -> None:
-    outcomes = [(HERE, number < rate * 60) for number in range(60)]
-    _, forecast = gp_lift([outcomes], resembled=0.5)
-    assert 0.5 + forecast[0] == pytest.approx(rate, abs=0.03)
+    assert chance(*((HERE, number < rate * 60) for number in range(60))) == pytest.approx(
+        rate, abs=0.05
+    )
+
+
+def test_what_failed_whenever_it_was_tried_is_expected_to_fail_and_never_surely() -> None:
+    assert experience.CERTAIN <= chance(*[(HERE, False)] * 7, resembled=0.7) < 0.1
+
+
+def test_guesses_are_worth_what_such_guesses_were_worth() -> None:
+    """Of memories that all seemed to fit, hardly one helped: what was never tried is not
+    expected to help either."""
+    tasks = [Task(at(30, 1 + number % 6), number == 7, (number,)) for number in range(12)]
+    found = learnt(tasks, memories=13, resembled=0.75)
+    assert found.chance(0.75 + found.lift)[12] < 0.5
+    helped = [Task(task.asked, True, task.given) for task in tasks]
+    found = learnt(helped, memories=13, resembled=0.4)
+    assert found.chance(0.4 + found.lift)[12] > 0.5
+
+
+def test_what_fits_better_is_never_expected_to_help_less() -> None:
+    """Even where whatever fitted best failed."""
+    tasks = [Task(at(10 * number), number > 4, (number,)) for number in range(9)]
+    found = learnt(tasks, memories=9, resembled=0.6)
+    chances = found.chance(np.linspace(0, 1, 21)).tolist()
+    assert all(one <= other for one, other in pairwise(chances))
+
+
+class TestOneOutcomeOfSeveralMemories:
+    def test_the_first_is_blamed_most_and_all_together_less_than_one_alone(self) -> None:
+        found = learnt([Task(HERE, False, (0, 1, 2))], memories=4).lift
+        alone = lift((HERE, False))
+        assert alone < found[0] < found[1] < found[2] < 0
+        assert found[3] > found[2]
+
+    def test_what_is_known_to_help_leaves_less_credit_to_bystanders(self) -> None:
+        known = [Task(HERE, True)] * 6
+        beside = learnt([*known, Task(HERE, True, (0, 1))], memories=2).lift[1]
+        unknown = learnt([Task(HERE, True, (0, 1))], memories=2).lift[1]
+        assert 0 < beside < 0.9 * unknown
+
+    def test_who_stood_beside_what_is_known_to_fail_is_blamed_less(self) -> None:
+        known = [Task(HERE, False)] * 6
+        beside = learnt([*known, Task(HERE, False, (0, 1))], memories=2).lift[1]
+        unknown = learnt([Task(HERE, False, (0, 1))], memories=2).lift[1]
+        assert 0.9 * unknown < beside < 0
+
+    def test_what_led_and_failed_falls_behind_those_beside_it(self) -> None:
+        order = [0, 1, 2]
+        tasks: list[Task] = []
+        for _ in range(6):
+            tasks.append(Task(HERE, order[0] == 2, tuple(order)))
+            found = learnt(tasks, memories=3).lift
+            order.sort(key=lambda place: -found[place])
+        assert order[0] == 2
+
+    def test_several_answers_to_one_task_are_one_outcome(self) -> None:
+        """Their shares add up to more than one; what the task says is still said once."""
+        once, twice = (
+            learnt([Task(HERE, False, given)], memories=2).lift for given in ((0,), (0, 0))
+        )
+        assert twice[0] == pytest.approx(once[0], rel=0.01)
+
+
+class TestKin:
+    def test_what_reads_alike_fares_alike_but_not_as_much(self) -> None:
+        for succeeded, sign in ((True, 1), (False, -1)):
+            own, other = sign * learnt([Task(HERE, succeeded)], memories=2, alike=0.95).lift
+            apart = sign * learnt([Task(HERE, succeeded)], memories=2, alike=0.3).lift[1]
+            assert own > other > apart
+
+    def test_what_it_did_itself_counts_more_than_what_its_kin_did(self) -> None:
+        tasks = [*[Task(HERE, False, (0,))] * 3, Task(HERE, True, (1,))]
+        own = learnt(tasks, memories=2, alike=0.9).lift
+        assert own[1] > 0 > own[0]
+
+
+class TestHowWide:
+    def test_in_a_bank_of_one_subject_only_the_nearest_questions_are_related(self) -> None:
+        """Forty degrees are near where most are at right angles, and far where most are nearer."""
+        asked = Task(at(40), True)
+
+        def said(degrees: float) -> float:
+            others = [Task(at(degrees, axis), axis % 2 > 0, (1,)) for axis in range(2, 8)] * 5
+            with_it, without = (learnt(tasks, memories=2) for tasks in ([asked, *others], others))
+            return float(with_it.lift[0] - without.lift[0])
+
+        assert said(85) > 1.5 * said(35) > 0
 
 
 def test_failures_never_make_a_score_negative_and_still_tell_memories_apart() -> None:
@@ -168,30 +235,6 @@ def test_below_a_tenth_a_score_falls_off_ever_more_slowly() -> None:
     total = experience.adjusted(similarity, np.array([-0.45, -0.02, -9.0, -0.5]))
     expected = [0.1 * np.exp(-0.5), 0.05 * np.exp(-0.4), 0.1 * np.exp(-30), 1e-9 * np.exp(-30)]
     assert total.tolist() == pytest.approx(expected, rel=1e-9, abs=0)
-
-
-def test_one_outcome_of_this_very_question_says_two_thirds_of_it_and_an_old_one_half() -> None:
-    place, cosine = np.array([0, 1, 3]), np.array([1.0, 1.0, -1.0])
-    known = experience.familiar(5, place, cosine, np.array([1.0, 0.5, 1.0]))
-    assert known.tolist() == pytest.approx([2 / 3, 1 / 2, 0, 0, 0])
-
-
-def test_a_question_is_known_by_its_own_outcomes_and_not_by_those_of_others() -> None:
-    def known(times: int, degrees: float) -> float:
-        cosine = np.full(times, np.cos(np.radians(degrees)))
-        place = np.zeros(times, np.intp)
-        return float(experience.familiar(1, place, cosine, np.ones(times))[0])
-
-    assert 0.5 < known(1, 0) < known(10, 0) < 1
-    assert known(10, 30) < 0.01
-
-
-def test_a_forecast_is_bolder_where_the_question_is_new_and_plain_where_it_is_known() -> None:
-    chance = np.array([0.0, 0.2, 0.5, 0.8, 1.0])
-    new = experience.decided(chance, np.zeros(5))
-    assert new.tolist() == pytest.approx([0.0, 1 - new[3], 0.5, new[3], 1.0])
-    assert new[3] == pytest.approx(0.8**1.2 / (0.8**1.2 + 0.2**1.2))
-    assert experience.decided(chance, np.ones(5)) == pytest.approx(chance)
 
 
 @pytest.mark.parametrize("count", [1, 2, 10])

@@ -37,14 +37,14 @@ class Trust:
         """What outcomes add to resemblance, or take from it."""
         return self.learnt.lift
 
-    def corrected(self, similarity: Reals, cosine: Reals) -> Reals:
-        """What outcomes add to similarity, or take from it. They are read against resemblance by
-        meaning: as far as anything is heard, that words match as well counts no more."""
+    def resembled(self, similarity: Reals, cosine: Reals) -> Reals:
+        """What outcomes are read against is resemblance by meaning: as far as anything is heard,
+        that words match as well counts no more."""
         import numpy as np
 
-        guess = np.where(np.isnan(cosine), similarity, resemblance(cosine))
-        corrected: Reals = self.learnt.lift + self.learnt.heard * (guess - similarity)
-        return corrected
+        by_meaning = np.where(np.isnan(cosine), similarity, resemblance(cosine))
+        resembled: Reals = similarity + self.learnt.heard * (by_meaning - similarity)
+        return np.where(similarity < 0.0, similarity, resembled)
 
     def expected(self, similarity: Reals, cosine: Reals) -> Reals:
         """The chance to help with this question.

@@ -57,7 +57,12 @@ def ranked(
     rows = found.rows
     now = context.store.clock()
     # What the filter leaves out takes no part, but an explanation still mentions it.
-    fusion = replace(fusion, relevance=np.where(found.allowed, fusion.relevance, -1.0))
+    expected = found.trust.expected(fusion.similarity, found.cosine)
+    fusion = replace(
+        fusion,
+        relevance=np.where(found.allowed, fusion.relevance, -1.0),
+        similarity=found.trust.resembled(fusion.similarity, found.cosine),
+    )
     errors = np.zeros(len(rows.nums))
     for i, error in enumerate(rows.errors):
         if error:
@@ -65,8 +70,8 @@ def ranked(
     columns = rank.RankingInputs(
         age_days=(now - rows.created_at) / DAY,
         error_match=errors,
-        confidence=found.trust.counted(found.trust.expected(fusion.similarity, found.cosine)),
-        fit=found.trust.corrected(fusion.similarity, found.cosine),
+        confidence=found.trust.counted(expected),
+        fit=found.trust.fit,
         scope=np.array([rank.SCOPE_WEIGHTS[scope] for scope in rows.scopes], np.float64),
         consolidated=rows.consolidated,
         vectors=found.vectors,
