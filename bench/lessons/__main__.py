@@ -3,9 +3,10 @@
     python -m bench.lessons            # the table, from the labels
     python -m bench.lessons tuning     # what the rules leave now of the sessions for tuning
 
-``memories.jsonl`` are the memories of both versions in one shuffled list, ``labels.jsonl`` what
-each of them is worth by RUBRIC.md and why, ``versions.jsonl`` which version wrote it: labels were
-written before that was looked at. Who disagrees changes a label and runs this again.
+``memories.jsonl`` are the memories of both versions in one shuffled list, ``labels.jsonl`` and
+``labels-2.jsonl`` what two readers say each of them is worth by RUBRIC.md and why,
+``versions.jsonl`` which version wrote it: labels were written before that was looked at. Who
+disagrees changes a label and runs this again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from bench.tables import Table
 from reasonbank import Bank, Memory, Trace
 
 HERE = Path(__file__).parent
+READERS = {"who wrote the rules": "labels", "who did not": "labels-2"}
 LABELS = ("useful", "trivial", "wrong", "dump")
 LEAST_USEFUL, MOST_BAD, LEAST_SESSIONS = 0.70, 0.10, 1 / 3
 
@@ -35,24 +38,25 @@ def table() -> Table:
     made = Table(
         "lessons",
         "What lessons by rules are worth",
-        ("version", "sessions", "memories", *LABELS, "useful, of all", "wrong or dump",
+        ("version", "reader", "sessions", "memories", *LABELS, "useful, of all", "wrong or dump",
          "sessions with a useful one"),
     )  # fmt: skip
     aside = sum(row["aside"] for row in rows("chosen"))
     version = {row["number"]: row["version"] for row in rows("versions")}
-    label = {row["number"]: row["label"] for row in rows("labels")}
-    for name in ("old", "new"):
+    for name, reader in product(("old", "new"), READERS):
+        label = {row["number"]: row["label"] for row in rows(READERS[reader])}
         mine = [row for row in rows("memories") if version[row["number"]] == name]
         count = Counter(label[row["number"]] for row in mine)
         useful = {row["session"] for row in mine if label[row["number"]] == "useful"}
         bad = count["wrong"] + count["dump"]
-        made.add(name, aside, len(mine), *(count[each] for each in LABELS),
+        made.add(name, reader, aside, len(mine), *(count[each] for each in LABELS),
                  _share(count["useful"], len(mine)), _share(bad, len(mine)),
                  f"{len(useful)} of {aside}")  # fmt: skip
     made.notes.append(
         f"Thirty sessions that were set aside; wanted: useful at least {LEAST_USEFUL:.0%}, wrong "
         f"or dump at most {MOST_BAD:.0%}, a useful one in at least {LEAST_SESSIONS:.0%} of the "
-        "sessions. Labelled by one reader, who knew the rules: drafts give the old version away. "
+        "sessions. Two readers labelled them, neither with the versions at hand; drafts give the "
+        "old one away. "
         "Rules that came later (a helper that returns nothing, a file that is not there, limits of "
         "an interpreter) are not in these numbers. Sessions, memories, labels and reasons are in "
         "bench/lessons."
