@@ -168,17 +168,14 @@ class TestOneOutcomeOfSeveralMemories:
         assert alone < found[0] < found[1] < found[2] < 0
         assert found[3] > found[2]
 
-    def test_what_is_known_to_help_leaves_less_credit_to_bystanders(self) -> None:
-        known = [Task(HERE, True)] * 6
-        beside = learnt([*known, Task(HERE, True, (0, 1))], memories=2).lift[1]
-        unknown = learnt([Task(HERE, True, (0, 1))], memories=2).lift[1]
-        assert 0 < beside < 0.9 * unknown
+    @pytest.mark.parametrize("succeeded", [True, False])
+    def test_what_is_known_of_one_leaves_less_to_say_of_those_beside_it(self, succeeded) -> None:
+        def of_the_second(*known: Task) -> float:
+            """Beside what is learnt of all, as of the third."""
+            _, second, third = learnt([*known, Task(HERE, succeeded, (0, 1))], memories=3).lift
+            return abs(float(second - third))
 
-    def test_who_stood_beside_what_is_known_to_fail_is_blamed_less(self) -> None:
-        known = [Task(HERE, False)] * 6
-        beside = learnt([*known, Task(HERE, False, (0, 1))], memories=2).lift[1]
-        unknown = learnt([Task(HERE, False, (0, 1))], memories=2).lift[1]
-        assert 0.9 * unknown < beside < 0
+        assert of_the_second(*[Task(HERE, succeeded)] * 6) < 0.9 * of_the_second()
 
     def test_what_led_and_failed_falls_behind_those_beside_it(self) -> None:
         order = [0, 1, 2]

@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """How to read outcomes: ``narrow`` times as narrow as is usual, ``doubt`` is how far one
-    outcome may be chance, ``misled`` how far resemblance itself may mislead in this bank."""
+    """How to read outcomes: ``narrow`` times as narrow as is usual, and ``doubt`` is how far one
+    outcome may be chance."""
 
     narrow: int
     doubt: float
-    misled: float
 
 
-READINGS = (Reading(1, 1.0, 0.0), Reading(1, 4.0, 1.0), Reading(2, 1.0, 1.0), Reading(2, 4.0, 0.0))
+READINGS = (Reading(1, 1.0), Reading(1, 4.0), Reading(2, 1.0), Reading(2, 4.0))
 """Beside these: that outcomes say nothing, and resemblance is all there is to go by."""
 DECISION = 0.5
 """How clearly a reading is preferred that foretells better. Not very: what is foretold best of
@@ -40,6 +39,8 @@ STRANGERS = 0.02
 USUAL, USUAL_COUNT = 0.13, 10.0
 """How near any two questions are, and how many outcomes it takes to know better."""
 POWERS = (1.0, 12.0)
+MISLED = 1.0
+"""How far resemblance itself may mislead in a bank, as where much of it is poisoned."""
 SAME = 1.0
 """What is known of the very same question only, beside what related ones share."""
 MARGIN = 0.1
@@ -48,7 +49,7 @@ AGEING = 0.5
 """Outcomes of known questions fade half as fast as ratings do: newer ones correct them anyway."""
 NEAREST = 128
 """So many outcomes are heard, those of the most similar questions."""
-KIN, KIN_POWER = 0.5, 8
+KIN, KIN_POWER = 0.25, 8
 """How far memories that read alike fare alike: this share of what an outcome says goes by the
 cosine of the memories, to this power."""
 CERTAIN = 0.03
@@ -111,7 +112,6 @@ def learnt(memories: NDArray[np.float32], guess: Floats, past: Past) -> Learnt:
     import numpy as np
 
     count = len(memories)
-
     if not len(past.place):
         return Learnt(lift=np.zeros(count))
     power = _power(past.cosine)
@@ -128,7 +128,7 @@ def learnt(memories: NDArray[np.float32], guess: Floats, past: Past) -> Learnt:
     theirs = kin[past.place]
     shared = [part @ (theirs * each) @ part.T for each in _shared(related, power)]
     resembled = np.outer(told.guess, told.guess)
-    alike = np.stack([shared[each.narrow - 1] + each.misled * resembled for each in READINGS])
+    alike = np.stack([shared[each.narrow - 1] + MISLED * resembled for each in READINGS])
     every = np.arange(len(tasks))
     doubt = np.array([each.doubt for each in READINGS])
     # What is not known to have had a part may be worth anything.
@@ -143,7 +143,7 @@ def learnt(memories: NDArray[np.float32], guess: Floats, past: Past) -> Learnt:
     here = _shared(near, power)
     for each, how, much in zip(READINGS, weight, preferred, strict=False):
         lift += kin @ (much * share * here[each.narrow - 1] * how[task])
-        lift += much * each.misled * guess * (told.guess @ how)
+        lift += much * MISLED * guess * (told.guess @ how)
     heard = float((here[1] * share * past.strength).sum())
     shift, slope = _curve(preferred @ foretold, told)
     return Learnt(lift=lift, heard=heard / (1.0 + heard), shift=shift, slope=slope)
