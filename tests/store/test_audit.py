@@ -22,8 +22,8 @@ NO_CHANGE = {
     "audit", "author", "batches", "close", "contradicting", "embed_new", "evidence", "export",
     "gaps", "genealogy", "get", "health", "history", "inject", "jobs", "links", "memories",
     "open", "rebuild", "recommend", "reindex",
-    "report", "search", "seen_by", "settings", "statistics", "store", "trace", "traces", "view",
-    "within", "workspaces",
+    "report", "review", "search", "seen_by", "settings", "statistics", "store", "trace", "traces",
+    "view", "within", "workspaces",
 }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ KIN = ("memories", "search", "history", "genealogy")
 ALL = Filter(scopes=tuple(Scope), states=tuple(State))
 OF_THE_RANKING = (
     "similarity", "lexical_weight", "relevance", "composite", "score", "expected", "mmr_penalty",
-    "weak",
+    "fit", "weak",
 )  # fmt: skip
 
 
@@ -171,27 +171,48 @@ def unweighed(hit):
     return kept | {"parts": {k: v for k, v in hit["parts"].items() if k not in weighed}}
 
 
-def as_any_ranking_has_it(what, said):
+def as_any_ranking_has_it(what, said, others):
     """What a bank holds, not how search weighs it: that changes with the code that searches.
 
-    The same memories are found, with the same cosines, words and trust, and the best is the best.
+    The same memories are found, with the same cosines and words, and the best is the best. Which
+    of the others there is room for is a matter of weighing: of those that ``others``, the answer
+    of the other version, has too, the same is said.
     """
     if what == "recommend":
         told = re.sub(r"(relevance|confidence) \d\.\d\d", r"\1", said["reasoning"])
         return said | {"reasoning": re.sub(r"the forecast for this task is [\d.]+; ", "", told)}
     if what == "inject":
-        return said | {"prompt": re.sub(r'confidence="[\d.]+"', "", said["prompt"])}
+        said = {name: value for name, value in said.items() if name != "tokens"}
+        heading, *blocks = blocks_of(said["prompt"])
+        both = {*blocks} & {*blocks_of(others["prompt"])}
+        both_ids = {*said["memories"]} & {*others["memories"]}
+        assert len(both) == len(both_ids) > len(blocks) / 2
+        return said | {
+            "prompt": [heading, blocks[0], *sorted(both)],
+            "memories": [said["memories"][0], *sorted(both_ids)],
+        }
     if what != "search":
         return said
-    for reply in said.values():
-        assert reply.pop("tokens_used") > 0  # Of prompts, which say more of each today.
-        best, *others = map(unweighed, reply["memories"])
-        reply["memories"] = [best, *sorted(others, key=itemgetter("id"))]
-        for left_out in reply["dropped"]:
-            if "threshold" in left_out["reason"]:
-                left_out["reason"] = "below the threshold"
-        reply["dropped"].sort(key=itemgetter("id"))
-    return said
+    return {asked: found_by_any(reply, others[asked]) for asked, reply in said.items()}
+
+
+def blocks_of(prompt):
+    heading, *blocks = re.sub(r'confidence="[\d.]+"', "", prompt).split("<memory ")
+    return [heading, *(block.strip() for block in blocks)]
+
+
+def found_by_any(reply, other):
+    assert reply["tokens_used"] > 0  # Of prompts, which say more of each today.
+    best, *rest = map(unweighed, reply["memories"])
+    both = {hit["id"] for hit in reply["memories"]} & {hit["id"] for hit in other["memories"]}
+    assert len(both) > len(reply["memories"]) / 2
+    too_far = {each["id"] for each in reply["dropped"] if "threshold" in each["reason"]}
+    known = {hit["id"] for hit in reply["memories"]} | {each["id"] for each in reply["dropped"]}
+    return reply | {
+        "tokens_used": None,
+        "memories": [best, *sorted((h for h in rest if h["id"] in both), key=itemgetter("id"))],
+        "dropped": [sorted(known), sorted(too_far)],
+    }
 
 
 @pytest.mark.parametrize("what", ASKED)
@@ -202,7 +223,7 @@ def test_a_bank_of_an_earlier_version_says_what_it_said(old, what):
     # Since then only whoever looks after the whole bank is told of kin in other projects.
     whole = Bank(old.context.seen_by(whole=True)) if what in KIN else old
     now = as_then(what, as_json(ASKED[what](whole)))
-    assert as_any_ranking_has_it(what, now) == as_any_ranking_has_it(what, said)
+    assert as_any_ranking_has_it(what, now, said) == as_any_ranking_has_it(what, said, now)
 
 
 def test_what_was_rolled_up_then_says_who_observed_it(old):

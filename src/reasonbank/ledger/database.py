@@ -77,7 +77,9 @@ class FullText(Protocol):
 
     def clear(self) -> None: ...
     def rows(self) -> int: ...
-    def counts(self, realms: Sequence[int] | None, terms: Sequence[str]) -> list[int]:
+    def counts(
+        self, realms: Sequence[int] | None, terms: Sequence[str], *, about: bool = False
+    ) -> list[int]:
         """See ``Reading.word_counts``."""
 
     def best(

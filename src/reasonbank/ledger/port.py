@@ -394,8 +394,11 @@ class Reading(VectorReading, Protocol):
         the filter only scopes and states are looked at; ``among`` restricts the rows.
         """
 
-    def word_counts(self, view: View, filter: Filter, terms: Sequence[str]) -> list[int]:
-        """In how many rows each term is, as ``words`` would look for it."""
+    def word_counts(
+        self, view: View, filter: Filter, terms: Sequence[str], *, about: bool = False
+    ) -> list[int]:
+        """In how many rows each term is, as ``words`` would look for it; ``about``: or was when
+        there were about as many rows, which is quickly told."""
 
     def word_rows(self) -> int: ...
 

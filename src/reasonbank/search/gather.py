@@ -135,7 +135,7 @@ def _rarity(context: Context, question: Question, many: Sequence[str]) -> dict[s
     """Of each term that any memory has: the fewer, the more."""
     reading = context.store.ledger.cached_read()
     try:
-        counts = reading.word_counts(context.view, question.filter, many)
+        counts = reading.word_counts(context.view, question.filter, many, about=True)
     except StorageError:
         return dict.fromkeys(many, 1.0)  # Whoever searches the words meets it again, and tells.
     return {term: 1.0 / count for term, count in zip(many, counts, strict=True) if count}

@@ -2,10 +2,11 @@
 
 A prompt gets nothing that is proven to fail (docs/concepts-belief.md), by two rules. What never
 worked and failed at least twice is left out where its forecast for this question is under
-``belief.inject_above``, or where nobody knows which questions it failed with. What was tried at
-least twice and worked elsewhere is left out where its forecast is under ``belief.prune_below``
-and under half of what its resemblance promised: lower, as a forecast says how tasks end, and tasks
-fail for other reasons too. Where four of ten succeed, 0.4 is no reason for silence.
+``belief.inject_above``, or where nobody knows which questions it failed with. What failed as often
+and worked elsewhere is left out where its forecast is under ``belief.prune_below`` and under half
+of what its resemblance promised: lower, as a forecast says how tasks end, and tasks fail for other
+reasons too. Where four of ten succeed, 0.4 is no reason for silence. Of the failure of a task that
+was given several memories each has its share, and no more than that counts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400_000_000
 ENOUGH = 2
-"""So many failures are no accident. Of a task's failure a memory has its share."""
+"""So many failures are no accident."""
 UNTRIED = Trials(0, 0, 0.0, 0.0)
 
 
@@ -61,7 +62,7 @@ def is_hopeless(seen: Trials, expected: float, alike: float, settings: BeliefSet
 
     ``alike`` is how it resembles the question: what is merely far off was not proven wrong.
     """
-    return seen.tried >= ENOUGH and expected < min(settings.prune_below, alike / 2)
+    return seen.failed >= ENOUGH and expected < min(settings.prune_below, alike / 2)
 
 
 def is_left_out(seen: Trials, expected: float, alike: float, settings: BeliefSettings) -> bool:

@@ -126,7 +126,9 @@ class WordTable:
         found = self._db.one("select count(*) from words")
         return found[0] if found else 0
 
-    def counts(self, realms: Sequence[int] | None, terms: Sequence[str]) -> list[int]:
+    def counts(
+        self, realms: Sequence[int] | None, terms: Sequence[str], *, about: bool = False
+    ) -> list[int]:
         here = "1 = 1" if realms is None else f"realm in {inline(realms)}"
         sql = f"select count(*) from words where {here} and instr(text, ?) > 0"
         return [self._db.all(sql, (_spaced(term),))[0][0] for term in terms]

@@ -153,9 +153,13 @@ class MemoryQueries(Queries):
             return np.empty(0, np.int64), np.empty(0)
         return self.db.full_text.best(self._apart(realms), terms, limit, among)
 
-    def word_counts(self, view: View, filter: Filter, terms: Sequence[str]) -> list[int]:
+    def word_counts(
+        self, view: View, filter: Filter, terms: Sequence[str], *, about: bool = False
+    ) -> list[int]:
         realms = self.realms(view, filter.scopes, filter.states)
-        return self.db.full_text.counts(self._apart(realms), terms) if realms else [0] * len(terms)
+        if not realms:
+            return [0] * len(terms)
+        return self.db.full_text.counts(self._apart(realms), terms, about=about)
 
     def word_rows(self) -> int:
         return self.db.full_text.rows()

@@ -24,8 +24,10 @@ _SCORE = "-bm25(words, 1, 1, 1, 1, 0)"
 class FTS5:
     def __init__(self, db: Connection) -> None:
         self._db = db
+        self._about: dict[str, int] = {}
+        self._about_at = 0
         self._counts: dict[str, int] = {}
-        self._counted_at = 0
+        self._counted_at = b""
 
     def create(self) -> None:
         # Not `contentless_delete`: it only marks a row as deleted, and its words stay in the file.
@@ -103,23 +105,36 @@ class FTS5:
         rows = self.rows()
         if rows < MANY:
             return ()
-        counts = dict(zip(terms, self.counts(realms, terms), strict=True))
+        counts = dict(zip(terms, self.counts(realms, terms, about=True), strict=True))
         return rarest(terms, counts, rows, limit)
 
-    def counts(self, realms: Sequence[int] | None, terms: Sequence[str]) -> list[int]:
-        rows = self.rows()
-        if abs(rows - self._counted_at) > rows // 20 or len(self._counts) > MOST_COUNTS:
-            self._counted_at = rows
-            self._counts.clear()
-        return [self._rows_with(expression(realms, [term])) for term in terms]
+    def counts(
+        self, realms: Sequence[int] | None, terms: Sequence[str], *, about: bool = False
+    ) -> list[int]:
+        kept = self._counted_before() if about else self._counted_now()
+        return [self._rows_with(expression(realms, [term]), kept) for term in terms]
 
-    def _rows_with(self, match: str) -> int:
-        if match not in self._counts:
+    def _counted_before(self) -> dict[str, int]:
+        rows = self.rows()
+        if abs(rows - self._about_at) > rows // 20 or len(self._about) > MOST_COUNTS:
+            self._about_at = rows
+            self._about.clear()
+        return self._about
+
+    def _counted_now(self) -> dict[str, int]:
+        state = self.state()
+        if state != self._counted_at or len(self._counts) > MOST_COUNTS:
+            self._counted_at = state
+            self._counts.clear()
+        return self._counts
+
+    def _rows_with(self, match: str, kept: dict[str, int]) -> int:
+        if match not in kept:
             found = self._all("select count(*) from words where words match ?", (match,))
             if not found[0][0]:
                 return 0  # Quickly told, and no longer true once somebody writes the word.
-            self._counts[match] = found[0][0]
-        return self._counts[match]
+            kept[match] = found[0][0]
+        return kept[match]
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
