@@ -1,4 +1,4 @@
-"""How far to trust memories with the question at hand: docs/decisions/0016-experience.md."""
+"""How far to trust memories with the question at hand: docs/decisions/0022-one-posterior.md."""
 
 from __future__ import annotations
 
