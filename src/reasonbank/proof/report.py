@@ -128,7 +128,9 @@ def _shown(
 
 def sentences(found: Report) -> list[str]:
     """The report in words: what is known, and what it would take to know more."""
-    said = [f"{found.tasks} tasks ended, {found.held_out} of them without memory on purpose."]
+    said = [
+        f"{_many(found.tasks, 'task')} ended, {found.held_out} of them without memory on purpose."
+    ]
     worth = found.overall
     if worth.difference is None:
         said.append(
@@ -149,8 +151,8 @@ def sentences(found: Report) -> list[str]:
         said.append("Forecasts were not put to the test yet: no task reported on a memory.")
     else:
         said.append(
-            f"Forecasts of {calibration.count} uses were off by {calibration.expected_error:.3f} "
-            f"on average (Brier score {calibration.brier:.3f})."
+            f"Forecasts of {_many(calibration.count, 'use')} were off by "
+            f"{calibration.expected_error:.3f} on average (Brier score {calibration.brier:.3f})."
         )
     confidence = found.confidence
     if confidence.brier is not None:
@@ -167,11 +169,15 @@ def sentences(found: Report) -> list[str]:
     met = found.in_sessions.all
     if met.again or met.avoided:
         said.append(
-            f"In {met.again} sessions a command failed as a stored warning says, in "
+            f"In {_many(met.again, 'session')} a command failed as a stored warning says, in "
             f"{met.although_shown} of them although it was shown; {met.avoided} times a warning "
             "was shown and its failure did not come."
         )
     return said
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _left_out(of: NotCounted) -> list[str]:
