@@ -269,7 +269,7 @@ class RankingInputs:
     consolidated: NDArray[np.bool_]
     vectors: NDArray[np.float32] | None = None
     fit: Floats | None = None
-    """What experience adds to the similarity (``Trust.corrected``); None when there is none."""
+    """What experience adds to the similarity (``Trust.fit``); None when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
