@@ -130,7 +130,6 @@ def test_a_report_says_which_memories_are_worth_most_and_which_warnings_were_ign
     assert 0 < found.held_out < 28
     assert [id for id, _ in found.by_memory][::3] == [bread.id, upload.id]
     assert {id for id, _ in found.by_memory} == {upload.id, soup.id, tea.id, bread.id}
-    assert found.harmful == (upload.id,)
     assert found.overall.with_memory + found.overall.without == 28
     assert found.mistakes.by_warning == ((warning.id, 1),)
     assert found.calibration.count == 28 - found.held_out
