@@ -9,6 +9,7 @@ from reasonbank.health import Health
 from reasonbank.jobs.service import Worked
 from reasonbank.learn.passive import Captured
 from reasonbank.learn.tickets import Prepared, Submitted
+from reasonbank.model import Hidden
 from reasonbank.proof.report import Report
 from reasonbank.search.inject import Injection
 from reasonbank.search.recommend import Recommendation
@@ -23,6 +24,7 @@ __all__ = [
     "Batch",
     "Captured",
     "Health",
+    "Hidden",
     "Imported",
     "Injection",
     "Maintained",

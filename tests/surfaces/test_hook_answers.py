@@ -214,6 +214,7 @@ def test_a_trace_does_not_drown_what_is_asked_below_it(agent):
         "psycopg OperationalError: too many connections: set pool_size to 5 in the worker.",
     ):
         agent.bank.record(other)
+    agent.bank.embed_new()  # As by the time of another prompt; a hook waits for nobody.
     frames = "\n".join(
         f'  File "/srv/app/m{n}/handlers.py", line {n}, in handle\n    return dispatch(request)'
         for n in range(40)

@@ -94,10 +94,11 @@ def scenes() -> Iterator[Scene]:
         )
         lockfile, cache = stored[0], stored[1]
         for number, verdicts in enumerate(REPORTS):
+            bank.search(QUESTION, session=f"build {number}")
             for memory, succeeded in zip((lockfile, cache), verdicts, strict=True):
                 bank.outcome(memory.id, succeeded=succeeded, session=f"build {number}")
         yield Scene(
-            what="Five such tasks later it has reported each time how things went.",
+            what="Five such tasks later it has asked each time, and reported how things went.",
             confidence=tuple(
                 (memory.title, memory.confidence, bank.get(memory.id).confidence)
                 for memory in (lockfile, cache)
