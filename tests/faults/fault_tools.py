@@ -18,6 +18,7 @@ from reasonbank.bank import Bank
 from reasonbank.ledger.events import encode
 from reasonbank.model import Memory, Outcome
 from reasonbank.settings import Embed, Settings
+from reasonbank.trust.belief import WHOLE
 
 HASHED = Settings(embed=Embed(model="hashed"), author="tester")
 DAY = 86_400_000_000
@@ -101,6 +102,11 @@ def where_found(marker: str, path: Path) -> list[str]:
     return found
 
 
+PARTS = (
+    f"case when kind = 'outcome' then max(1, cast(round({WHOLE} * coalesce(share, 1)) as int))"
+    f" else {WHOLE} end"
+)
+"""What a row of evidence adds to its tally."""
 _DUMPED = {
     "memories": "select m.id, r.key, workspace, scope, state, outcome, source, created_at,"
     " initial, hex(standing), usage_count, last_used, revision, stage, merged_into, domain, agent,"
@@ -111,7 +117,7 @@ _DUMPED = {
     " from evidence join memories using (num)",
     "tallies": "select id, kind, positive, day, sum(count) from ("
     " select num, kind, positive, day, count from tally where count union all"
-    " select num, kind, positive, at / 86400000000, 1 from evidence where rolled = 0)"
+    f" select num, kind, positive, at / 86400000000, {PARTS} from evidence where rolled = 0)"
     " join memories using (num) group by 1, 2, 3, 4",
     "weights": "select workspace, counts from weights",
     "links": "select * from links",

@@ -11,7 +11,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from fault_tools import exported
+from fault_tools import PARTS, exported
 
 from reasonbank.bank import Bank
 from reasonbank.ledger.port import PACKED_EVIDENCE, Filter
@@ -234,7 +234,7 @@ def _tallies(db: Any) -> dict[Any, Any]:
         for *key, count in db.all(
             "select id, kind, positive, day, sum(count) from ("
             " select num, kind, positive, day, count from tally where count union all"
-            f" select num, kind, positive, at / {DAY}, 1 from evidence where rolled = 0)"
+            f" select num, kind, positive, at / {DAY}, {PARTS} from evidence where rolled = 0)"
             " join memories using (num) group by 1, 2, 3, 4"
         )
     }

@@ -13,6 +13,7 @@ from reasonbank.bank import Bank
 from reasonbank.errors import Refused
 from reasonbank.model import ErrorContext, LinkType, Outcome, Scope, Step, Trace
 from reasonbank.settings import BeliefSettings
+from reasonbank.trust.belief import WHOLE
 
 
 class Clock:
@@ -248,9 +249,9 @@ def test_a_changed_mind_replaces_the_rolled_up_rating(path: Path) -> None:
         clock.now += 31 * DAY
         bank.maintain()
         bank.feedback(id, helpful=False, session="s")
-        assert [(row[2], row[4]) for row in projections(bank)["tallies"]] == [(0, 1)]
+        assert [(row[2], row[4]) for row in projections(bank)["tallies"]] == [(0, WHOLE)]
         bank.rebuild()
-        assert [(row[2], row[4]) for row in projections(bank)["tallies"]] == [(0, 1)]
+        assert [(row[2], row[4]) for row in projections(bank)["tallies"]] == [(0, WHOLE)]
 
 
 def test_another_half_life_folds_all_beliefs_anew(path: Path) -> None:

@@ -88,6 +88,13 @@ def as_json(value):
 
 FORECAST = ("tried", "worked", "failing", "untried")
 TOLD = WRITTEN["said"]["confidence"]
+GIVEN_WITH_OTHERS = {
+    id
+    for event in WRITTEN["said"]["export"]
+    if event.get("event") == "memory.used" and event["payload"].get("session")
+    for id in event["payload"]["ids"]
+    if len(event["payload"]["ids"]) > 1
+}
 
 
 def before_uses_gave_way(said):
@@ -102,7 +109,8 @@ def before_uses_gave_way(said):
 
 def lowered(id, now):
     then = as_json(TOLD[id])
-    assert now <= then
+    # What was told of a task that had been given several counts by share since then.
+    assert now <= then or id in GIVEN_WITH_OTHERS
     return then
 
 

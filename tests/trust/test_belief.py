@@ -22,7 +22,16 @@ from tests.requirement import requirement
 from reasonbank.errors import InvalidInput
 from reasonbank.model import EvidenceKind, to_micros
 from reasonbank.trust import belief
-from reasonbank.trust.belief import EPOCH_DAY, MODELS, Belief, BeliefInputs, EvidenceWeights, Tally
+from reasonbank.trust.belief import (
+    EPOCH_DAY,
+    MODELS,
+    WHOLE,
+    Belief,
+    BeliefInputs,
+    EvidenceWeights,
+    Tally,
+)
+from reasonbank.trust.experience import share
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts-belief.md"
 CENTURY = 36_525
@@ -41,16 +50,28 @@ half_lives = st.floats(belief.SHORTEST_HALF_LIFE, 2_000) | st.just(math.inf)
 weights = st.builds(EvidenceWeights, track_record=st.tuples(*[st.integers(0, 10**6)] * 8))
 models = st.sampled_from(sorted(MODELS))
 observations = st.tuples(st.sampled_from(EvidenceKind), signs, days)
+shares = st.none() | st.floats(1e-6, 1)
+
+
+def in_parts(seen: Tally) -> Tally:
+    """Of whole observations."""
+    return {key: count * WHOLE for key, count in seen.items()}
+
+
+def shared(seen: Tally) -> Tally:
+    """Outcomes are of any number of parts, all else is of whole observations."""
+    return in_parts(seen) | {k: n for k, n in seen.items() if k[0] is EvidenceKind.OUTCOME}
 
 
 def tallies(on: st.SearchStrategy[int], most: int = 12) -> st.SearchStrategy[Tally]:
-    return st.dictionaries(
+    seen = st.dictionaries(
         st.tuples(st.sampled_from(EvidenceKind), signs, on), amounts, max_size=most
     )
+    return seen.map(shared)
 
 
 def one(kind: EvidenceKind, positive: bool, day: int, count: int = 1) -> Tally:
-    return {(kind, positive, day): count}
+    return in_parts({(kind, positive, day): count})
 
 
 def merged(*tallies: Tally) -> Tally:
@@ -197,16 +218,19 @@ def test_praise_does_not_hide_a_memory_recorded_at_0_8(kind: EvidenceKind) -> No
 
 
 @requirement("CON-5")
-@given(st.data(), st.lists(observations, max_size=30), half_lives)
+@given(st.data(), st.lists(st.tuples(observations, shares), max_size=30), half_lives)
 def test_order_of_arrival_and_batching_change_nothing_at_all(
-    data: st.DataObject, arrived: list[tuple[EvidenceKind, bool, int]], half_life: float
+    data: st.DataObject,
+    told: list[tuple[tuple[EvidenceKind, bool, int], float | None]],
+    half_life: float,
 ) -> None:
+    arrived = [{seen: belief.parts(seen[0], share)} for seen, share in told]
     shuffled = data.draw(st.permutations(arrived))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(arrived)), max_size=4)))
     bounds = [0, *cuts, len(arrived)]
-    batches = [merged(*({seen: 1} for seen in shuffled[a:b])) for a, b in pairwise(bounds)]
+    batches = [merged(*shuffled[a:b]) for a, b in pairwise(bounds)]
 
-    singly = merged(*({seen: 1} for seen in arrived))
+    singly = merged(*arrived)
     in_batches = merged(*data.draw(st.permutations(batches)))
 
     assert in_batches == singly
@@ -243,6 +267,50 @@ def test_a_count_of_zero_is_no_evidence(
     assert belief.masses(padded) == belief.masses(tally)
     assert belief.last_day(padded, 0) == belief.last_day(tally, 0)
     assert belief.track_record_of(padded) == belief.track_record_of(tally)
+
+
+# What only the outcome of a task is known of
+
+
+@requirement("CON-2")
+@pytest.mark.parametrize("positive", [True, False])
+@pytest.mark.parametrize("model", ["bayesian", "contextual", "additive"])
+def test_a_third_of_the_blame_costs_a_bystander_a_third(model: str, positive: bool) -> None:
+    third = {(EvidenceKind.OUTCOME, positive, TODAY): belief.parts("outcome", 1 / 3)}
+    whole = one(EvidenceKind.OUTCOME, positive, TODAY)
+    assert belief.masses(third) == pytest.approx([m / 3 for m in belief.masses(whole)], abs=0.005)
+    assert sum(belief.counts(third)) == pytest.approx(1 / 3, abs=0.0005)
+    unhurt, bystander, told = (
+        MODELS[model](inputs(seen, initial=0.5, created=TODAY)) for seen in ({}, third, whole)
+    )
+    # Of a mean, a third of the evidence is a little more than a third of the way.
+    assert 0.33 < (bystander - unhurt) / (told - unhurt) < 0.36
+
+
+@pytest.mark.parametrize("count", range(1, 21))
+def test_all_that_a_task_was_given_take_one_outcome_between_them(count: int) -> None:
+    taken = [belief.parts("outcome", share(place, count)) for place in range(count)]
+    assert sum(taken) == pytest.approx(WHOLE, abs=count / 2)
+    assert taken == sorted(taken, reverse=True) and taken[-1] >= 1
+
+
+@given(st.sampled_from(EvidenceKind), shares)
+def test_only_the_outcome_of_a_task_counts_by_share(kind: EvidenceKind, share: float | None):
+    seen = belief.parts(kind, share)
+    if kind is not EvidenceKind.OUTCOME or share is None:
+        assert seen == WHOLE
+    else:
+        assert 1 <= seen <= WHOLE and abs(seen - share * WHOLE) < 1
+        assert belief.counted(np.array([share])).tolist() == [seen / WHOLE]
+
+
+def test_a_kind_foretells_by_the_shares_it_had_in_outcomes() -> None:
+    tally = merged(
+        {(EvidenceKind.OUTCOME, True, TODAY): 3 * belief.parts("outcome", 0.25)},
+        one(EvidenceKind.OUTCOME, False, TODAY),
+        one(EvidenceKind.EXPLICIT, False, TODAY, 2),
+    )
+    assert belief.track_record_of(tally) == (0, 0, 0, 0, 2, 0, 0, 0)
 
 
 def test_the_order_of_the_eight_numbers_is_fixed_since_ledgers_store_it() -> None:
@@ -403,7 +471,7 @@ def test_four_failures_outvote_a_million_searches() -> None:
 def test_being_searched_never_raises_the_trust_of_what_fails(
     model: str, tally: Tally, initial: float, learnt: EvidenceWeights, day: int, times: int
 ) -> None:
-    against = one(EvidenceKind.OUTCOME, False, TODAY, 1 + sum(tally.values()))
+    against = {(EvidenceKind.OUTCOME, False, TODAY): 1 + sum(tally.values())}
     failing = merged(tally, against)
     searched = merged(failing, one(EvidenceKind.USAGE, True, day, times))
     before, after = (
@@ -467,11 +535,11 @@ def test_evidence_loses_half_its_mass_in_a_half_life() -> None:
 
 
 def test_a_mass_is_what_the_evidence_weighs_on_the_first_day_of_2025() -> None:
-    tally = {
+    tally = in_parts({
         (EvidenceKind.EXPLICIT, True, EPOCH_DAY): 3,
         (EvidenceKind.OUTCOME, False, EPOCH_DAY + 180): 5,
         (EvidenceKind.STABILITY, True, EPOCH_DAY - 360): 7,
-    }
+    })  # fmt: skip
     assert date(1970, 1, 1) + timedelta(days=EPOCH_DAY) == date(2025, 1, 1)
     assert belief.masses(tally) == (3, 0, 0, 0, 0, 5 * 2, 7 / 4, 0)
     assert belief.masses(tally, 90.0) == (3, 0, 0, 0, 0, 5 * 4, 7 / 16, 0)
@@ -567,7 +635,7 @@ def test_a_rating_looks_back_30_days_and_not_ahead(age: int, learns: bool) -> No
 
 
 def test_a_kind_foretells_by_its_balance_and_each_rating_counts() -> None:
-    tally = {
+    tally = in_parts({
         (EvidenceKind.OUTCOME, True, TODAY): 5,
         (EvidenceKind.OUTCOME, False, TODAY): 2,
         (EvidenceKind.STABILITY, True, TODAY): 1,
@@ -575,12 +643,14 @@ def test_a_kind_foretells_by_its_balance_and_each_rating_counts() -> None:
         (EvidenceKind.EXPLICIT, True, TODAY): 3,
         (EvidenceKind.EXPLICIT, True, TODAY + 1): 8,
         (EvidenceKind.EXPLICIT, False, TODAY + 2): 6,
-    }
+    })  # fmt: skip
     assert belief.track_record_of(tally) == (0, 0, 0, 0, 3 + 8, 6, 6, 3 + 8)
 
 
 @requirement("CON-4")
-@given(st.dictionaries(st.tuples(st.just(EvidenceKind.EXPLICIT), signs, days), amounts))
+@given(
+    st.dictionaries(st.tuples(st.just(EvidenceKind.EXPLICIT), signs, days), amounts).map(in_parts)
+)
 def test_ratings_alone_teach_nothing(tally: Tally) -> None:
     assert learnt_from([tally]) == NEW
 
@@ -598,7 +668,7 @@ def test_as_much_for_as_against_foretells_nothing(count: int) -> None:
     torn = {
         (EvidenceKind.OUTCOME, True, TODAY - 20): count,
         (EvidenceKind.OUTCOME, False, TODAY - 2): count,
-        (EvidenceKind.EXPLICIT, True, TODAY): 1,
+        (EvidenceKind.EXPLICIT, True, TODAY): WHOLE,
     }
     assert learnt_from([torn]) == NEW
 
@@ -633,11 +703,13 @@ def test_a_project_can_swap_one_memorys_lessons_for_its_new_ones(
 
 def test_a_kind_that_foretells_ratings_gains_on_one_that_does_not() -> None:
     project = [
-        {
-            (EvidenceKind.OUTCOME, helped, TODAY): 1,
-            (EvidenceKind.USAGE, True, TODAY): 1,
-            (EvidenceKind.EXPLICIT, helped, TODAY): 1,
-        }
+        in_parts(
+            {
+                (EvidenceKind.OUTCOME, helped, TODAY): 1,
+                (EvidenceKind.USAGE, True, TODAY): 1,
+                (EvidenceKind.EXPLICIT, helped, TODAY): 1,
+            }
+        )
         for helped in [True, False] * 10
     ]
     _, usage, outcome, stability = learnt_from(project).normalised()
@@ -690,7 +762,7 @@ def test_additive_clips_the_total_and_not_each_step() -> None:
 
 @requirement("CON-10")
 def test_safla_mixes_four_shares() -> None:
-    tally = {
+    tally = in_parts({
         (EvidenceKind.EXPLICIT, True, TODAY - 30): 1,
         (EvidenceKind.EXPLICIT, False, TODAY): 4,
         (EvidenceKind.OUTCOME, True, TODAY - 40): 3,
@@ -698,7 +770,7 @@ def test_safla_mixes_four_shares() -> None:
         (EvidenceKind.STABILITY, True, TODAY - 50): 6,
         (EvidenceKind.STABILITY, False, TODAY): 2,
         (EvidenceKind.USAGE, True, TODAY - 30): 5,
-    }
+    })  # fmt: skip
     # Ten spoke for it and seven against: its uses count by what is left of the ten.
     known = 0.4 * (1.6 + 10) / (2 + 17) + 0.3 * 5 / 20 * (3 / 17) + 0.2 * 0.5
     matched = inputs(tally, other_uses=15, context=0.6)

@@ -13,6 +13,7 @@ from tests.trust.test_belief import (
     TODAY,
     days,
     half_lives,
+    in_parts,
     initials,
     one,
     past_days,
@@ -137,12 +138,12 @@ def test_one_memory_and_many_have_the_same_confidence_to_the_last_bit(
     assert known.of_many(columns(bank)).tolist() == [known.of(m) for m in bank.memories]
 
 
-RATED = {
+RATED = in_parts({
     (EvidenceKind.EXPLICIT, True, TODAY): 2,
     (EvidenceKind.OUTCOME, True, TODAY - 10): 3,
     (EvidenceKind.OUTCOME, False, TODAY - 200): 1,
     (EvidenceKind.STABILITY, False, TODAY - 5): 4,
-}
+})  # fmt: skip
 
 
 @pytest.mark.parametrize("model", sorted(FOLDED))

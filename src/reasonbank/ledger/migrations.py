@@ -32,6 +32,8 @@ def meta(db: Database, key: str) -> str:
 
 REFOLD_BEFORE = 9
 """What follows from the log of an older bank is made anew, but for words and vectors."""
+REWEIGH_BEFORE = 12
+"""What the evidence of an older bank amounts to is made anew."""
 
 Step = Callable[[Database], None]
 
@@ -389,6 +391,13 @@ update authors set
               and t.author = authors.author and t.helped < t.failed);
 """
 
+# A tally counts in parts of an observation (`belief.parts`). What was rolled up before is counted
+# by itself until it is rolled up again: whole counts do not say which tasks had several memories.
+_PARTS = """
+delete from tally;
+update evidence set rolled = 0 where rolled = 1;
+"""
+
 STEPS: list[Step] = [
     first,
     _define(_JOBS),
@@ -401,4 +410,5 @@ STEPS: list[Step] = [
     envelope,
     _define(_MERGED),
     _define(_AUTHOR_TASKS),
+    _define(_PARTS),
 ]

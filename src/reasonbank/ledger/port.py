@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reasonbank.trust.belief import Tally
+    from reasonbank.trust.belief import EvidenceCounts, Tally
 
     Floats = NDArray[np.float64]
 
@@ -327,7 +327,7 @@ class Trials(NamedTuple):
 
 class Observation(NamedTuple):
     """A piece of evidence, and of what the confidence of its memory began with. ``here``: it was
-    seen in this workspace, not in the memory's own."""
+    seen in this workspace, not in the memory's own; ``share``: see ``belief.parts``."""
 
     num: int
     initial: float
@@ -337,6 +337,7 @@ class Observation(NamedTuple):
     at: int
     session: str | None
     here: int
+    share: float | None
 
 
 class Reading(VectorReading, Protocol):
@@ -404,7 +405,11 @@ class Reading(VectorReading, Protocol):
 
     def candidates(self, view: View, filter: Filter, nums: NDArray[np.int64]) -> Candidates: ...
     def tallies(self, nums: Sequence[int], viewer: str) -> Mapping[int, Tally]:
-        """Evidence of a memory's own project, and that of the ``viewer``'s."""
+        """Evidence of a memory's own project, and that of the ``viewer``'s, in parts: see
+        ``belief.parts``."""
+
+    def seen(self, num: int, viewer: str) -> EvidenceCounts[int]:
+        """The same evidence, each task counted once, whatever the memory's share in it."""
 
     def opinions(self, viewer: str) -> Mapping[int, Opinion]:
         """Of memories of other projects."""

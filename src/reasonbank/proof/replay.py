@@ -15,6 +15,7 @@ from reasonbank.trust.belief import (
     day_of,
     last_day,
     masses,
+    parts,
 )
 from reasonbank.trust.confidence import Confidence
 
@@ -60,4 +61,4 @@ def _moments(own: Iterable[Observation]) -> Iterator[tuple[_Tally, int, bool]]:
         if one.kind == EvidenceKind.USAGE and one.here and one.session in ended:
             yield tally, one.at, ended[one.session]
         key = (EvidenceKind(one.kind), bool(one.positive), day_of(one.at))
-        tally[key] = tally.get(key, 0) + 1
+        tally[key] = tally.get(key, 0) + parts(one.kind, one.share)

@@ -113,7 +113,7 @@ def trust_in(
     place = places(found.nums, rows.nums)
     weight = belief.strength_then(found.days.clip(max=known.today), known.half_life)
     masses = belief.without_usage(known.masses(rows))
-    np.subtract.at(masses, (place, found.slots), weight)
+    np.subtract.at(masses, (place, found.slots), weight * belief.counted(found.shares))
     trust = known.folded(rows, initial, masses.clip(0.0))
     now = belief.strength_then(np.array([known.today]), known.half_life)
     strength = (weight / now) ** experience.AGEING

@@ -11,7 +11,7 @@ from reasonbank.search.inject import CHECKED, is_warning
 from reasonbank.search.subjects import of_task
 from reasonbank.search.text import keywords
 from reasonbank.store.context import Context
-from reasonbank.trust.belief import EvidenceCounts, counts
+from reasonbank.trust.belief import NOTHING, EvidenceCounts
 
 AS_GOOD = 0.05
 """Of forecasts that differ by less, the order of the search decides."""
@@ -88,14 +88,14 @@ def _domain(task: str, hits: Sequence[Hit]) -> str | None:
     return named or of_task(task) or of_task(told)
 
 
-def _evidence(context: Context, best: Hit | None) -> EvidenceCounts:
+def _evidence(context: Context, best: Hit | None) -> EvidenceCounts[int]:
     reading = context.read()
     row = reading.row(context.view, best.memory.id) if best else None
-    return counts(reading.tallies([row.num], context.view.workspace)[row.num] if row else {})
+    return reading.seen(row.num, context.view.workspace) if row else EvidenceCounts(*NOTHING)
 
 
 def _reasoning(
-    best: Hit | None, seen: EvidenceCounts, domain: str | None, failed: Sequence[Hit]
+    best: Hit | None, seen: EvidenceCounts[int], domain: str | None, failed: Sequence[Hit]
 ) -> str:
     doubts = "; ".join(f"“{hit.memory.title}” {_failed(hit)}" for hit in failed[:3])
     if best is None:

@@ -42,6 +42,7 @@ from reasonbank.testing.ledger_story import (
 )
 from reasonbank.testing.queue_contract import QueueContract
 from reasonbank.testing.vector_contract import VectorContract
+from reasonbank.trust.belief import WHOLE, masses
 
 NewLedger = Callable[[], Ledger]
 
@@ -353,7 +354,7 @@ class LedgerContract(QueueContract, VectorContract):
         (kept,) = ledger.read().evidence(HERE, memory.id)
         assert kept.positive is False
         num = num_of(ledger, memory)
-        assert sum(ledger.read().tallies([num], "here")[num].values()) == 1
+        assert sum(ledger.read().tallies([num], "here")[num].values()) == WHOLE
         assert ledger.read().authors(HERE) == {("here", "mika"): (0, 1)}
 
     def test_evidence_that_is_rolled_up_counts_as_much_and_can_still_be_corrected(
@@ -370,7 +371,7 @@ class LedgerContract(QueueContract, VectorContract):
         told(ledger, story.observed(memory.id, False, session="s0"))
         tally = ledger.read().tallies([num], "here")[num]
         assert sorted((positive, count) for (_, positive, _), count in tally.items() if count) == [
-            (False, 1), (True, 2),
+            (False, WHOLE), (True, 2 * WHOLE),
         ]  # fmt: skip
 
     def test_a_task_is_known_by_its_end_and_by_what_it_used(self, ledger: Ledger) -> None:
@@ -437,6 +438,44 @@ class LedgerContract(QueueContract, VectorContract):
         # What is said of the memory itself counts, and in full.
         told(ledger, story.observed(weak, True, kind="outcome", session="task"))
         assert len(ledger.read().past_outcomes(nums, "here", "m", 8).shares) == 4
+
+    @pytest.mark.parametrize("rolled", [False, True])
+    @pytest.mark.parametrize("order", ["fel", "fle", "lef", "lfe", "efl", "elf"])
+    def test_the_outcome_of_a_task_counts_for_each_memory_by_its_share(
+        self, ledger: Ledger, order: str, rolled: bool
+    ) -> None:
+        story, memories = Story(), [a_memory() for _ in range(3)]
+        first, second, third = (memory.id for memory in memories)
+        told(ledger, story.joined(), *(story.recorded(memory) for memory in memories))
+        events = {
+            "f": story.used([first, second, third], "task"),
+            "l": story.used([third], "task"),
+            "e": story(EventType.ENDED, "task", {"succeeded": False}),
+        }
+        of_one = story.observed(second, False, kind="outcome", session="task")
+        nums = [num_of(ledger, memory) for memory in memories]
+
+        def failed() -> list[int]:
+            reading = ledger.read()
+            tallies = reading.tallies(nums, "here")
+            for num, id in zip(nums, (first, second, third), strict=True):
+                row = reading.row(HERE, id)
+                assert row is not None and row.masses == masses(tallies[num])
+                assert reading.seen(num, "here") == (0, 0, 1, 0, 0, 1, 0, 0)
+                assert tallies[num][EvidenceKind.USAGE, True, 20_000] == WHOLE
+            return [tallies[num][EvidenceKind.OUTCOME, False, 20_000] for num in nums]
+
+        for event in [events[name] for name in order]:
+            ledger.write(lambda txn, event=event: txn.take([event]))  # type: ignore[misc]
+            if rolled:
+                ledger.write(lambda txn: txn.roll_up(30_000 * DAY, 100))
+        shares = [round(WHOLE * part / 7) for part in (4, 2, 1)]
+        assert failed() == shares and sum(shares) == WHOLE
+        # What is told of the memory itself counts in full.
+        told(ledger, of_one)
+        assert failed() == [shares[0], WHOLE, shares[2]]
+        ledger.write(lambda txn: txn.roll_up(30_000 * DAY, 100))
+        assert failed() == [shares[0], WHOLE, shares[2]]
 
     # Forgetting
 

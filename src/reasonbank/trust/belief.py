@@ -1,9 +1,10 @@
 """Evidence in, confidence out: a pure fold, without clock or disk.
 
-Evidence enters only as a tally: how often was each kind seen, for or against, on
+Evidence enters only as a tally: how much was seen of each kind, for or against, on
 which day. Days are whole days since 1970-01-01 UTC. Since nothing finer than a
 tally is ever looked at, neither the order of arrival nor rolling evidence up into
-daily counts can change a result, not even in its last bit.
+daily counts can change a result, not even in its last bit. Nor can it by a share of a
+task's outcome: a tally counts in whole parts of one observation.
 
 Some numbers come up again and again, one for each of `SLOTS` (masses, counts, lessons).
 Their order is fixed: for each `Kind` in order of definition, first for, then against.
@@ -29,7 +30,11 @@ N = TypeVar("N", float, "NDArray[np.float64]")
 """Of one memory, or of many."""
 
 Tally = Mapping[tuple[EvidenceKind, bool, int], int]
-"""(kind, positive, day) -> count. Rows of a database do as they are: "usage", 1, 20089."""
+"""(kind, positive, day) -> count, in parts of which `WHOLE` are one observation. Rows of a
+database do as they are: "usage", 1, 20089."""
+
+WHOLE = 1024
+"""A power of two, so that dividing by it rounds nothing."""
 
 Masses = tuple[float, ...]
 Counts = tuple[int, ...]
@@ -67,17 +72,20 @@ def day_of(at: int) -> int:
     return at // 86_400_000_000
 
 
-class EvidenceCounts(NamedTuple):
-    """How often each was seen, in the order of `SLOTS`."""
+Number = TypeVar("Number", int, float)
 
-    rated_helpful: int
-    rated_unhelpful: int
-    used: int
-    used_in_vain: int
-    tasks_succeeded: int
-    tasks_failed: int
-    code_kept: int
-    code_reverted: int
+
+class EvidenceCounts(NamedTuple, Generic[Number]):
+    """How often each was seen, in the order of `SLOTS`; fractions where tasks count by share."""
+
+    rated_helpful: Number
+    rated_unhelpful: Number
+    used: Number
+    used_in_vain: Number
+    tasks_succeeded: Number
+    tasks_failed: Number
+    code_kept: Number
+    code_reverted: Number
 
 
 def initial_confidence(source: str, outcome: str) -> float:
@@ -100,6 +108,23 @@ def prior(initial: N) -> tuple[N, N]:
     return PRIOR_STRENGTH * initial, PRIOR_STRENGTH * (1 - initial)
 
 
+def parts(kind: str, share: float | None) -> int:
+    """What an observation adds to a tally. Of a task of which only the outcome is told, a memory
+    takes its share: whoever stood by is neither blamed nor praised for all of it. What is told
+    of the memory itself has no share, and a use is a use whatever fell to it."""
+    if share is None or kind != EvidenceKind.OUTCOME:
+        return WHOLE
+    return max(1, round(share * WHOLE))
+
+
+def counted(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much of one observation each share counts for, as `parts` has it."""
+    import numpy as np
+
+    rounded: NDArray[np.float64] = np.maximum(1.0, np.rint(shares * WHOLE)) / WHOLE
+    return rounded
+
+
 # What a ledger keeps for each memory: all of it can be rebuilt from the tally.
 
 
@@ -113,7 +138,8 @@ def masses(tally: Tally, half_life: float = HALF_LIFE) -> Masses:
     shares: list[list[float]] = [[] for _ in SLOTS]
     last_use: dict[bool, int] = {}
     for (kind, positive, day), count in tally.items():
-        shares[SLOTS[kind, positive]].append(count * 2.0 ** _half_lives(day, half_life))
+        strength = 2.0 ** _half_lives(day, half_life)
+        shares[SLOTS[kind, positive]].append(count / WHOLE * strength)
         if kind == EvidenceKind.USAGE and count:
             last_use[positive] = max(day, last_use.get(positive, day))
     sums = [math.fsum(share) for share in shares]
@@ -142,11 +168,11 @@ def no_later(tally: Tally, today: int) -> Tally:
     return found
 
 
-def counts(tally: Tally) -> EvidenceCounts:
+def counts(tally: Tally) -> EvidenceCounts[float]:
     totals = [0] * len(SLOTS)
     for (kind, positive, _), count in tally.items():
         totals[SLOTS[kind, positive]] += count
-    return EvidenceCounts(*totals)
+    return EvidenceCounts(*(total / WHOLE for total in totals))
 
 
 def last_day(tally: Tally, created: int) -> int:
@@ -184,7 +210,7 @@ def track_record_of(tally: Tally) -> Counts:
             window = range(day - LESSON_WINDOW, day + 1)
             balance = sum(balances.get((kind, seen), 0) for seen in window)
             if balance:
-                track_record[SLOTS[kind, (balance > 0) == helpful]] += count
+                track_record[SLOTS[kind, (balance > 0) == helpful]] += count // WHOLE
     return tuple(track_record)
 
 
@@ -317,7 +343,7 @@ class BeliefInputs:
 
     initial: float
     masses: Masses
-    counts: EvidenceCounts
+    counts: EvidenceCounts[float]
     weights: EvidenceWeights
     """The project's, without the memory's own track record."""
     today: int

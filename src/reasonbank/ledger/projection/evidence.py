@@ -12,7 +12,7 @@ from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, evidence_ke
 from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
 from reasonbank.ledger.projection.authors import AuthorProjection, Said, task_of
 from reasonbank.ledger.queries.base import EVENT_AT_HOME, SHARES, event_of, texts
-from reasonbank.model import EvidenceKind
+from reasonbank.ledger.queries.evidence import ROLLED, SINGLE, add_up
 from reasonbank.trust import belief, experience
 
 
@@ -187,6 +187,13 @@ class EvidenceProjection(AuthorProjection):
     def _connect(self, workspace: str, session: str, num: int) -> None:
         """Say of each observation which question it belongs to and what share of the task's
         outcome it is, whichever came in first."""
+        # Its share may change, and with it what it counts.
+        for (key,) in self.db.all(
+            "select key from evidence where workspace = ? and session = ? and num = ?"
+            " and kind = 'outcome' and rolled = 1 and share is not null",
+            (workspace, session, num),
+        ):
+            self._unroll(key)
         self.db.execute(
             "update evidence set question = used.question,"
             " share = case when evidence.share is not null"
@@ -233,13 +240,25 @@ class EvidenceProjection(AuthorProjection):
 
     def _unroll(self, key: bytes) -> None:
         """What changes is counted by itself again."""
-        if self.db.execute("update evidence set rolled = 0 where key = ? and rolled = 1", (key,)):
-            self.db.execute(
-                "update tally set count = count - 1 where (num, workspace, kind, positive, day) ="
-                " (select num, workspace, kind, positive, at / 86400000000 from evidence"
-                " where key = ?)",
-                (key,),
-            )
+        row = self.db.one(
+            "select num, workspace, kind, positive, at, share from evidence"
+            " where key = ? and rolled = 1",
+            (key,),
+        )
+        if row is not None:
+            self._tally(*row, times=-1)
+            self.db.execute("update evidence set rolled = 0 where key = ?", (key,))
+
+    def _tally(
+        self, num: int, workspace: str, kind: str, positive: int, at: int, share: float | None,
+        *, times: int,
+    ) -> None:  # fmt: skip
+        self.db.execute(
+            "insert into tally values (?, ?, ?, ?, ?, ?)"
+            " on conflict (num, workspace, kind, positive, day)"
+            " do update set count = tally.count + excluded.count",
+            (num, workspace, kind, positive, belief.day_of(at), times * belief.parts(kind, share)),
+        )
 
     def _drop_evidence(self, num: int) -> None:
         self._speak_all(num, -1)
@@ -291,15 +310,13 @@ class EvidenceProjection(AuthorProjection):
 
     def _tallies_by_workspace(self, num: int) -> dict[str, dict[Any, int]]:
         found: dict[str, dict[Any, int]] = {}
-        for place, kind, positive, day, count in self.db.all(
-            "select workspace, kind, positive, day, count from tally where count != 0 and num = ?"
-            " union all select workspace, kind, positive, at / 86400000000, count(*) from evidence"
-            " where rolled = 0 and num = ? group by 1, 2, 3, 4",
+        for place, *row in self.db.all(
+            f"select workspace, {ROLLED} from tally where count != 0 and num = ?"
+            f" union all select workspace, {SINGLE} from evidence"
+            " where rolled = 0 and num = ? group by 1, 2, 3, 4, 7",
             (num, num),
         ):
-            tally = found.setdefault(place, {})
-            key = (EvidenceKind(kind), bool(positive), day)
-            tally[key] = tally.get(key, 0) + count
+            add_up(found.setdefault(place, {}), row)
         return found
 
     def _learn(self, num: int, track_record: tuple[int, ...]) -> None:
@@ -326,7 +343,7 @@ class EvidenceProjection(AuthorProjection):
             self.db.execute("delete from weights where workspace = ?", (workspace,))
 
     def refold_all(self) -> None:
-        """After the half-life was changed."""
+        """After the half-life was changed, or what an observation counts."""
         for (num,) in self.db.all("select distinct num from evidence"):
             self._refold(num)
         self.db.execute(
@@ -336,17 +353,12 @@ class EvidenceProjection(AuthorProjection):
     def roll_up(self, before: int, limit: int) -> int:
         """Turn evidence older than ``before`` into daily counts: no belief changes by it."""
         found = self.db.all(
-            "select key, num, workspace, kind, positive, at from evidence"
+            "select key, num, workspace, kind, positive, at, share from evidence"
             " where rolled = 0 and at < ? order by at limit ?",
             (before, limit),
         )
-        for key, num, workspace, kind, positive, at in found:
-            self.db.execute(
-                "insert into tally values (?, ?, ?, ?, ?, 1)"
-                " on conflict (num, workspace, kind, positive, day)"
-                " do update set count = tally.count + 1",
-                (num, workspace, kind, positive, belief.day_of(at)),
-            )
+        for key, *row in found:
+            self._tally(*row, times=1)
             self.db.execute("update evidence set rolled = 1 where key = ?", (key,))
         return len(found)
 

@@ -12,7 +12,7 @@ from reasonbank.ledger.port import Observation, PastOutcomes, Trials, opinion_in
 from reasonbank.ledger.queries.base import OF_WORKSPACE, SHARES, Queries
 from reasonbank.ledger.sessions import MOMENTS, Giving, given_at
 from reasonbank.model import Evidence, EvidenceKind, View, from_micros
-from reasonbank.trust.belief import NOTHING, SLOTS, Opinion, Tally
+from reasonbank.trust.belief import NOTHING, SLOTS, EvidenceCounts, Opinion, Tally, parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +25,18 @@ _RATER = (
     "coalesce(rater, (select max(author) from events where events.id = evidence.event and subject"
     f" in ('', {', '.join(repr(given_at(moment, '')) + ' || session' for moment in MOMENTS)})))"
 )
+
+# What is rolled up is counted in parts already. A use has a share too, which counts for nothing.
+ROLLED = "kind, positive, day, count, 1, null"
+SINGLE = "kind, positive, at / 86400000000, count(*), 0, case when kind = 'outcome' then share end"
+
+
+def add_up(tally: dict[tuple[EvidenceKind, bool, int], int], row: Sequence[Any]) -> None:
+    """``row``: as `ROLLED` and `SINGLE` select it. Databases round each in their own way, so
+    none of them is asked to."""
+    kind, positive, day, count, rolled, share = row
+    key = (EvidenceKind(kind), bool(positive), day)
+    tally[key] = tally.get(key, 0) + (count if rolled else count * parts(kind, share))
 
 
 def _tasks(sessions: Sequence[str | None]) -> NDArray[np.int64]:
@@ -42,18 +54,26 @@ def _tasks(sessions: Sequence[str | None]) -> NDArray[np.int64]:
 class EvidenceQueries(Queries):
     def tallies(self, nums: Sequence[int], viewer: str) -> dict[int, Tally]:
         result: dict[int, dict[tuple[EvidenceKind, bool, int], int]] = {num: {} for num in nums}
-        for num, kind, positive, day, count in self.db.all(
-            "select num, kind, positive, day, count from tally join memories m using (num)"
+        for num, *row in self.db.all(
+            f"select num, {ROLLED} from tally join memories m using (num)"
             f" where count != 0 and num in {inline(nums)} and tally.workspace in (m.workspace, ?)"
-            " union all select num, kind, positive, at / 86400000000, count(*)"
-            " from evidence join memories m using (num)"
+            f" union all select num, {SINGLE} from evidence join memories m using (num)"
             f" where rolled = 0 and num in {inline(nums)}"
-            " and evidence.workspace in (m.workspace, ?) group by 1, 2, 3, 4",
+            " and evidence.workspace in (m.workspace, ?) group by 1, 2, 3, 4, 7",
             (viewer, viewer),
         ):
-            key = (EvidenceKind(kind), bool(positive), day)
-            result[num][key] = result[num].get(key, 0) + count
+            add_up(result[num], row)
         return dict(result)
+
+    def seen(self, num: int, viewer: str) -> EvidenceCounts[int]:
+        totals = [0] * len(SLOTS)
+        for kind, positive, count in self.db.all(
+            "select kind, positive, count(*) from evidence join memories m using (num)"
+            " where num = ? and evidence.workspace in (m.workspace, ?) group by 1, 2",
+            (num, viewer),
+        ):
+            totals[SLOTS[kind, bool(positive)]] = count
+        return EvidenceCounts(*totals)
 
     def opinions(self, viewer: str) -> dict[int, Opinion]:
         found = self.db.all("select num, standing from opinions where workspace = ?", (viewer,))
@@ -187,7 +207,7 @@ class EvidenceQueries(Queries):
     def observations(self, view: View) -> list[Observation]:
         found = self.db.all(
             "select e.num, m.initial, m.created_at, e.kind, e.positive, e.at, e.session,"
-            " case when e.workspace = ? then 1 else 0 end"
+            " case when e.workspace = ? then 1 else 0 end, e.share"
             " from evidence e join memories m on m.num = e.num"
             f" where e.workspace in (m.workspace, ?) and m.realm in {self._within(view)}"
             " order by e.num, e.at, e.counter",

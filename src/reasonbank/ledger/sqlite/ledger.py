@@ -13,7 +13,7 @@ import apsw
 
 from reasonbank import private
 from reasonbank.errors import NewerBank, StorageError
-from reasonbank.ledger.migrations import REFOLD_BEFORE, STEPS, meta, upgrade
+from reasonbank.ledger.migrations import REFOLD_BEFORE, REWEIGH_BEFORE, STEPS, meta, upgrade
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.sqlite.commits import GroupCommit
@@ -185,8 +185,12 @@ class SQLiteLedger:
                 self.db.handle.pragma("application_id", APPLICATION_ID)
             if start < len(STEPS):
                 self.db.handle.pragma("user_version", len(STEPS))
-            if 0 < start < REFOLD_BEFORE:
-                Writer(self.db, meta(self.db, "bank_id"), self._clock, half_life_days).refold()
+            if 0 < start < REWEIGH_BEFORE:
+                writer = Writer(self.db, meta(self.db, "bank_id"), self._clock, half_life_days)
+                if start < REFOLD_BEFORE:
+                    writer.refold()
+                else:
+                    writer.refold_all()
 
     def _schema(self) -> int:
         return int(self.db.handle.pragma("user_version"))
