@@ -260,7 +260,7 @@ def lesson(text: str, action: str, *, succeeded: bool) -> Memory:
     return Memory(
         title=f"{action} {'worked' if succeeded else 'failed'}",
         description=text[:1000],
-        content=action,
+        content=action or "no option",
         outcome=Outcome.SUCCESS if succeeded else Outcome.FAILURE,
         error_context=error,
         # Both start from 0.7 then: an append-only memory has no confidence to differ by.
