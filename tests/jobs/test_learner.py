@@ -188,7 +188,8 @@ def test_a_branch_is_given_memories_within_a_budget_and_hands_in_its_outcome(ban
 def test_nothing_relevant_injects_nothing(bank):
     bank.record(a_memory())
     assert plain(bank.inject("quarterly revenue of bakeries in Lyon")) == {
-        "prompt": "", "memories": [], "tokens": 0, "withheld": [], "held_out": False,
+        "prompt": "", "memories": [], "tokens": 0, "withheld": [], "warned": [],
+        "held_out": False,
     }  # fmt: skip
 
 

@@ -247,6 +247,7 @@ def test_a_full_server_says_so_at_once(tmp_path):
     with serving(tmp_path, REASONBANK_SERVER_CONCURRENCY=1) as server:
         # Somebody else writes to the bank, and a call that wants to has to wait.
         other = apsw.Connection(str(tmp_path / "reasonbank" / "bank.db"))
+        other.set_busy_timeout(10_000)  # The server may still be writing down that it began.
         other.execute("begin immediate")
         with ThreadPoolExecutor() as pool:
             # The place may be taken for a moment by who looks whether it is.
