@@ -119,7 +119,7 @@ for row in rows:
 """
 ERROR = """exit code 1
 Traceback (most recent call last):
-  File "/home/me/run.py", line 4, in <module>
+  File "/srv/agent/run.py", line 4, in <module>
     rows = page.rows()
 AttributeError: 'Page' object has no attribute 'rows'"""
 RIGHT = PROGRAM.replace("page.rows()", "page.tables[0].rows")
@@ -220,7 +220,7 @@ def test_a_helper_that_gives_nothing_and_a_file_that_is_not_there_are_warnings(l
     searched = "from tools import find\n\nrows = find('x')\nfor row in rows:\n    print(row)\n"
     failed = """exit code 1
 Traceback (most recent call last):
-  File "/home/me/run.py", line 4, in <module>
+  File "/srv/agent/run.py", line 4, in <module>
     for row in rows:
 TypeError: 'NoneType' object is not iterable"""
     not_there = "FileNotFoundError: [Errno 2] No such file or directory: 'data/sums.csv'"

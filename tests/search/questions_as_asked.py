@@ -133,7 +133,7 @@ npm ERR! `npm ci` can only install packages when your package.json and package-l
 npm ERR! are in sync. Please update your lock file with `npm install` before continuing.
 npm ERR! Missing: left-pad@1.3.0 from lock file
 npm ERR! Invalid: lock file's vite@5.2.1 does not satisfy vite@5.4.0
-npm ERR! A complete log of this run can be found in: /root/.npm/_logs/2026-03-01T09_10-debug-0.log
+npm ERR! A complete log of this run can be found in: /srv/.npm/_logs/2026-03-01T09_10-debug-0.log
 ##[error]Process completed with exit code 1.""",
     "borrow": """\
 error[E0502]: cannot borrow `self.seen` as mutable because it is also borrowed as immutable

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.conftest import Clock, Opener
+from tests.requirement import requirement
 
 from reasonbank import Bank, Filter, Settings
 from reasonbank.search.estimate import crowded_out, trust_in
@@ -69,6 +70,26 @@ def test_one_failure_on_this_very_question_lowers_a_memory_here(open_bank: Opene
     assert (after[blamed] or 0.0) < (before[blamed] or 0.0)
     assert order(bank, BUILD)[0] != blamed
     assert {cache, pin} == set(after)
+
+
+@requirement("RET-4")
+def test_a_score_is_multiplied_by_the_forecast_as_far_as_anything_speaks(open_bank: Opener) -> None:
+    bank = open_bank(settings=PLAIN)
+    cache, _ = ways(bank)
+
+    def told_of_it() -> tuple[float, float, float]:
+        """What its score is multiplied by, its confidence and its forecast."""
+        hits = bank.search(BUILD, min_confidence=0.0, explain=True)
+        hit = next(hit for hit in hits if hit.memory.id == cache)
+        by = hit.parts["score"] / hit.parts["composite"] / hit.parts["scope"] / hit.parts["boost"]
+        return by, hit.memory.confidence, hit.expected or 0.0
+
+    by, confidence, expected = told_of_it()
+    assert by == pytest.approx(confidence, rel=0.01) and expected != pytest.approx(by, rel=0.1)
+    for number in range(6):
+        told(bank, cache, BUILD, False, f"build {number}")
+    by, confidence, expected = told_of_it()
+    assert expected < by < expected + 0.25 * (confidence - expected)
 
 
 def test_an_outcome_fades_half_as_fast_as_a_rating(open_bank: Opener, clock: Clock) -> None:

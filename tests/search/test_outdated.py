@@ -81,6 +81,21 @@ def test_an_older_value_with_better_evidence_keeps_its_place(bank):
     assert hits[0].memory.id == older.id and hits[0].outdated_by is None
 
 
+def test_an_older_value_that_works_with_such_questions_keeps_its_place(bank):
+    """On the whole both did as well, so that confidence does not tell them apart."""
+    older, newer = bank.record(OLD), bank.record(NEW)
+    for number in range(3):
+        for question, works in ((ASKED, older), ("Where do features come from?", newer)):
+            for memory in (older, newer):
+                session = f"{question} {memory.content} {number}"
+                bank.search(question, session=session)
+                bank.outcome(memory.id, succeeded=memory is works, session=session)
+    hits = list(bank.search(ASKED))
+    assert hits[0].memory.confidence == pytest.approx(hits[1].memory.confidence, abs=0.05)
+    assert [hit.memory.id for hit in hits] == [older.id, newer.id]
+    assert hits[0].outdated_by is None
+
+
 @requirement("RET-19")
 def test_two_that_are_both_true_are_neither_marked_nor_moved(bank):
     search = bank.record(a_memory(title="Port", content="The search service listens on port 8085."))

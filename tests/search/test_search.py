@@ -106,7 +106,7 @@ def test_the_degraded_embedder_is_named_in_every_reply(plain_bank):
     assert any("embed.model" in note for note in reply.notes)
 
 
-@requirement("RET-4", left="experience is added to the composite; no forecast multiplies the score")
+@requirement("RET-4")
 def test_a_score_is_composite_times_confidence_times_scope_times_boost(plain_bank):
     for scope in Scope:
         plain_bank.record(a_memory(title=scope, scope=scope))

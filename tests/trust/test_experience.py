@@ -153,6 +153,11 @@ def test_guesses_are_worth_what_such_guesses_were_worth() -> None:
     assert found.chance(0.4 + found.lift)[12] > 0.5
 
 
+def test_where_resemblance_misled_each_time_it_counts_less_for_what_was_never_tried() -> None:
+    tasks = [Task(at(30, 1 + number % 6), False, (number,)) for number in range(12)]
+    assert learnt(tasks, memories=13, resembled=0.75).lift[12] < -0.1
+
+
 def test_what_fits_better_is_never_expected_to_help_less() -> None:
     """Even where whatever fitted best failed."""
     tasks = [Task(at(10 * number), number > 4, (number,)) for number in range(9)]
