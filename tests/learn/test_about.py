@@ -14,12 +14,13 @@ from tests.requirement import requirement
 
 from reasonbank import Outcome, Source, Trace
 from reasonbank.agent.solve import solve
-from reasonbank.learn import kinds, tickets, transcripts
+from reasonbank.learn import tickets, transcripts
 from reasonbank.learn.about import difficulty, task_type
 from reasonbank.learn.passive import worth_keeping
 from reasonbank.learn.session import to_trace
 from reasonbank.llm.scripted import Scripted
 from reasonbank.model import ErrorContext, new_id
+from reasonbank.search import subjects
 from reasonbank.settings import Passive
 from reasonbank.testing.builders import a_memory, a_trace
 
@@ -121,8 +122,8 @@ def test_difficulty_follows_steps_and_failures():
 
 
 def test_everyday_words_name_no_subject():
-    assert kinds.of_text("go on to the next kind of service") is None
-    assert kinds.of_text("the pytest run in the Postgres container needs psql") == "databases"
+    assert subjects.of_text("go on to the next kind of service") is None
+    assert subjects.of_text("the pytest run in the Postgres container needs psql") == "databases"
 
 
 # Parents

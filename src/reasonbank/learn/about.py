@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reasonbank.learn import kinds
 from reasonbank.learn.rules.changes import as_edit, only_reads
 from reasonbank.learn.rules.lesson import HOME, Run
 from reasonbank.learn.session import Command, Entry, Session, of_trace
 from reasonbank.model import ErrorContext, Memory, Outcome, Source, Trace
 from reasonbank.safety.patterns import brief, compile
+from reasonbank.search import subjects
 
 MODERATE_STEPS, MANY_STEPS = 10, 60
 MANY_FAILURES = 4
@@ -93,8 +93,8 @@ def _filled(memory: Memory, known: _Known) -> Memory:
     entries = known.session.entries
     first, last = memory.source_span or (1, len(entries))
     domain = memory.domain or _domain(entries[first - 1 : last]) or _domain(entries)
-    domain = domain or kinds.of_text(f"{memory.title} {memory.description}")
-    domain = domain or kinds.of_text(known.session.task)
+    domain = domain or subjects.of_text(f"{memory.title} {memory.description}")
+    domain = domain or subjects.of_text(known.session.task)
     return replace(
         memory,
         source=known.source or memory.source,
@@ -110,12 +110,12 @@ def _domain(entries: Sequence[Entry]) -> str | None:
     found: list[str | None] = []
     for entry in entries:
         if edit := as_edit(entry):
-            found.append(kinds.of_file(edit.path))
+            found.append(subjects.of_file(edit.path))
         elif isinstance(entry, Command):
             what = Run(entry).what
             # What keeps the books is not what the work was about.
-            found.append(None if what.program == "git" else kinds.of_program(what.program))
-    return kinds.most(found)
+            found.append(None if what.program == "git" else subjects.of_program(what.program))
+    return subjects.most(found)
 
 
 def _error(

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from reasonbank.fields import LIMITS
-from reasonbank.learn import kinds
 from reasonbank.learn.echo import without_echo
 from reasonbank.learn.session import told
 from reasonbank.ledger.port import Writing
 from reasonbank.model import DRAFT, Job, Memory, Outcome, Source, derived_id
 from reasonbank.safety.patterns import Pattern, compile
+from reasonbank.search import subjects
 from reasonbank.settings import Passive
 from reasonbank.store import memories
 from reasonbank.store.context import Context, reasoner_of
@@ -82,7 +82,7 @@ def worth_keeping(
         source=Source.PASSIVE,
         source_session=session,
         tags=(DRAFT, *found),
-        domain=kinds.of_text(f"{question}\n{answer}"),
+        domain=subjects.of_text(f"{question}\n{answer}"),
         task_type="question",
     )
 

@@ -157,7 +157,7 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         fusion = hits.fused(context, reading, found, senses)
         expected = found.trust.expected(fusion.similarity, found.cosine)
         failed = _without_failing(context, reading, question, found, fusion, expected)
-        ranked = hits.ranked(context, question, found, fusion)
+        ranked = hits.ranked(context, question, found, fusion, expected)
         ranked, outdated = settle(context, reading, question, found, ranked)
         found_hits, tokens, cut = hits.hits_of(
             context, reading, question, found, ranked, expected, outdated, senses

@@ -49,7 +49,7 @@ def fused(context: Context, reading: Reading, found: Gathered, senses: Senses) -
 
 
 def ranked(
-    context: Context, question: Question, found: Gathered, fusion: rank.Fusion
+    context: Context, question: Question, found: Gathered, fusion: rank.Fusion, expected: Reals
 ) -> rank.Ranking:
     import numpy as np
 
@@ -57,7 +57,6 @@ def ranked(
     rows = found.rows
     now = context.store.clock()
     # What the filter leaves out takes no part, but an explanation still mentions it.
-    expected = found.trust.expected(fusion.similarity, found.cosine)
     fusion = replace(
         fusion,
         relevance=np.where(found.allowed, fusion.relevance, -1.0),

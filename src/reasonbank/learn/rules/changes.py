@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from reasonbank.learn import kinds
 from reasonbank.learn.rules.failure import Failure, failure_of
 from reasonbank.learn.rules.shell import (
     LOOKING,
@@ -22,6 +21,7 @@ from reasonbank.learn.rules.shell import (
 )
 from reasonbank.learn.session import Command, Edit, Entry
 from reasonbank.safety.patterns import brief, compile
+from reasonbank.search import subjects
 
 _words = str.split
 
@@ -110,7 +110,7 @@ class Failed:
 
     @property
     def kind(self) -> str | None:
-        return kinds.of_program(self.what.program)
+        return subjects.of_program(self.what.program)
 
 
 def between(entries: Sequence[Entry], failed: Failed) -> list[Change] | None:
@@ -201,7 +201,7 @@ def only_reads(what: Invocation) -> bool:
     if what.words[:2] == ("go", "env") or "fix" in words[1:2]:
         return "fix" not in words
     first, second = (*[w for w in words if w not in _PLACE][:2], "", "")[:2]
-    if first in _READING_WORDS and kinds.of_program(program) != "system":
+    if first in _READING_WORDS and subjects.of_program(program) != "system":
         return not (program in ("go", "flutter", "mix") and first == "get")
     if program in ("systemctl", "service", "brew", "apt", "dpkg"):
         return first in _READING_WORDS or second == "status"
@@ -247,8 +247,8 @@ def _acts(what: Invocation, failed: Failed) -> bool:
         return program != "set" and (program != "rm" or _has_to_do(what, failed))
     if program in _WEAK and program != failed.what.program:
         return _has_to_do(what, failed)
-    mine, its = kinds.of_program(program), failed.kind
-    foreign = mine in kinds.LANGUAGES and its in kinds.LANGUAGES and mine != its
+    mine, its = subjects.of_program(program), failed.kind
+    foreign = mine in subjects.LANGUAGES and its in subjects.LANGUAGES and mine != its
     return not foreign or _shares_a_name(what, failed)
 
 
@@ -259,7 +259,7 @@ def _is_variant(what: Invocation, failed: Invocation) -> bool:
 
 
 def _has_to_do(what: Invocation, failed: Failed) -> bool:
-    kind = kinds.of_program(what.program)
+    kind = subjects.of_program(what.program)
     if what.program not in _WEAK and (
         what.program == failed.what.program or (kind is not None and kind == failed.kind)
     ):
@@ -298,8 +298,8 @@ def _beside_the_point(edit: Edit, failed: Failed) -> bool:
     if name and name in failed.told:
         return False
     prose = edit.path.lower().endswith(_PROSE)
-    mine, its = kinds.of_file(edit.path), failed.kind
-    foreign = mine in kinds.LANGUAGES and its in kinds.LANGUAGES and mine != its
+    mine, its = subjects.of_file(edit.path), failed.kind
+    foreign = mine in subjects.LANGUAGES and its in subjects.LANGUAGES and mine != its
     return foreign or (prose and "doc" not in failed.what.text)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reasonbank.fields import LIMITS
-from reasonbank.learn import kinds
 from reasonbank.learn.rules.lesson import Finding, at_home, finding_id, name_of, short
 from reasonbank.learn.rules.shell import invocation
 from reasonbank.learn.session import Call, Command, Edit, Entry, Session, Turn
 from reasonbank.model import ErrorContext, Memory, Outcome, Source
 from reasonbank.safety.patterns import brief, compile, spaced
+from reasonbank.search import subjects
 
 _words = str.split
 
@@ -121,8 +121,8 @@ def _shared(names: frozenset[str], step: Command | Edit) -> int:
     what = invocation(step)
     same = len(names & names_in(step.command.replace("/", " ")))
     # `use pnpm` speaks of what npm was used for.
-    kind = kinds.of_program(what.program)
-    rivals = [name for name in names if kind and kinds.of_program(name) == kind]
+    kind = subjects.of_program(what.program)
+    rivals = [name for name in names if kind and subjects.of_program(name) == kind]
     return 2 * same + bool(rivals and not what.looks_around)
 
 
@@ -182,9 +182,9 @@ def _corrected(session: Session, turn: Turn, said: str, step: Command | Edit | N
 
 
 def _domain(said: str, step: Command | Edit | None) -> str | None:
-    named = kinds.most(kinds.of_program(word.lower()) for word in _NAME.findall(said))
+    named = subjects.most(subjects.of_program(word.lower()) for word in _NAME.findall(said))
     if named or step is None:
         return named
     if isinstance(step, Edit):
-        return kinds.of_file(step.path)
-    return kinds.of_program(invocation(step).program)
+        return subjects.of_file(step.path)
+    return subjects.of_program(invocation(step).program)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reasonbank.fields import LIMITS
-from reasonbank.learn import kinds
 from reasonbank.learn.outcome import passed
 from reasonbank.learn.rules.failure import Failure, complaint_of, failure_of
 from reasonbank.learn.rules.shell import invocation, kind_of_check, parts
@@ -14,6 +13,7 @@ from reasonbank.learn.rules.task import gist
 from reasonbank.learn.session import Command, Session
 from reasonbank.model import ErrorContext, Memory, Outcome, Source, derived_id
 from reasonbank.safety.patterns import compile
+from reasonbank.search import subjects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def lesson(
     session: Session, rule: str, failed: Run, last: int, failure: Failure, *,
     weight: float, title: str, guidance: str, content: str, outcome: Outcome = Outcome.SUCCESS,
 ) -> Finding:  # fmt: skip
-    domain = kinds.of_program(failed.what.program)
+    domain = subjects.of_program(failed.what.program)
     error = ErrorContext(
         error_type=failure.type,
         failure_pattern=short(failure.pattern, 500),
