@@ -163,7 +163,7 @@ class Candidates:
     nums: NDArray[np.int64]
     ids: Sequence[str]
     scopes: Sequence[str]
-    consolidated: NDArray[np.bool_]
+    sources: Sequence[str]
     created_at: NDArray[np.int64]
     workspaces: Sequence[str]
     authors: Sequence[str]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Reals = NDArray[np.floating[Any]]
 
+DAY = 86_400_000_000
+
 
 @dataclass(slots=True)
 class Trust:
@@ -156,7 +158,18 @@ def _learnt(
         strength=strength,
         succeeded=belief.speaks_for(found.slots),
     )
-    return experience.learnt(memories, resemblance(memories @ direction), past)
+    return experience.learnt(memories, _traits(rows), resemblance(memories @ direction), past)
+
+
+def _traits(rows: Candidates) -> NDArray[np.int64]:
+    """How each came into the bank, who wrote it, and on which day."""
+    import numpy as np
+
+    named: list[NDArray[np.int64]] = []
+    for names in (rows.sources, rows.authors):
+        number = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        named.append(np.array([number[name] for name in names], np.int64))
+    return np.column_stack([*named, rows.created_at // DAY])
 
 
 def places(nums: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import StorageError
 from reasonbank.ledger.port import Reading, Row, Trials
-from reasonbank.model import Hit, Memory, State
+from reasonbank.model import Hit, Memory, Source, State
 from reasonbank.search import rank
 from reasonbank.search.doubt import with_newer_values
 from reasonbank.search.estimate import resemblance, trust_in
@@ -72,7 +72,7 @@ def ranked(
         confidence=found.trust.counted(expected),
         fit=found.trust.fit,
         scope=np.array([rank.SCOPE_WEIGHTS[scope] for scope in rows.scopes], np.float64),
-        consolidated=rows.consolidated,
+        consolidated=np.array([each == Source.CONSOLIDATED for each in rows.sources], bool),
         vectors=found.vectors,
     )
     return rank.rank(

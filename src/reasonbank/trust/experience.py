@@ -29,11 +29,11 @@ class Reading(NamedTuple):
     doubt: float
 
 
-READINGS = (Reading(1, 1.0), Reading(1, 4.0), Reading(2, 1.0), Reading(2, 4.0))
+NARROW = (1, 2, 4)
+READINGS = tuple(Reading(narrow, doubt) for narrow in NARROW for doubt in (1.0, 4.0, 16.0))
 """Beside these: that outcomes say nothing, and resemblance is all there is to go by."""
-DECISION = 0.5
-"""How clearly a reading is preferred that foretells better. Not very: what is foretold best of
-the memories that were followed need not choose best among all."""
+DECISION = 2.0
+"""How clearly a reading is preferred that foretells better."""
 STRANGERS = 0.02
 """So much two questions have in common that are as near as any two of the bank usually are."""
 USUAL, USUAL_COUNT = 0.13, 10.0
@@ -41,13 +41,16 @@ USUAL, USUAL_COUNT = 0.13, 10.0
 POWERS = (1.0, 12.0)
 MISLED = 1.0
 """How far resemblance itself may mislead in a bank, as where much of it is poisoned."""
+TRAIT = 0.5
+"""How far memories fare alike that came in the same way, from the same author or on one day. What
+all have in common says how far every guess is too high in this bank, or too low."""
 SAME = 1.0
 """What is known of the very same question only, beside what related ones share."""
 MARGIN = 0.1
 """An outcome is taken for so much more than 1 or less than 0: it only says on which side."""
 AGEING = 0.5
 """Outcomes of known questions fade half as fast as ratings do: newer ones correct them anyway."""
-NEAREST = 128
+NEAREST = 96
 """So many outcomes are heard, those of the most similar questions."""
 KIN, KIN_POWER = 0.25, 8
 """How far memories that read alike fare alike: this share of what an outcome says goes by the
@@ -106,9 +109,12 @@ class Learnt:
         return chance.clip(CERTAIN, 1.0 - CERTAIN)
 
 
-def learnt(memories: NDArray[np.float32], guess: Floats, past: Past) -> Learnt:
+def learnt(
+    memories: NDArray[np.float32], traits: NDArray[np.int64], guess: Floats, past: Past
+) -> Learnt:
     """From outcomes of these ``memories`` (unit length), of which resemblance lets ``guess`` so
-    much for the question at hand; without any outcomes, everything is as it seems."""
+    much for the question at hand; without any outcomes, everything is as it seems. ``traits``: a
+    column for each of them, in which equals have the same number."""
     import numpy as np
 
     count = len(memories)
@@ -125,10 +131,11 @@ def learnt(memories: NDArray[np.float32], guess: Floats, past: Past) -> Learnt:
     told = _Told.of(task, part, past)
     related = (past.asked @ past.asked.T).astype(np.float64).clip(0.0, 1.0)
     kin = _kin(memories, past.place)
-    theirs = kin[past.place]
-    shared = [part @ (theirs * each) @ part.T for each in _shared(related, power)]
-    resembled = np.outer(told.guess, told.guess)
-    alike = np.stack([shared[each.narrow - 1] + MISLED * resembled for each in READINGS])
+    shared = [part @ (kin[past.place] * each) @ part.T for each in _shared(related, power)]
+    anywhere = _anywhere(guess, traits, past.resembled, traits[past.place])
+    theirs = _anywhere(past.resembled, traits[past.place], past.resembled, traits[past.place])
+    alike = np.stack(shared)[[NARROW.index(each.narrow) for each in READINGS]]
+    alike += part @ theirs @ part.T
     every = np.arange(len(tasks))
     doubt = np.array([each.doubt for each in READINGS])
     # What is not known to have had a part may be worth anything.
@@ -142,8 +149,8 @@ def learnt(memories: NDArray[np.float32], guess: Floats, past: Past) -> Learnt:
     lift = np.zeros(count)
     here = _shared(near, power)
     for each, how, much in zip(READINGS, weight, preferred, strict=False):
-        lift += kin @ (much * share * here[each.narrow - 1] * how[task])
-        lift += much * MISLED * guess * (told.guess @ how)
+        said = much * share * how[task]
+        lift += kin @ (here[NARROW.index(each.narrow)] * said) + anywhere @ said
     heard = float((here[1] * share * past.strength).sum())
     shift, slope = _curve(preferred @ foretold, told)
     return Learnt(lift=lift, heard=heard / (1.0 + heard), shift=shift, slope=slope)
@@ -186,15 +193,27 @@ def _power(cosine: Floats) -> float:
     return min(max(log(STRANGERS) / log(usual), POWERS[0]), POWERS[1])
 
 
-def _shared(cosine: Floats, power: float) -> tuple[Floats, Floats]:
-    """What questions have in common, read as wide as is usual, and twice as narrow."""
+def _shared(cosine: Floats, power: float) -> tuple[Floats, ...]:
+    """What questions have in common, read as narrow as each of `NARROW`."""
     import numpy as np
 
     wide: Floats = np.exp(power * np.log(cosine.clip(1e-9)))
     same = cosine
     for _ in range(7):  # To the power of 128: next to nothing but for the very same question.
         same = same * same
-    return wide + SAME * same, wide * wide + SAME * same
+    return tuple(wide**narrow + SAME * same for narrow in NARROW)
+
+
+def _anywhere(
+    guess: Floats, traits: NDArray[np.int64], others: Floats, their: NDArray[np.int64]
+) -> Floats:
+    """What memories have in common whatever was asked: each guess and each row of traits, and
+    those of others."""
+    import numpy as np
+
+    same = (traits[:, None, :] == their[None, :, :]).sum(2)
+    anywhere: Floats = MISLED * np.outer(guess, others) + TRAIT * same
+    return anywhere
 
 
 def _kin(memories: NDArray[np.float32], place: NDArray[np.intp]) -> Floats:

@@ -28,7 +28,7 @@ _ROW = (
 _LINK = columns(Link)
 # What `Candidates` is made of.
 COLUMNS = (
-    "num, id, scope, source = 'consolidated', created_at, workspace, initial, standing,"
+    "num, id, scope, source, created_at, workspace, initial, standing,"
     " error_type, failure_pattern, author"
 )
 
@@ -186,7 +186,7 @@ class MemoryQueries(Queries):
             nums=np.array(columns[0], np.int64),
             ids=columns[1],
             scopes=columns[2],
-            consolidated=np.array(columns[3], bool),
+            sources=columns[3],
             created_at=np.array(columns[4], np.int64),
             workspaces=columns[5],
             authors=columns[10],

@@ -189,8 +189,8 @@ class CachedRows:
         self.lock = threading.Lock()
         self._place = np.empty(0, np.int32)
         self._count = 0
-        self._texts = np.empty((5, 0), object)  # id, scope, workspace, author, error
-        self._whole = np.empty((3, 0), np.int64)  # realm, consolidated, created_at
+        self._texts = np.empty((6, 0), object)  # id, scope, source, workspace, author, error
+        self._whole = np.empty((2, 0), np.int64)  # realm, created_at
         self._initial = np.empty(0, np.float64)
         self._evidence = unpacked_evidence(())
         self._derived: dict[Hashable, Scores] = {}
@@ -213,7 +213,7 @@ class CachedRows:
             self._grow(2 * self._count)
         new = slice(start, self._count)
         (
-            realms, nums, ids, scopes, consolidated, created_at, workspaces, initial, evidence,
+            realms, nums, ids, scopes, sources, created_at, workspaces, initial, evidence,
             kinds, patterns, authors,
         ) = zip(*rows, strict=True)  # fmt: skip
         errors = np.empty(len(rows), object)
@@ -221,8 +221,8 @@ class CachedRows:
             None if kind is None else pair
             for kind, *pair in zip(kinds, kinds, patterns, strict=True)
         ]
-        self._texts[:, new] = [ids, scopes, workspaces, authors, errors]
-        self._whole[:, new] = realms, consolidated, created_at
+        self._texts[:, new] = [ids, scopes, sources, workspaces, authors, errors]
+        self._whole[:, new] = realms, created_at
         self._initial[new] = initial
         self._evidence[new] = unpacked_evidence(evidence)
         self._place[np.array(nums)] = np.arange(start, self._count)
@@ -244,13 +244,13 @@ class CachedRows:
         seen = (places >= 0) & member(realms, visible)
         if not seen.all():
             nums, places, realms = nums[seen], places[seen], realms[seen]
-        ids, scopes, workspaces, authors, errors = self._texts[:, places]
-        _, consolidated, created_at = self._whole[:, places]
+        ids, scopes, sources, workspaces, authors, errors = self._texts[:, places]
+        created_at = self._whole[1, places]
         return Candidates(
             nums=nums,
             ids=ids,
             scopes=scopes,
-            consolidated=consolidated.astype(np.bool_),
+            sources=sources,
             created_at=created_at,
             workspaces=workspaces,
             authors=authors,
