@@ -52,7 +52,7 @@ class PostgresLedger:
         self.url = self.address.shown
         self.read_only = read_only
         self._clock = clock
-        self._closed = False
+        self._closed = self._abandoned = False
         self._local = threading.local()
         self._read_cache: ReadCache | None = None
         self._shelving = threading.Lock()
@@ -149,9 +149,17 @@ class PostgresLedger:
             self.db.execute(f'create schema "{schema}"')
         self.db.execute(BEFORE_THE_FIRST_STEP)
 
-    def _reading(self) -> PooledDatabase:
+    def _refuse_closed(self) -> None:
+        if self._abandoned:
+            raise StorageError(
+                "this bank was opened before the process was forked, and belongs to the parent; "
+                "open it again here"
+            )
         if self._closed:
             raise StorageError("this bank was closed; open it again")
+
+    def _reading(self) -> PooledDatabase:
+        self._refuse_closed()
         db: PooledDatabase | None = getattr(self._local, "db", None)
         if db is None:
             db = self._local.db = PooledDatabase(self.pool)
@@ -187,8 +195,7 @@ class PostgresLedger:
         return int(row[0])
 
     def write(self, work: Callable[[Writer], T]) -> T:
-        if self._closed:
-            raise StorageError("this bank was closed; open it again")
+        self._refuse_closed()
         if self.read_only:
             raise StorageError("this bank was opened read-only; open it without read_only to write")
         return self.commits.run(work)
@@ -226,7 +233,7 @@ class PostgresLedger:
 
     def abandon(self) -> None:
         """In a process that was forked: nothing of it is used again, not even its locks."""
-        self._closed = True
+        self._closed = self._abandoned = True
         self._read_cache = None
         self._local = threading.local()
         self._shelving = threading.Lock()
