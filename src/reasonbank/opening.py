@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -15,7 +16,8 @@ from reasonbank import private
 from reasonbank.embed.calibration import calibration_for
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import InvalidSetting, NotFound
-from reasonbank.index.port import Index
+from reasonbank.index import address
+from reasonbank.index.port import Index, Unreachable
 from reasonbank.ledger.port import Ledger
 from reasonbank.settings import ROLES, ModelRole, Settings, check, default_url, load
 from reasonbank.store import forks
@@ -24,6 +26,7 @@ from reasonbank.store.spans import export_to
 from reasonbank.store.vectors import Indexing
 
 if TYPE_CHECKING:
+    from reasonbank.index.address import Address
     from reasonbank.llm.cache import Replies
     from reasonbank.llm.http import Key, Provider
     from reasonbank.llm.port import Effort, Model, ModelMeters
@@ -44,14 +47,17 @@ def open_store(
     settings = load() if settings is None else check(settings)
     export_to(settings)
     clock = clock or (lambda: time.time_ns() // 1000)
+    named = url or settings.url or default_url()
     if ledger is None:
         if not create and (missing := absent(url, settings)) is not None:
             raise no_bank(missing)
-        url = url or settings.url or default_url()
-        ledger = open_ledger(url, settings, read_only=read_only, clock=clock)
+        ledger = open_ledger(named, settings, read_only=read_only, clock=clock)
     embedder = embedder or embedder_of(settings)
-    index = local_index(ledger, embedder) if index is None else index
+    about_index: tuple[str, ...] = ()
+    if index is None:
+        index, about_index = open_index(named, ledger, embedder, settings)
     indexing = Indexing(ledger, index, embedder)
+    indexing.about_index = about_index
     notes = (
         ()
         if embedder.semantic
@@ -60,14 +66,13 @@ def open_store(
     store = Store(ledger, indexing, settings, clock, notes)
     store.thinker = model
     forks.watch(store)
-    if (path := ledger.path) is not None:
-        store.tidy = lambda: _tidy(path, embedder.name)
+    store.tidy = lambda: _tidy(ledger.path, embedder.name, index)
     return store
 
 
 def absent(url: str | None, settings: Settings) -> Path | None:
     """Where the bank would be made, if it is not there yet."""
-    url = url or settings.url or default_url()
+    url, _ = address.split(url or settings.url or default_url())
     scheme, found, _ = url.partition("://")
     if found and scheme != "sqlite":
         return None
@@ -91,6 +96,7 @@ def no_bank(path: Path) -> NotFound:
 def open_ledger(
     url: str, settings: Settings, *, read_only: bool, clock: Callable[[], int]
 ) -> Ledger:
+    url, _ = address.split(url)
     scheme, found, _ = url.partition("://")
     opened_by = LEDGERS.get(scheme if found else "sqlite")
     if opened_by is None:
@@ -122,7 +128,15 @@ def own_files(bank: Path) -> list[Path]:
     return [path for path in found if path.exists()]
 
 
-DERIVED = (".embedding", ".renewing", ".replies", ".replies-journal", ".hooks")
+DERIVED = (
+    ".embedding",
+    ".renewing",
+    ".following",
+    ".chroma",
+    ".replies",
+    ".replies-journal",
+    ".hooks",
+)
 
 LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] = {
     "sqlite": _sqlite,
@@ -130,8 +144,12 @@ LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] =
 """By the scheme of a bank's URL; one without a scheme is a path."""
 
 
-def _tidy(bank: Path, model: str) -> None:
+def _tidy(bank: Path | None, model: str, index: Index) -> None:
     """Derived data that may hold what was forgotten since."""
+    with suppress(Unreachable):  # Whoever forgets next tries it again.
+        index.tidy()
+    if bank is None:
+        return
     _remove_indexes(bank, except_for=model)
     kept = _replies_path(bank)
     # Loaded only if there may be something to clear: it is slow to load.
@@ -146,6 +164,7 @@ def _tidy(bank: Path, model: str) -> None:
 
 def sqlite_path(url: str) -> Path:
     """``sqlite:///relative`` or ``sqlite:////absolute``; a bare path will do as well."""
+    url, _ = address.split(url)
     _, found, rest = url.partition("://")
     rest = rest.removeprefix("/") if found else url
     if not rest or "\0" in rest or rest.rpartition("/")[2] == ":memory:":
@@ -158,6 +177,46 @@ def sqlite_path(url: str) -> Path:
     except (OSError, RuntimeError) as error:
         raise InvalidSetting("url", f"{url[:200]!r} is not a usable path: {error}") from None
     return path
+
+
+def open_index(
+    url: str, ledger: Ledger, embedder: Embedder, settings: Settings
+) -> tuple[Index, tuple[str, ...]]:
+    """The index that a bank's URL names, and what is to be known of it."""
+    at = address.parsed(address.split(url)[1])
+    try:
+        index = INDEXES[at.engine](at, ledger, embedder, settings)
+    except address.Unavailable as error:
+        return local_index(ledger, embedder), (f"in the local index, because {error}",)
+    return index, (f"in {index.name}",) if index.name else ()
+
+
+def _local(at: Address, ledger: Ledger, embedder: Embedder, settings: Settings) -> Index:
+    return local_index(ledger, embedder)
+
+
+def _qdrant(at: Address, ledger: Ledger, embedder: Embedder, settings: Settings) -> Index:
+    _must_be_installed("qdrant_client", "url", "an index in Qdrant", extra="qdrant")
+    from reasonbank.index.engines import qdrant
+
+    return qdrant(at, ledger, embedder, settings.index)
+
+
+def _chroma(at: Address, ledger: Ledger, embedder: Embedder, settings: Settings) -> Index:
+    if not at.server:
+        _must_be_installed("chromadb", "url", "an index in a folder of Chroma", extra="chroma")
+    from reasonbank.index.engines import chroma
+
+    return chroma(at, ledger, embedder, settings.index)
+
+
+INDEXES: dict[str, Callable[[Address, Ledger, Embedder, Settings], Index]] = {
+    "": _local,
+    "local": _local,
+    "qdrant": _qdrant,
+    "chroma": _chroma,
+}
+"""By what ``?index=`` in a bank's URL begins with; "" is a URL that names none."""
 
 
 def local_index(ledger: Ledger, embedder: Embedder) -> Index:
@@ -418,12 +477,12 @@ def _provider(
     return provider, key_in(environment, variable, setting=f"llm.provider = {llm.provider}")
 
 
-def _must_be_installed(client: str, setting: str, value: str) -> None:
+def _must_be_installed(client: str, setting: str, value: str, *, extra: str = "") -> None:
     from importlib.util import find_spec
 
     if find_spec(client) is None:
         told = f"{value} needs a package that is not installed; run: "
-        raise InvalidSetting(setting, f"{told}pip install 'reasonbank[{client}]'")
+        raise InvalidSetting(setting, f"{told}pip install 'reasonbank[{extra or client}]'")
 
 
 def _replies_of(store: Store) -> Replies | None:

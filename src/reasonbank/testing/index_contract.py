@@ -69,9 +69,11 @@ def found(
 
 
 class IndexContract:
-    """Subclass this and give ``open_index``; widen ``tolerance`` for a store that rounds."""
+    """Subclass this and give ``open_index``; widen ``tolerance`` for a store that rounds, and
+    take fewer ``steps`` where each costs a few requests."""
 
     tolerance = 1e-5
+    steps = 300
 
     @pytest.fixture
     def open_index(self) -> OpenIndex:
@@ -215,7 +217,7 @@ class IndexContract:
         assert found(again, query) == brute_force(vectors, query, 10)
 
     def test_several_threads_search_while_one_follows(self, index: Index) -> None:
-        vectors = some_vectors(600)
+        vectors = some_vectors(300 + self.steps)
         index.follow(changes(range(300), vectors[:300]))
         done = threading.Event()
         wrong: list[object] = []
@@ -230,7 +232,7 @@ class IndexContract:
         threads = [threading.Thread(target=search) for _ in range(3)]
         for thread in threads:
             thread.start()
-        for num in range(300, 600):
+        for num in range(300, 300 + self.steps):
             index.follow(changes([num], vectors[num : num + 1], first=num + 1))
             if num % 50 == 0:
                 index.save()
@@ -238,4 +240,4 @@ class IndexContract:
         for thread in threads:
             thread.join()
         assert wrong == []
-        assert len(index) == 600
+        assert len(index) == 300 + self.steps
