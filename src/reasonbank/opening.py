@@ -100,7 +100,11 @@ def open_ledger(
     scheme, found, _ = url.partition("://")
     opened_by = LEDGERS.get(scheme if found else "sqlite")
     if opened_by is None:
-        raise InvalidSetting("url", f"{scheme!r} is not supported; use sqlite:///path/to/bank.db")
+        raise InvalidSetting(
+            "url",
+            f"{scheme!r} is not supported; use "
+            "sqlite:///path/to/bank.db or postgresql://user:password@host/database",
+        )
     return opened_by(url, settings, read_only, clock)
 
 
@@ -128,6 +132,14 @@ def own_files(bank: Path) -> list[Path]:
     return [path for path in found if path.exists()]
 
 
+def _postgres(url: str, settings: Settings, read_only: bool, clock: Callable[[], int]) -> Ledger:
+    _must_be_installed("psycopg", "url", "postgresql", extra="postgres")
+    from reasonbank.ledger.postgres import PostgresLedger
+
+    half_life = settings.belief.half_life_days
+    return PostgresLedger(url, read_only=read_only, half_life_days=half_life, clock=clock)
+
+
 DERIVED = (
     ".embedding",
     ".renewing",
@@ -140,6 +152,8 @@ DERIVED = (
 
 LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] = {
     "sqlite": _sqlite,
+    "postgresql": _postgres,
+    "postgres": _postgres,
 }
 """By the scheme of a bank's URL; one without a scheme is a path."""
 
@@ -184,8 +198,9 @@ def open_index(
 ) -> tuple[Index, tuple[str, ...]]:
     """The index that a bank's URL names, and what is to be known of it."""
     at = address.parsed(address.split(url)[1])
+    usual = "pgvector" if ledger.engine[0] == "PostgreSQL" else "local"
     try:
-        index = INDEXES[at.engine](at, ledger, embedder, settings)
+        index = INDEXES[at.engine or usual](at, ledger, embedder, settings)
     except address.Unavailable as error:
         return local_index(ledger, embedder), (f"in the local index, because {error}",)
     return index, (f"in {index.name}",) if index.name else ()
@@ -210,13 +225,25 @@ def _chroma(at: Address, ledger: Ledger, embedder: Embedder, settings: Settings)
     return chroma(at, ledger, embedder, settings.index)
 
 
+def _pgvector(at: Address, ledger: Ledger, embedder: Embedder, settings: Settings) -> Index:
+    """Also where none is named: then the local index takes its place if it cannot be had."""
+    from reasonbank.index.engines import pgvector
+
+    try:
+        return pgvector(ledger, embedder, settings.index)
+    except address.Unavailable as error:
+        if at.engine:
+            raise InvalidSetting("url", f"says ?index=pgvector, but {error}") from None
+        raise
+
+
 INDEXES: dict[str, Callable[[Address, Ledger, Embedder, Settings], Index]] = {
-    "": _local,
     "local": _local,
+    "pgvector": _pgvector,
     "qdrant": _qdrant,
     "chroma": _chroma,
 }
-"""By what ``?index=`` in a bank's URL begins with; "" is a URL that names none."""
+"""By what ``?index=`` in a bank's URL begins with."""
 
 
 def local_index(ledger: Ledger, embedder: Embedder) -> Index:

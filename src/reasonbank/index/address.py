@@ -33,19 +33,15 @@ class Address:
 
 
 def split(url: str) -> tuple[str, str]:
-    """The ledger's URL, and what follows ``?index=``; what else it may have stays where it is."""
+    """The ledger's URL, and what follows ``index=``; what else it may have stays where it is."""
     from urllib.parse import unquote
 
-    before, found, query = url.partition("?")
-    if not found:
-        return url, ""
-    if "://" not in before or before.startswith("sqlite:"):
-        # The name of a file may have any sign in it.
-        before, found, index = url.partition("?index=")
-        return before, unquote(index) if found else ""
-    rest = [part for part in query.split("&") if not part.startswith("index=")]
-    named = [part.removeprefix("index=") for part in query.split("&") if part not in rest]
-    return "?".join(filter(None, [before, "&".join(rest)])), unquote(named[-1]) if named else ""
+    for sign in "?&":
+        before, found, rest = url.rpartition(f"{sign}index=")
+        if found:
+            index, _, more = rest.partition("&")
+            return f"{before}{sign}{more}" if more else before, unquote(index)
+    return url, ""
 
 
 def parsed(index: str) -> Address:

@@ -54,6 +54,22 @@ def chroma(at: Address, ledger: Ledger, embedder: Embedder, settings: IndexSetti
     return _served(engine, embedder, settings, held)
 
 
+def pgvector(ledger: Ledger, embedder: Embedder, settings: IndexSettings) -> ServedIndex:
+    from reasonbank.index.pgvector import PgvectorEngine, extension
+    from reasonbank.ledger.postgres import PostgresLedger
+
+    if not isinstance(ledger, PostgresLedger):
+        raise Unavailable("the ledger is not in PostgreSQL")
+    engine = PgvectorEngine(
+        ledger.pool,
+        schema=extension(ledger.pool, dimensions=embedder.dimensions),
+        table=f"nearest_{_digest(embedder)}_{embedder.dimensions}",
+        dimensions=embedder.dimensions,
+        settings=settings,
+    )
+    return _served(engine, embedder, settings)
+
+
 def _served(
     engine: Engine, embedder: Embedder, settings: IndexSettings, held: Held | None = None
 ) -> ServedIndex:
@@ -89,8 +105,12 @@ def _key(settings: IndexSettings, usual: str) -> str | None:
 
 def _collection(ledger: Ledger, embedder: Embedder) -> tuple[str, str]:
     """What the vectors of a bank and a model are called on a server, and how all of the same
-    bank begin. One that follows more models than before begins anew."""
-    followed = (embedder.name, *calibration_for(embedder.name).compatible)
-    digest = sha256("\n".join(followed).encode()).hexdigest()[:12]
+    bank begin."""
     family = f"reasonbank-{ledger.bank_id}-"
-    return f"{family}{digest}-{embedder.dimensions}", family
+    return f"{family}{_digest(embedder)}-{embedder.dimensions}", family
+
+
+def _digest(embedder: Embedder) -> str:
+    """One that follows more models than before begins anew."""
+    followed = (embedder.name, *calibration_for(embedder.name).compatible)
+    return sha256("\n".join(followed).encode()).hexdigest()[:12]

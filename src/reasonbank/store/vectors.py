@@ -223,6 +223,9 @@ class Indexing:
             if most is None:
                 self._follow(FOLLOW)
                 return
+            if self.ledger.read_only:
+                self._follow(most, steps=0)
+                return
             with self._pushing.taken(seconds=LOOK if searching else PATIENCE) as mine:
                 self._follow(most, steps=(int(mine) if searching else None))
 

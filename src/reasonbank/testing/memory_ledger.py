@@ -32,6 +32,7 @@ class PlainSQLite:
     types = MappingProxyType(
         {
             "whole": "integer",
+            "text": "text",
             "real": "real",
             "bytes": "blob",
             "key": "integer primary key",
@@ -40,6 +41,7 @@ class PlainSQLite:
         }
     )
     vector_position = "select max(seq) from sqlite_sequence where name = 'vectors'"
+    skip_locked = ""
 
     def numbers(self, values: Sequence[int] | Nums) -> Array:
         return self.texts(list(values) if isinstance(values, Sequence) else values.tolist())
