@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from tests.engines import chroma
+from tests.index.served_contract import ServedContract
 
 from reasonbank.index.chroma import ChromaEngine, Folder, Server
 from reasonbank.index.served import ServedIndex
 from reasonbank.settings import IndexSettings
-from reasonbank.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
+from reasonbank.testing.index_contract import DIMENSIONS, OpenIndex
 
 NAMES = (f"bank-{n}" for n in itertools.count(1))
 
@@ -49,7 +50,7 @@ def closed_in_the_end(open_index: Callable[[], ServedIndex]) -> Iterator[OpenInd
         index.close()
 
 
-class TestChromaServer(IndexContract):
+class TestChromaServer(ServedContract):
     steps = 20
 
     @pytest.fixture
@@ -58,7 +59,7 @@ class TestChromaServer(IndexContract):
         yield from closed_in_the_end(lambda: on_server(server, name))
 
 
-class TestChromaInAFolder(IndexContract):
+class TestChromaInAFolder(ServedContract):
     steps = 40
 
     @pytest.fixture

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.engines import postgres
+from tests.index.served_contract import ServedContract
 
 from reasonbank.settings import IndexSettings
-from reasonbank.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
+from reasonbank.testing.index_contract import DIMENSIONS, OpenIndex
 
 if postgres.obstacle() is None:
     from reasonbank.index.pgvector import PgvectorEngine, extension
@@ -45,7 +46,7 @@ def opened(pool: Pool) -> ServedIndex:
     return ServedIndex(engine, dimensions=DIMENSIONS, pause=0.0)
 
 
-class TestPgvector(IndexContract):
+class TestPgvector(ServedContract):
     steps = 60
 
     @pytest.fixture
@@ -53,7 +54,7 @@ class TestPgvector(IndexContract):
         return lambda: opened(pools())
 
 
-class TestPgvectorByItsGraph(IndexContract):
+class TestPgvectorByItsGraph(ServedContract):
     """Everything the contract asks, where no number of rows is small enough to look at each."""
 
     steps = 60

@@ -87,6 +87,8 @@ class QdrantEngine:
         )
         # A point with a higher number than all of these is newer than what is brought here.
         older = _seq_at_most(step.upto)
+        if self._is_local and self.position() == step.after:
+            older = None  # Nobody else is there, and each point would be compared with all.
         for start in range(0, len(points), BATCH):
             some = models.PointsList(points=points[start : start + BATCH], update_filter=older)
             self._update(models.UpsertOperation(upsert=some))
