@@ -48,6 +48,7 @@ def open_store(
     export_to(settings)
     clock = clock or (lambda: time.time_ns() // 1000)
     named = url or settings.url or default_url()
+    given = ledger
     if ledger is None:
         if not create and (missing := absent(url, settings)) is not None:
             raise no_bank(missing)
@@ -55,7 +56,12 @@ def open_store(
     embedder = embedder or embedder_of(settings)
     about_index: tuple[str, ...] = ()
     if index is None:
-        index, about_index = open_index(named, ledger, embedder, settings)
+        try:
+            index, about_index = open_index(named, ledger, embedder, settings)
+        except BaseException:
+            if given is None:
+                ledger.close()
+            raise
     indexing = Indexing(ledger, index, embedder)
     indexing.about_index = about_index
     notes = (

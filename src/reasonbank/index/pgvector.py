@@ -34,6 +34,9 @@ EF_SEARCH = 400
 OLDEST = (0, 8)
 """The first pgvector that goes on looking when a filter leaves too few (iterative scan)."""
 MOST_DIMENSIONS = 4000
+MARKER = -1
+"""The number of the row that has the position, among those that it speaks of."""
+NAME = "^nearest_[0-9a-f]+_[0-9]+$"
 LOCK = int.from_bytes(b"RBix")
 
 
@@ -93,22 +96,18 @@ class PgvectorEngine:
     def begin(self) -> None:
         table = self._table
         statements = (
-            "create table if not exists nearest (name text primary key, position bigint not null)",
-            f"create table if not exists {table} (num bigint primary key, realm bigint not null,"
-            f" vector {self._half} not null)",
+            f"create table if not exists {table} (num bigint primary key, realm bigint,"
+            f" position bigint, vector {self._half})",
             f"create index if not exists {table}_realm on {table} (realm)",
             # Its owner sees it, and no other role that may be let into the database.
-            "alter table nearest enable row level security",
             f"alter table {table} enable row level security",
+            f"insert into {table} (num, position) values ({MARKER}, 0) on conflict do nothing",
         )
 
         def make(handle: Handle) -> None:
             handle.execute(b"select pg_advisory_xact_lock($1)", (LOCK,))
             for statement in statements:
                 handle.execute(statement.encode())
-            handle.execute(
-                b"insert into nearest values ($1, 0) on conflict (name) do nothing", (table,)
-            )
 
         self._write(make)
 
@@ -121,11 +120,8 @@ class PgvectorEngine:
             gone = step.dropped[step.dropped_seqs > position]
             self._put(handle, step.nums[new], step.realms[new], step.vectors[new])
             self._remove(handle, gone)
-            if step.upto > position:
-                self._run(
-                    handle, "update nearest set position = $1 where name = $2",
-                    step.upto, self._table,
-                )  # fmt: skip
+            sql = f"update {self._table} set position = $1 where num = {MARKER}"
+            self._run(handle, sql, max(position, step.upto))
             self._grow(handle)
 
         self._write(work)
@@ -155,7 +151,10 @@ class PgvectorEngine:
         return found, position
 
     def fetch(self, nums: Ints) -> Found:
-        sql = f"select num, {self._send}(vector) from {self._table} where num = any($1::bigint[])"
+        sql = (
+            f"select num, {self._send}(vector) from {self._table}"
+            f" where num = any($1::bigint[]) and num <> {MARKER}"
+        )
         rows = self._read(lambda handle: self._run(handle, sql, nums.tolist()).fetchall())
         # Two numbers of two bytes come first: how long it is, and nothing.
         packed = b"".join(bytes(vector)[4:] for _, vector in rows)
@@ -169,7 +168,7 @@ class PgvectorEngine:
         self._write(lambda handle: self._remove(handle, nums))
 
     def count(self) -> int:
-        sql = f"select count(*) from {self._table}"
+        sql = f"select count(*) from {self._table} where num <> {MARKER}"
         row = self._read(lambda handle: self._run(handle, sql).fetchone())
         return int(row[0]) if row else 0
 
@@ -177,8 +176,13 @@ class PgvectorEngine:
         self._write(lambda handle: self._drop(handle, self._table))
 
     def drop_others(self) -> None:
+        sql = (
+            "select relname from pg_class where relkind = 'r' and relname ~ $1"
+            " and relnamespace = current_schema()::regnamespace"
+        )
+
         def work(handle: Handle) -> None:
-            for (name,) in self._run(handle, "select name from nearest").fetchall():
+            for (name,) in self._run(handle, sql, NAME).fetchall():
                 if name != self._table:
                     self._drop(handle, name)
 
@@ -188,8 +192,8 @@ class PgvectorEngine:
         """The connections are the ledger's."""
 
     def _position(self, handle: Handle, *, lock: bool = False) -> int:
-        sql = "select position from nearest where name = $1" + " for update" * lock
-        row = self._run(handle, sql, self._table).fetchone()
+        sql = f"select position from {self._table} where num = {MARKER}" + " for update" * lock
+        row = self._run(handle, sql).fetchone()
         if row is None:
             raise Gone
         return int(row[0])
@@ -198,7 +202,7 @@ class PgvectorEngine:
         if len(nums):
             self._run(
                 handle,
-                f"insert into {self._table}"
+                f"insert into {self._table} (num, realm, vector)"
                 f" select num, realm, vector::{self._half}"
                 " from unnest($1::bigint[], $2::bigint[], $3::text[]) as new(num, realm, vector)"
                 " on conflict (num) do update"
@@ -254,7 +258,6 @@ class PgvectorEngine:
 
     def _drop(self, handle: Handle, table: str) -> None:
         self._run(handle, f"drop table if exists {table}")
-        self._run(handle, "delete from nearest where name = $1", table)
 
     def _run(self, handle: Handle, sql: str, *values: Any) -> Any:
         return handle.execute(sql.encode(), values)
