@@ -132,20 +132,18 @@ class Embed:
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class IndexSettings:
-    """Where nearest vectors are found on a server: which one says `?index=` in the bank's URL."""
+    """For an index on a server; which one that is, says `?index=` in the bank's URL."""
 
     timeout_seconds: Annotated[float, Number(0.1, 600),
-        "How long an index server may take; then a search goes on without it."] = 5.0
+        "How long a server may take; then a search goes on without it."] = 5.0
     retry_seconds: Annotated[float, Number(0, 3600),
         "How long one that failed is left alone before it is asked again."] = 5.0
-    key_env: Annotated[str, Variable(),
-        "The environment variable that holds the server's key; empty is QDRANT_API_KEY or "
-        "CHROMA_API_KEY, if that is set."] = ""
+    key_env: Annotated[str, Variable(), "The environment variable that holds its key; empty is "
+        "QDRANT_API_KEY or CHROMA_API_KEY, if that is set."] = ""
     quantization: Annotated[str, OneOf("none", "scalar", "binary"),
-        "For a new Qdrant collection: whether it searches smaller copies of the vectors first."
-    ] = "none"
+        "For a new Qdrant collection: whether smaller copies of vectors are searched."] = "none"
     replicas: Annotated[int, Whole(1, 100),
-        "For a new Qdrant collection: how many copies of it the cluster keeps."] = 1
+        "For a new Qdrant collection: how many copies of it a cluster keeps."] = 1
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ def _served(
 
 
 def _beside(ledger: Ledger) -> Path:
-    if (bank := ledger.path) is None:
+    if (bank := ledger.beside) is None:
         told = "says ?index=chroma, and has no folder for it; use ?index=chroma+file:///folder"
         raise InvalidSetting("url", told)
     return bank.with_name(f"{bank.name}.chroma")

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import threading
 import time
 import weakref
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -36,7 +38,10 @@ FORGETFUL = "events, memories, words, tags, evidence, misses, jobs, vectors, que
 
 
 class PostgresLedger:
-    """``db`` is the connection that writes, ``commits`` those who want to."""
+    """``db`` is the connection that writes, ``commits`` those who want to.
+
+    ``files`` is a folder of this user's, in which the bank has names of its own.
+    """
 
     path = None
 
@@ -47,6 +52,7 @@ class PostgresLedger:
         read_only: bool = False,
         half_life_days: float = 180.0,
         clock: Callable[[], int] = lambda: time.time_ns() // 1000,
+        files: Path | None = None,
     ) -> None:
         self.address = address_of(url)
         self.url = self.address.shown
@@ -63,6 +69,7 @@ class PostgresLedger:
         _open.add(self)
         try:
             self._open(half_life_days)
+            self.beside = None if files is None else files / self._name()
         except BaseException:
             self.pool.close()
             raise
@@ -83,6 +90,11 @@ class PostgresLedger:
         self.commits = GroupCommit(self.db, self.writer)
         if not self.read_only and keys["half_life"] != str(half_life_days):
             self.write(lambda txn: txn.refold_all())
+
+    def _name(self) -> str:
+        """Not the bank's id alone: a copy of the database has the same, and goes its own way."""
+        place = hashlib.sha256(self.url.encode()).hexdigest()
+        return f"{self.bank_id}-{place[:8]}"
 
     def _version(self, db: PooledDatabase | WritingDatabase) -> int:
         """How many steps the bank has taken; 0 where there is none yet."""
