@@ -239,21 +239,29 @@ class PgvectorEngine:
 
     def _by_each(self, *, filtered: bool) -> str:
         among = " and num = any($4::bigint[])" if filtered else ""
+        # No graph is in this order, so that each row is looked at.
         return (
-            f"with wanted as materialized (select num, vector::{self._full} as vector"
-            f" from {self._table} where realm = any($2::bigint[]){among})"
-            " select place, num, cosine"
-            " from unnest($1::text[]) with ordinality as asked(query, place) cross join lateral"
-            f" (select num, -(vector {self._product} query::{self._full}) as cosine from wanted"
+            f"{self._asked()} select place, num, cosine from asked cross join lateral"
+            f" (select num, -(vector::{self._full} {self._product} query) as cosine"
+            f" from {self._table} where realm = any($2::bigint[]){among}"
             " order by cosine desc, num limit $3) as found"
         )
 
     def _by_graph(self) -> str:
         return (
-            f"select place, num, -(vector::{self._full} {self._product} query::{self._full})"
-            " from unnest($1::text[]) with ordinality as asked(query, place) cross join lateral"
+            f"{self._asked()}"
+            f" select place, num, -(vector::{self._full} {self._product} query)"
+            " from asked cross join lateral"
             f" (select num, vector from {self._table} where realm = any($2::bigint[])"
-            f" order by vector {self._product} query::{self._half} limit $3) as found"
+            f" order by vector {self._product} half limit $3) as found"
+        )
+
+    def _asked(self) -> str:
+        """The questions, read once: as a part of the rest they would be read for every row."""
+        return (
+            f"with asked as materialized (select place, query::{self._full} as query,"
+            f" query::{self._half} as half"
+            " from unnest($1::text[]) with ordinality as given(query, place))"
         )
 
     def _drop(self, handle: Handle, table: str) -> None:
