@@ -304,8 +304,10 @@ def _vectors(context: Context) -> Check:
     if near:
         return Check(name="vectors", status="ok", found=f"re-embedding: {'; '.join(parts)}")
     try:
-        indexing.follow()
+        indexing.follow(searching=True)
         found = f"{len(indexing.index)} in step with the store"
+        if indexing.behind:
+            found = f"{len(indexing.index)} so far: the index is being filled from the store"
     except StorageError as error:
         repair = "see that it runs and can be reached; it catches up by itself"
         return Check(name="vectors", status="warn", found=str(error), repair=repair)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.server
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import httpx2
+import numpy as np
 import pytest
 from fault_tools import HASHED, a_memory
 from tests.conftest import Fragile
@@ -199,6 +202,10 @@ def test_many_changes_are_left_to_the_background_and_the_reply_says_so(
         bank.store.indexing.follow()
         assert not bank.search(QUESTION).degraded
         assert len(bank.store.indexing.index) == 30
+        # Nobody waits for a thread that has much to do.
+        bank.record(a_memory("One more"))
+        with bank.store.indexing._following:
+            assert "the index is being filled" in bank.search(QUESTION).notes[0]
 
 
 def test_two_processes_share_one_index_on_a_server(path: Path, server: chroma.Server) -> None:
@@ -234,6 +241,74 @@ def test_an_embedded_index_is_for_one_process_and_others_use_the_local_one(path:
     with opened(path, "chroma") as again:
         assert not again.search(QUESTION).degraded
         assert len(again.store.indexing.index) == 1
+
+
+def test_an_index_that_is_ahead_of_a_restored_backup_begins_anew(
+    path: Path, server: chroma.Server
+) -> None:
+    index, backup = f"chroma+{server.url}", path.with_name("backup.db")
+    with opened(path, index) as bank:
+        kept = bank.record(a_memory("Before the backup"))
+        assert not bank.search(QUESTION).degraded
+    shutil.copy(path, backup)
+    with opened(path, index) as bank:
+        for number in range(3):
+            bank.record(a_memory(f"After the backup {number}"))
+        assert not bank.search(QUESTION).degraded
+        assert len(bank.store.indexing.index) == 4
+    shutil.copy(backup, path)
+    with opened(path, index) as bank:
+        assert [hit.memory.id for hit in bank.search(QUESTION)] == [kept.id]
+        assert len(bank.store.indexing.index) == 1
+
+
+FOLLOWER = """
+import sys
+from reasonbank.bank import Bank
+from reasonbank.model import Memory
+from reasonbank.settings import Embed, IndexSettings, Settings
+from reasonbank.embed.hashed import Hashed
+settings = Settings(embed=Embed(model="hashed"), index=IndexSettings(timeout_seconds=60.0))
+with Bank.open(sys.argv[1], settings=settings, workspace=sys.argv[2]) as bank:
+    for number in range(12):
+        memory = bank.record(Memory(
+            title=f"{sys.argv[3]} {number}", description="When ports are waited for",
+            content="Poll until the port answers.", outcome="success"))
+        bank.search("wait for the port")
+        if number % 4 == 0:
+            bank.forget(memory.id)
+"""
+
+
+def test_processes_that_record_forget_and_search_at_once_leave_the_index_in_step(
+    path: Path, server: chroma.Server
+) -> None:
+    url = f"sqlite:///{path}?index=chroma+{server.url}"
+    path.parent.mkdir(exist_ok=True)
+    running = [
+        subprocess.Popen([sys.executable, "-c", FOLLOWER, url, str(path.parent), name])
+        for name in ("one", "other")
+    ]
+    assert [process.wait() for process in running] == [0, 0]
+    with Bank.open(url, settings=AT_ONCE_AGAIN, workspace=path.parent) as bank:
+        bank.search(QUESTION)
+        index, ledger = bank.store.indexing.index, bank.store.ledger
+        stored = {num for num, _ in ledger.read().nums_of(bank.context.view.workspace)}
+        assert len(index) == len(stored) == 18
+        assert index.vectors(np.array(sorted(stored))).any(axis=1).all()
+
+
+@pytest.mark.parametrize(
+    ("index", "extra"),
+    [("chroma", "chroma"), ("qdrant+http://127.0.0.1:1", "qdrant")],
+)
+def test_a_missing_package_is_named_by_the_command_that_installs_it(
+    path: Path, index: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    wanted = re.escape(f"run: pip install 'reasonbank[{extra}]'")
+    with pytest.raises(InvalidSetting, match=wanted), opened(path, index):
+        pass
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -192,15 +193,10 @@ class QdrantEngine:
         return "majority" if self._settings.replicas > 1 and not self._is_local else None
 
     def _make(self, client: Any) -> None:
-        models, settings = _models(), self._settings
+        models = _models()
         if client.collection_exists(self._collection):
             return
-        client.create_collection(
-            self._collection,
-            vectors_config=models.VectorParams(size=self._dimensions, distance=models.Distance.DOT),
-            quantization_config=_quantization(settings.quantization),
-            replication_factor=settings.replicas,
-        )
+        self._create(client)
         if self._is_local:
             return  # It would warn that it has no indexes.
         tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
@@ -209,6 +205,23 @@ class QdrantEngine:
             type=models.IntegerIndexType.INTEGER, lookup=False, range=True
         )
         client.create_payload_index(self._collection, "seq", field_schema=number)
+
+    def _create(self, client: Any) -> None:
+        from qdrant_client.http.exceptions import UnexpectedResponse
+
+        models, settings = _models(), self._settings
+        made = partial(
+            client.create_collection,
+            self._collection,
+            vectors_config=models.VectorParams(size=self._dimensions, distance=models.Distance.DOT),
+            quantization_config=_quantization(settings.quantization),
+            replication_factor=settings.replicas,
+        )
+        try:
+            made()
+        except UnexpectedResponse as error:
+            if error.status_code != 409:  # Another process was quicker.
+                raise
 
     def _params(self, *, exact: bool) -> Any:
         if self._is_local:

@@ -96,7 +96,8 @@ class Indexing:
         self._patience = PATIENCE
         self._following = threading.Lock()
         self._pushing = Turn(path and path.with_name(f"{path.name}.following"))
-        self._behind = False
+        self.behind = False
+        """Whether more is left to follow than a search waits for."""
         self._seen: object = None
         self._notes: tuple[str, ...] = ()
         self.about_index: tuple[str, ...] = ()
@@ -181,7 +182,7 @@ class Indexing:
             embedded = self._embed_new(at_most=TAIL)
             self.follow(searching=True)
             self._look_for_gaps()
-            if embedded is None or self._behind:
+            if embedded is None or self.behind:
                 break
             if not embedded:
                 self._seen = version
@@ -203,7 +204,7 @@ class Indexing:
                 f"{counted(foreign)} embedded by another model than {self.embedder.name}: "
                 "found by words only; run `reasonbank reindex`"
             )
-        if self._behind:
+        if self.behind:
             notes.append("the index is being filled: what is not in it yet is found by words only")
             self.wake()
         self._many = new > TAIL
@@ -217,20 +218,26 @@ class Indexing:
 
     def follow(self, *, searching: bool = False) -> None:
         """Bring the index up to the ledger. Where that takes requests, one process does it at a
-        time, and a search does not wait for all of it."""
+        time, and a search waits neither for all of it nor for who is at it."""
         most = self.index.at_once
-        with self._following:
-            if most is None:
+        if most is None:
+            with self._following:
                 self._follow(FOLLOW)
-                return
+            return
+        if not self._following.acquire(timeout=LOOK if searching else -1):
+            self.behind = True
+            return
+        try:
             if self.ledger.read_only:
                 self._follow(most, steps=0)
                 return
             with self._pushing.taken(seconds=LOOK if searching else PATIENCE) as mine:
                 self._follow(most, steps=(int(mine) if searching else None))
+        finally:
+            self._following.release()
 
     def _follow(self, limit: int, *, steps: int | None = None) -> None:
-        self._behind = False
+        self.behind = False
         before, tries = -1, 0
         while True:
             # First this, then the ledger: so nobody can be ahead of it who follows the same one.
@@ -246,7 +253,7 @@ class Indexing:
             if not len(changes.seqs):
                 return
             if steps == 0 or (self._closing.is_set() and self.index.at_once is not None):
-                self._behind = True
+                self.behind = True
                 return
             tries = tries + 1 if position <= before else 0
             if tries == STUCK:
