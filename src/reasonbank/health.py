@@ -10,7 +10,7 @@ from typing import Literal
 
 from reasonbank import private
 from reasonbank.embed.port import obstacle_of, runtime_of
-from reasonbank.errors import ReasonBankError
+from reasonbank.errors import ReasonBankError, StorageError
 from reasonbank.jobs.embedder import renews
 from reasonbank.opening import model_status, own_files, own_roles
 from reasonbank.settings import Settings
@@ -303,8 +303,16 @@ def _vectors(context: Context) -> Check:
         return Check(name="vectors", status="warn", found=found, repair="reasonbank reindex")
     if near:
         return Check(name="vectors", status="ok", found=f"re-embedding: {'; '.join(parts)}")
-    indexing.follow()
-    return Check(name="vectors", status="ok", found=f"{len(indexing.index)} in step with the store")
+    try:
+        indexing.follow(searching=True)
+        found = f"{len(indexing.index)} in step with the store"
+        if indexing.behind:
+            found = f"{len(indexing.index)} so far: the index is being filled from the store"
+    except StorageError as error:
+        repair = "see that it runs and can be reached; it catches up by itself"
+        return Check(name="vectors", status="warn", found=str(error), repair=repair)
+    told = "".join(f"; {remark}" for remark in indexing.about_index)
+    return Check(name="vectors", status="ok", found=f"{found}{told}")
 
 
 def _renewal(context: Context) -> str:

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -15,7 +16,8 @@ from reasonbank import private
 from reasonbank.embed.calibration import calibration_for
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import InvalidSetting, NotFound
-from reasonbank.index.port import Index
+from reasonbank.index import address
+from reasonbank.index.port import Index, Unreachable
 from reasonbank.ledger.port import Ledger
 from reasonbank.settings import ROLES, ModelRole, Settings, check, default_url, load
 from reasonbank.store import forks
@@ -24,6 +26,7 @@ from reasonbank.store.spans import export_to
 from reasonbank.store.vectors import Indexing
 
 if TYPE_CHECKING:
+    from reasonbank.index.address import Address
     from reasonbank.llm.cache import Replies
     from reasonbank.llm.http import Key, Provider
     from reasonbank.llm.port import Effort, Model, ModelMeters
@@ -44,14 +47,23 @@ def open_store(
     settings = load() if settings is None else check(settings)
     export_to(settings)
     clock = clock or (lambda: time.time_ns() // 1000)
+    named = url or settings.url or default_url()
+    given = ledger
     if ledger is None:
         if not create and (missing := absent(url, settings)) is not None:
             raise no_bank(missing)
-        url = url or settings.url or default_url()
-        ledger = open_ledger(url, settings, read_only=read_only, clock=clock)
+        ledger = open_ledger(named, settings, read_only=read_only, clock=clock)
     embedder = embedder or embedder_of(settings)
-    index = local_index(ledger, embedder) if index is None else index
+    about_index: tuple[str, ...] = ()
+    if index is None:
+        try:
+            index, about_index = open_index(named, ledger, embedder, settings)
+        except BaseException:
+            if given is None:
+                ledger.close()
+            raise
     indexing = Indexing(ledger, index, embedder)
+    indexing.about_index = about_index
     notes = (
         ()
         if embedder.semantic
@@ -59,17 +71,16 @@ def open_store(
     )
     store = Store(ledger, indexing, settings, clock, notes)
     store.thinker = model
-    if url is not None and ledger.path is None:
+    if url is not None and (ledger.path is None or address.split(url)[1]):
         store.url = url
     forks.watch(store)
-    if (path := ledger.beside) is not None:
-        store.tidy = lambda: _tidy(path, embedder.name)
+    store.tidy = lambda: _tidy(ledger.beside, embedder.name, index)
     return store
 
 
 def absent(url: str | None, settings: Settings) -> Path | None:
     """Where the bank would be made, if it is not there yet."""
-    url = url or settings.url or default_url()
+    url, _ = address.split(url or settings.url or default_url())
     scheme, found, _ = url.partition("://")
     if found and scheme != "sqlite":
         return None
@@ -93,6 +104,7 @@ def no_bank(path: Path) -> NotFound:
 def open_ledger(
     url: str, settings: Settings, *, read_only: bool, clock: Callable[[], int]
 ) -> Ledger:
+    url, _ = address.split(url)
     scheme, found, _ = url.partition("://")
     opened_by = LEDGERS.get(scheme if found else "sqlite")
     if opened_by is None:
@@ -154,7 +166,9 @@ def _servers_folder() -> Path | None:
     return folder
 
 
-DERIVED = (".embedding", ".renewing", ".replies", ".replies-journal", ".hooks")
+DERIVED = (
+    ".embedding", ".renewing", ".following", ".chroma", ".replies", ".replies-journal", ".hooks",
+)  # fmt: skip
 
 LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] = {
     "sqlite": _sqlite,
@@ -164,8 +178,12 @@ LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] =
 """By the scheme of a bank's URL; one without a scheme is a path."""
 
 
-def _tidy(bank: Path, model: str) -> None:
+def _tidy(bank: Path | None, model: str, index: Index) -> None:
     """Derived data that may hold what was forgotten since."""
+    with suppress(Unreachable):  # Whoever forgets next tries it again.
+        index.tidy()
+    if bank is None:
+        return
     _remove_indexes(bank, except_for=model)
     kept = _replies_path(bank)
     # Loaded only if there may be something to clear: it is slow to load.
@@ -180,6 +198,7 @@ def _tidy(bank: Path, model: str) -> None:
 
 def sqlite_path(url: str) -> Path:
     """``sqlite:///relative`` or ``sqlite:////absolute``; a bare path will do as well."""
+    url, _ = address.split(url)
     _, found, rest = url.partition("://")
     rest = rest.removeprefix("/") if found else url
     if url.startswith(("postgresql:", "postgres:")):  # Not shown: it may hold a password.
@@ -194,6 +213,59 @@ def sqlite_path(url: str) -> Path:
     except (OSError, RuntimeError) as error:
         raise InvalidSetting("url", f"{url[:200]!r} is not a usable path: {error}") from None
     return path
+
+
+def open_index(
+    url: str, ledger: Ledger, embedder: Embedder, settings: Settings
+) -> tuple[Index, tuple[str, ...]]:
+    """The index that a bank's URL names, and what is to be known of it."""
+    at = address.parsed(address.split(url)[1])
+    usual = "pgvector" if ledger.engine[0] == "PostgreSQL" else "local"
+    try:
+        index = INDEXES[at.engine or usual](at, ledger, embedder, settings)
+    except address.Unavailable as error:
+        return local_index(ledger, embedder), (f"in the local index, because {error}",)
+    return index, (f"in {index.name}",) if index.name else ()
+
+
+def _local(at: Address, ledger: Ledger, embedder: Embedder, settings: Settings) -> Index:
+    return local_index(ledger, embedder)
+
+
+def _qdrant(at: Address, ledger: Ledger, embedder: Embedder, settings: Settings) -> Index:
+    _must_be_installed("qdrant_client", "url", "an index in Qdrant", extra="qdrant")
+    from reasonbank.index.engines import qdrant
+
+    return qdrant(at, ledger, embedder, settings.index)
+
+
+def _chroma(at: Address, ledger: Ledger, embedder: Embedder, settings: Settings) -> Index:
+    if not at.server:
+        _must_be_installed("chromadb", "url", "an index in a folder of Chroma", extra="chroma")
+    from reasonbank.index.engines import chroma
+
+    return chroma(at, ledger, embedder, settings.index)
+
+
+def _pgvector(at: Address, ledger: Ledger, embedder: Embedder, settings: Settings) -> Index:
+    """Also where none is named: then the local index takes its place if it cannot be had."""
+    from reasonbank.index.engines import pgvector
+
+    try:
+        return pgvector(ledger, embedder, settings.index)
+    except address.Unavailable as error:
+        if at.engine:
+            raise InvalidSetting("url", f"says ?index=pgvector, but {error}") from None
+        raise
+
+
+INDEXES: dict[str, Callable[[Address, Ledger, Embedder, Settings], Index]] = {
+    "local": _local,
+    "pgvector": _pgvector,
+    "qdrant": _qdrant,
+    "chroma": _chroma,
+}
+"""By what ``?index=`` in a bank's URL begins with."""
 
 
 def local_index(ledger: Ledger, embedder: Embedder) -> Index:

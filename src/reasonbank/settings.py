@@ -131,6 +131,22 @@ class Embed:
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
+class IndexSettings:
+    """For an index on a server; which one that is, says `?index=` in the bank's URL."""
+
+    timeout_seconds: Annotated[float, Number(0.1, 600),
+        "How long a server may take; then a search goes on without it."] = 5.0
+    retry_seconds: Annotated[float, Number(0, 3600),
+        "How long one that failed is left alone before it is asked again."] = 5.0
+    key_env: Annotated[str, Variable(), "The environment variable that holds its key; empty is "
+        "QDRANT_API_KEY or CHROMA_API_KEY, if that is set."] = ""
+    quantization: Annotated[str, OneOf("none", "scalar", "binary"),
+        "For a new Qdrant collection: whether smaller copies of vectors are searched."] = "none"
+    replicas: Annotated[int, Whole(1, 100),
+        "For a new Qdrant collection: how many copies of it a cluster keeps."] = 1
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
 class LLM:
     """The language model. Its key is no setting: it stays in the variable that holds it."""
 
@@ -375,6 +391,7 @@ class Settings:
     scrub: Annotated[bool,
         "Whether secrets are taken out of everything before it is stored."] = True
     embed: Embed = field(default_factory=Embed)
+    index: IndexSettings = field(default_factory=IndexSettings)
     llm: LLM = field(default_factory=LLM)
     thinking: RoleModel = field(default_factory=RoleModel)
     evaluating: RoleModel = field(default_factory=RoleModel)

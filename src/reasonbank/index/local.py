@@ -103,6 +103,9 @@ class LocalIndex:
         there = self._load()
         self._start(self._empty() if there is None else there)
 
+    name = ""
+    at_once = None
+
     @property
     def position(self) -> int:
         return self._view.position
@@ -143,6 +146,11 @@ class LocalIndex:
         order = np.lexsort((nums, -cosines))[:limit]
         return nums[order], cosines[order]
 
+    def nearest_each(
+        self, queries: Floats, *, realms: Sequence[int], limit: int, among: Ints | None = None
+    ) -> list[tuple[Ints, Floats]]:
+        return [self.nearest(one, realms=realms, limit=limit, among=among) for one in queries]
+
     def vectors(self, nums: Ints) -> Floats:
         view = self._whole()
         rows = view.snapshot.find(np.asarray(nums, np.int64))
@@ -173,6 +181,16 @@ class LocalIndex:
                     self._erase_file(self._path, nums)
             except OSError as error:
                 self._remove_file(error)
+
+    def reset(self) -> None:
+        with self._saving, self._lock:
+            if self._path is not None:
+                with suppress(OSError):
+                    self._path.unlink(missing_ok=True)
+            self._start(self._empty())
+
+    def tidy(self) -> None:
+        """Files of other models are removed by whoever knows the bank's folder."""
 
     def save(self) -> None:
         self._save(max(WORTH_SAVING, len(self._view.snapshot) // 32))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from reasonbank.embed.calibration import Nearness, calibration_for
 from reasonbank.errors import EmbeddingError
 from reasonbank.fields import LIMITS
+from reasonbank.index.port import Unreachable
 from reasonbank.learn import about
 from reasonbank.learn.credits import judge, names_of
 from reasonbank.learn.judge import Verdict
@@ -75,9 +76,9 @@ def prepare(context: Context, told: Sequence[Memory], trace: Trace) -> list[Less
     try:
         indexing.catch_up()
         vectors = indexing.embedder.embed([embedding_text(memory) for memory in fit])
-    except EmbeddingError:
+        seen = indexing.index.position
+    except (EmbeddingError, Unreachable):
         return [Lesson(memory=memory) for memory in fit]
-    seen = indexing.index.position
     given = _given(context, trace)
     known = indexing.embedder.embed([embedding_text(memory) for memory in given])
     found: list[Lesson] = []
@@ -144,7 +145,10 @@ def _twin_of(context: Context, memory: Memory, vector: NDArray[np.float32]) -> s
     indexing = context.store.indexing
     reading = context.read()
     realms = reading.realms(context.view, tuple(Scope), (State.ACTIVE,))
-    nums, cosines = indexing.index.nearest(vector, realms=realms, limit=NEIGHBOURS, among=None)
+    try:
+        nums, cosines = indexing.index.nearest(vector, realms=realms, limit=NEIGHBOURS, among=None)
+    except Unreachable:
+        return None  # Two that say the same are merged when the index is back.
     near = nums[np.asarray(cosines) >= _nearness(context).sure].tolist()
     return _first_like(context, reading, near, memory)
 

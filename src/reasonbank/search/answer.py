@@ -143,7 +143,7 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
     senses = heard(context, question)
     try:
         if at_once:
-            indexing.follow()
+            indexing.follow(searching=True)
         else:
             senses.notes += indexing.catch_up(lambda: _worded(context, question))
         senses.vectors = indexing.questions(senses.texts)

@@ -304,7 +304,7 @@ def _nearest(
     import numpy as np
 
     assert senses.vectors is not None
-    found = [index.nearest(one, realms=realms, limit=each, among=among) for one in senses.vectors]
+    found = index.nearest_each(senses.vectors, realms=realms, limit=each, among=among)
     complete = all(len(nums) < each for nums, _ in found)
     if len(found) == 1:
         nums, cosines = found[0]

@@ -23,7 +23,7 @@ from reasonbank.embed.calibration import calibration_for
 from reasonbank.embed.port import Embedder
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.flag import Flag
-from reasonbank.index.port import Index
+from reasonbank.index.port import Index, Unreachable
 from reasonbank.ledger.port import Ledger, Reading, Writing
 from reasonbank.model import Memory, Source, counted
 from reasonbank.store.meters import Meters
@@ -47,6 +47,7 @@ FIRST = 32  # A search embeds this many that its words found, where all would be
 GAP = 0.01  # Between two batches; whoever waits for its turn looks more often than that.
 TAIL = 64  # A search embeds this many itself; more would keep its caller waiting.
 FOLLOW = 20_000
+STUCK = 5  # So often an index may stay where it is, though it was told what is new.
 ROUNDS = 3
 PAUSE = 0.2
 FAREWELL = 5.0  # Whoever closes waits no longer for a process that embeds.
@@ -94,8 +95,13 @@ class Indexing:
         """Whose turn it is to embed what has vectors of other models; no search waits for it."""
         self._patience = PATIENCE
         self._following = threading.Lock()
+        self._pushing = Turn(path and path.with_name(f"{path.name}.following"))
+        self.behind = False
+        """Whether more is left to follow than a search waits for."""
         self._seen: object = None
         self._notes: tuple[str, ...] = ()
+        self.about_index: tuple[str, ...] = ()
+        """What is to be known of the index, for whoever asks how the bank is."""
         self.remarks: tuple[str, ...] = ()
         """What a reply tells besides, though nothing is amiss."""
         self._many = False
@@ -163,7 +169,7 @@ class Indexing:
         with self._asked():
             self._catch_up()
             if self._many and self._embed_some(likely()):
-                self.follow()
+                self.follow(searching=True)
                 self._look_for_gaps()
             return self._notes
 
@@ -174,9 +180,9 @@ class Indexing:
             if self._seen == version:
                 break
             embedded = self._embed_new(at_most=TAIL)
-            self.follow()
+            self.follow(searching=True)
             self._look_for_gaps()
-            if embedded is None:
+            if embedded is None or self.behind:
                 break
             if not embedded:
                 self._seen = version
@@ -198,6 +204,9 @@ class Indexing:
                 f"{counted(foreign)} embedded by another model than {self.embedder.name}: "
                 "found by words only; run `reasonbank reindex`"
             )
+        if self.behind:
+            notes.append("the index is being filled: what is not in it yet is found by words only")
+            self.wake()
         self._many = new > TAIL
         self._notes = tuple(notes)
         self.remarks = (f"re-embedding: {still(near, reading)}",) if near else ()
@@ -207,14 +216,51 @@ class Indexing:
         found = reading.embedded_elsewhere(self.embedder.name)
         return {name: count for name, count in found.items() if name.startswith(self.compatible)}
 
-    def follow(self) -> None:
-        with self._following:
+    def follow(self, *, searching: bool = False) -> None:
+        """Bring the index up to the ledger. Where that takes requests, one process does it at a
+        time, and a search waits neither for all of it nor for who is at it."""
+        most = self.index.at_once
+        if most is None:
+            with self._following:
+                self._follow(FOLLOW)
+            return
+        if not self._following.acquire(timeout=LOOK if searching else -1):
+            self.behind = True
+            return
+        try:
+            if self.ledger.read_only:
+                self._follow(most, steps=0)
+                return
+            with self._pushing.taken(seconds=LOOK if searching else PATIENCE) as mine:
+                self._follow(most, steps=(int(mine) if searching else None))
+        finally:
+            self._following.release()
+
+    def _follow(self, limit: int, *, steps: int | None = None) -> None:
+        self.behind = False
+        before, tries = -1, 0
+        while True:
+            # First this, then the ledger: so nobody can be ahead of it who follows the same one.
+            position = self.index.position
             reading = self.ledger.read()
-            while self.index.position < reading.vector_position():
-                changes = self.changes(reading, self.index.position)
-                if not len(changes.seqs):
-                    break
-                self.index.follow(changes)
+            last = reading.vector_position()
+            if position > last:
+                self.index.reset()  # The ledger is an earlier state of itself: a backup.
+                position = 0
+            if position == last:
+                return
+            changes = self.changes(reading, position, limit)
+            if not len(changes.seqs):
+                return
+            if steps == 0 or (self._closing.is_set() and self.index.at_once is not None):
+                self.behind = True
+                return
+            tries = tries + 1 if position <= before else 0
+            if tries == STUCK:
+                raise Unreachable("the index does not keep what it is told; it is tried again")
+            before = position
+            self.index.follow(changes)
+            steps = None if steps is None else steps - 1
 
     def changes(self, reading: Reading, after: int, limit: int = FOLLOW) -> Changes:
         """What happened since then to the vectors that are searched."""
@@ -372,8 +418,11 @@ class Indexing:
         import numpy as np
 
         self.queries.clear()
-        self.follow()
-        self.index.erase(np.array(sorted(nums), np.int64))
+        try:
+            self.follow(searching=True)
+            self.index.erase(np.array(sorted(nums), np.int64))
+        except Unreachable:
+            self.lost()  # The ledger says that they are gone: whoever follows next removes them.
 
     def close(self, *, embed: bool = True) -> None:
         self._closing.set()

@@ -351,6 +351,7 @@ class MemoryQueries(Queries):
         packed = b"".join(gone if row[3] is None else row[3] for row in found)
         vectors = np.frombuffer(packed, np.float16).reshape(-1, dimensions)
         return Changes(
+            after=after,
             seqs=np.array([row[0] for row in found], np.int64),
             nums=np.array([row[1] for row in found], np.int64),
             realms=np.array([row[2] for row in found], np.int32),

@@ -82,6 +82,7 @@ class _NoEmbedder:
 
 class _NoIndex:
     position = 0
+    at_once = None
 
     def __len__(self) -> int:
         return 0

@@ -260,7 +260,7 @@ def bank_path(call: Call) -> tuple[str, bool]:
 
 def path_of(url: str, call: Call) -> str:
     _, found, rest = url.partition("://")
-    path = rest.removeprefix("/") if found else url
+    path = (rest.removeprefix("/") if found else url).partition("?index=")[0]
     if path.startswith("~/"):
         path = _home(call.environment) + path[1:]
     return os.path.join(call.directory, path)
