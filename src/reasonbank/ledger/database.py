@@ -55,6 +55,10 @@ class Dialect(Protocol):
     def vector_position(self) -> str:
         """The query for the highest number that any row of ``vectors`` ever had."""
 
+    def count_on(self, table: str, column: str) -> str | None:
+        """The query after which the database gives only numbers beyond a value; None where it
+        does so by itself as soon as a row has that number."""
+
     def numbers(self, values: Sequence[int] | Nums) -> Array: ...
     def texts(self, values: Sequence[str]) -> Array: ...
     def contains(self, text: str, part: str) -> str:

@@ -18,6 +18,7 @@ from reasonbank.flag import Flag
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.sqlite.connection import Connection
 from reasonbank.ledger.sqlite.errors import translated
+from reasonbank.ledger.use import must_be_in_use
 
 T = TypeVar("T")
 
@@ -98,6 +99,7 @@ class GroupCommit:
             started = time.monotonic()
             try:
                 with translated(self._db.path), self._db.transaction():
+                    must_be_in_use(self._db, self._writer.bank_id)
                     self._take(group)
                     for job in group:
                         self._run(job, alone=len(group) == 1)

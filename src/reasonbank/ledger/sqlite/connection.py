@@ -44,6 +44,9 @@ class SQLite:
     )
     vector_position = "select max(seq) from sqlite_sequence where name = 'vectors'"
 
+    def count_on(self, table: str, column: str) -> None:
+        return None
+
     def numbers(self, values: Sequence[int] | Nums) -> Array:
         if not len(values):  # carray takes no empty array.
             return Array("(select null as value where 1 = 0)", ())
