@@ -179,6 +179,9 @@ def must_be_equal(wanted: dict[str, Summary], db: Database, progress: Progress) 
             f"the copy is not what was copied (tables {', '.join(wrong)}), and is not used; run "
             "the same command again"
         )
+    # Full text of this very transaction may be held back until something asks for a savepoint.
+    db.execute("savepoint words")
+    db.execute("release savepoint words")
     if db.full_text.rows() != wanted["memories"].rows:
         raise StorageError(
             "the copy's full text is not whole, and it is not used; run the same command again"
