@@ -16,6 +16,7 @@ from reasonbank.embed.hashed import Hashed
 from reasonbank.errors import EmbeddingError
 from reasonbank.model import to_micros
 from reasonbank.settings import Embed
+from tests.engines import postgres
 
 pytest.register_assert_rewrite("reasonbank.testing")
 
@@ -156,3 +157,34 @@ def bank(open_bank: Opener) -> Bank:
 def plain_bank(open_bank: Opener) -> Bank:
     """Cheaper, for what does not depend on meaning."""
     return open_bank()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.Server]:
+    """One for all tests of this process. Without one they are skipped, but never in CI."""
+    if (obstacle := postgres.obstacle()) is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no PostgreSQL: {obstacle}")
+        pytest.skip(f"no PostgreSQL: {obstacle}")
+    server = postgres.Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def new_postgres(postgres_server: postgres.Server) -> Iterator[Callable[[], str]]:
+    """Each call makes an empty database, and gives its URL; the test's end removes them."""
+    made: list[str] = []
+
+    def new() -> str:
+        made.append(postgres_server.new_database())
+        return made[-1]
+
+    yield new
+    for url in made:
+        postgres_server.drop(url)
+
+
+@pytest.fixture
+def postgres_url(new_postgres: Callable[[], str]) -> str:
+    return new_postgres()

@@ -95,7 +95,11 @@ def open_ledger(
     scheme, found, _ = url.partition("://")
     opened_by = LEDGERS.get(scheme if found else "sqlite")
     if opened_by is None:
-        raise InvalidSetting("url", f"{scheme!r} is not supported; use sqlite:///path/to/bank.db")
+        raise InvalidSetting(
+            "url",
+            f"{scheme!r} is not supported; use "
+            "sqlite:///path/to/bank.db or postgresql://user:password@host/database",
+        )
     return opened_by(url, settings, read_only, clock)
 
 
@@ -130,10 +134,20 @@ def own_files(bank: Path) -> list[Path]:
     return [path for path in found if path.exists()]
 
 
+def _postgres(url: str, settings: Settings, read_only: bool, clock: Callable[[], int]) -> Ledger:
+    _must_be_installed("psycopg", "url", "postgresql", extra="postgres")
+    from reasonbank.ledger.postgres import PostgresLedger
+
+    half_life = settings.belief.half_life_days
+    return PostgresLedger(url, read_only=read_only, half_life_days=half_life, clock=clock)
+
+
 DERIVED = (".embedding", ".renewing", ".replies", ".replies-journal", ".hooks")
 
 LEDGERS: dict[str, Callable[[str, Settings, bool, Callable[[], int]], Ledger]] = {
     "sqlite": _sqlite,
+    "postgresql": _postgres,
+    "postgres": _postgres,
 }
 """By the scheme of a bank's URL; one without a scheme is a path."""
 
@@ -426,12 +440,12 @@ def _provider(
     return provider, key_in(environment, variable, setting=f"llm.provider = {llm.provider}")
 
 
-def _must_be_installed(client: str, setting: str, value: str) -> None:
+def _must_be_installed(client: str, setting: str, value: str, *, extra: str = "") -> None:
     from importlib.util import find_spec
 
     if find_spec(client) is None:
         told = f"{value} needs a package that is not installed; run: "
-        raise InvalidSetting(setting, f"{told}pip install 'reasonbank[{client}]'")
+        raise InvalidSetting(setting, f"{told}pip install 'reasonbank[{extra or client}]'")
 
 
 def _replies_of(store: Store) -> Replies | None:

@@ -208,7 +208,7 @@ def test_an_interrupted_thread_does_not_interrupt_the_others_of_its_group(bank: 
 def test_more_waiting_threads_than_one_commit_takes_are_all_served(
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasonbank.ledger.sqlite.commits.BATCH", 4)
+    monkeypatch.setattr("reasonbank.ledger.commits.BATCH", 4)
     new = [a_memory(f"New {i}") for i in range(40)]
     results = Group(bank.store.ledger).run([lambda m=m: bank.record(m) for m in new])
     assert [r.id for r in results] == [m.id for m in new]

@@ -19,7 +19,8 @@ from tests.requirement import requirement
 
 from reasonbank import flag
 from reasonbank.bank import Bank
-from reasonbank.ledger.sqlite import SQLiteLedger, commits
+from reasonbank.ledger import commits
+from reasonbank.ledger.sqlite import SQLiteLedger
 
 OTHERS = 3
 

@@ -1,4 +1,4 @@
-"""One suite over every ledger: the store on disk, and one in memory with another dialect."""
+"""One suite over every ledger: on disk, on a server, and in memory with a third dialect."""
 
 import itertools
 
@@ -30,6 +30,22 @@ class TestMemoryLedger(LedgerContract):
 
     def stored(self, ledger):
         return ledger.db.dump().encode()
+
+
+class TestPostgresLedger(LedgerContract):
+    @pytest.fixture
+    def new_ledger(self, new_postgres):
+        from reasonbank.ledger.postgres import PostgresLedger
+
+        return lambda: PostgresLedger(new_postgres())
+
+    def stored(self, ledger):
+        rows = []
+        for (table,) in ledger.read().db.all(
+            "select tablename from pg_tables where schemaname = 'reasonbank'"
+        ):
+            rows += ledger.read().db.all(f"select row_to_json(t)::text from {table} t")
+        return "\n".join(row for (row,) in rows).encode()
 
 
 def test_a_bank_can_be_opened_over_any_ledger(tmp_path):

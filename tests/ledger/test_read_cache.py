@@ -12,7 +12,7 @@ from tests.requirement import requirement
 
 from reasonbank import Filter, LinkType, Scope
 from reasonbank.ledger.events import EventType, lesson
-from reasonbank.ledger.sqlite.read_cache import QUIET
+from reasonbank.ledger.read_cache import QUIET
 from reasonbank.model import new_id
 from reasonbank.search.text import terms
 from reasonbank.testing import a_memory, a_warning

@@ -191,21 +191,20 @@ def _words(row: Row) -> tuple[int, Sequence[str], int]:
 
 def _go_on_counting(db: Database, position: int) -> None:
     """New rows get numbers that none ever had: an index that follows them sees each change."""
-    found = db.one(db.dialect.vector_position)
-    if position > (int(found[0] or 0) if found else 0):
-        values = (position, -1, -1, -1)
-        db.execute("insert into vectors (seq, num, model, realm) values (?, ?, ?, ?)", values)
-        db.execute("delete from vectors where seq = ?", (position,))
-    for table, column in (
-        ("events", "seq"),
-        ("realms", "num"),
-        ("models", "num"),
-        ("vectors", "seq"),
-    ):
+    for table, column in (("events", "seq"), ("realms", "num"), ("models", "num")):
         highest = db.one(f"select max({column}) from {table}")
-        value = max(int(highest[0] or 0) if highest else 0, position if table == "vectors" else 0)
-        if value and (statement := db.dialect.count_on(table, column)) is not None:
-            db.all(statement, (value,))
+        statement = db.dialect.count_on(table, column)
+        if statement is not None and highest is not None and highest[0]:
+            db.all(statement, (highest[0],))
+    found = db.one(db.dialect.vector_position)
+    if position <= (int(found[0] or 0) if found else 0):
+        return
+    if (statement := db.dialect.count_on("vectors", "seq")) is not None:
+        db.all(statement, (position,))
+        return
+    values = (position, -1, -1, -1)
+    db.execute("insert into vectors (seq, num, model, realm) values (?, ?, ?, ?)", values)
+    db.execute("delete from vectors where seq = ?", (position,))
 
 
 def summaries(db: Database, progress: Progress) -> dict[str, Summary]:

@@ -47,13 +47,18 @@ class Array(NamedTuple):
 class Dialect(Protocol):
     @property
     def types(self) -> Mapping[str, str]:
-        """What the schema calls ``whole``, ``real`` and ``bytes``; ``key``, a whole number that
+        """What the schema calls ``whole``, ``real`` and ``bytes``; ``text``, which is compared
+        letter by letter, as Python does; ``key``, a whole number that
         the database gives; ``counter``, one that it never gives again; ``table``, what ends
         a table that is only looked up by its key."""
 
     @property
     def vector_position(self) -> str:
         """The query for the highest number that any row of ``vectors`` ever had."""
+
+    @property
+    def skip_locked(self) -> str:
+        """What ends a query for rows to change, so that none is waited for that another has."""
 
     def count_on(self, table: str, column: str) -> str | None:
         """The query after which the database gives only numbers beyond a value; None where it
@@ -94,6 +99,16 @@ class FullText(Protocol):
         among: Nums | None,
     ) -> tuple[Nums, Scores]:
         """See ``Reading.words``; None means that all rows may be seen."""
+
+
+class PostedText(FullText, Protocol):
+    """Full text whose postings can be kept by who reads."""
+
+    def state(self) -> bytes:
+        """Another one whenever words were written."""
+
+    def posting(self, realms: Sequence[int] | None, term: str) -> tuple[Nums, Scores]:
+        """The rows that a term is in, and what BM25 gives each of them for it."""
 
 
 class Database(Protocol):

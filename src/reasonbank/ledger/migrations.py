@@ -86,13 +86,13 @@ def envelope(db: Database) -> None:
 # No part of the log: a token opens one server, and is worth nothing to another bank.
 _TOKENS = """
 create table tokens (
-    id text primary key,
-    name text not null,
-    scope text not null,
-    workspaces text,
+    id {text} primary key,
+    name {text} not null,
+    scope {text} not null,
+    workspaces {text},
     digest {bytes} not null,
     created_at {whole} not null,
-    created_by text not null,
+    created_by {text} not null,
     expires_at {whole},
     last_used {whole},
     revoked_at {whole}
@@ -100,36 +100,36 @@ create table tokens (
 """
 
 _FIRST = """
-create table meta (key text primary key, value text not null) {table};
+create table meta (key {text} primary key, value {text} not null) {table};
 
 create table events (
     seq {key},
-    id text not null,
-    what text not null,
-    subject text not null,
-    workspace text not null,
+    id {text} not null,
+    what {text} not null,
+    subject {text} not null,
+    workspace {text} not null,
     at {whole} not null,
-    origin text not null,
-    author text not null,
-    surface text not null,
-    payload text not null
+    origin {text} not null,
+    author {text} not null,
+    surface {text} not null,
+    payload {text} not null
 );
 create unique index events_subject on events (subject, id);
 
 -- Partitions: one project's memories, or what one team or org shares; active or archived.
-create table realms (num {key}, key text not null unique);
+create table realms (num {key}, key {text} not null unique);
 
 -- A memory's number is that of the event that recorded it: never used again, and the same
 -- after a rebuild. Short columns come first: a filter reads them without the long text.
 create table memories (
     num {whole} primary key,
-    id text not null unique,
+    id {text} not null unique,
     realm {whole} not null,
-    workspace text not null,
-    scope text not null,
-    state text not null,
-    outcome text not null,
-    source text not null,
+    workspace {text} not null,
+    scope {text} not null,
+    state {text} not null,
+    outcome {text} not null,
+    source {text} not null,
     created_at {whole} not null,
     initial {real} not null,
     standing {bytes}, -- masses and lessons: what all evidence amounts to, for its belief
@@ -138,14 +138,14 @@ create table memories (
     embedded {whole},
     revision {whole} not null,
     stage {whole} not null,
-    merged_into text,
-    domain text,
-    agent text,
-    task_type text,
-    error_type text,
-    failure_pattern text,
-    author text not null,
-    lesson text not null
+    merged_into {text},
+    domain {text},
+    agent {text},
+    task_type {text},
+    error_type {text},
+    failure_pattern {text},
+    author {text} not null,
+    lesson {text} not null
 );
 create index memories_realm on memories (realm, created_at);
 create index memories_embedded on memories (embedded);
@@ -154,11 +154,11 @@ create index memories_agent on memories (realm, agent) where agent is not null;
 create index memories_task_type on memories (realm, task_type) where task_type is not null;
 create index memories_error_type on memories (realm, error_type) where error_type is not null;
 
-create table tags (tag text, num {whole}, primary key (tag, num)) {table};
+create table tags (tag {text}, num {whole}, primary key (tag, num)) {table};
 
 -- A row per memory and model; its number grows with every change, so that an index can
 -- follow. A vector of null says that the row is gone.
-create table models (num {key}, name text not null unique);
+create table models (num {key}, name {text} not null unique);
 create table vectors (
     seq {counter},
     num {whole} not null,
@@ -173,58 +173,59 @@ create table vectors (
 create table evidence (
     key {bytes} primary key,
     num {whole} not null,
-    kind text not null,
+    kind {text} not null,
     positive {whole} not null,
     at {whole} not null,
-    session text,
-    rater text,
-    comment text,
+    session {text},
+    rater {text},
+    comment {text},
     rolled {whole} not null default 0
 ) {table};
 create index evidence_num on evidence (num) where rolled = 0;
 create index evidence_at on evidence (at) where rolled = 0;
 create index evidence_session on evidence (session, num) where session is not null;
 create table tally (
-    num {whole}, kind text, positive {whole}, day {whole}, count {whole} not null,
+    num {whole}, kind {text}, positive {whole}, day {whole}, count {whole} not null,
     primary key (num, kind, positive, day)
 ) {table};
 
 -- What ratings taught about the other kinds of evidence, summed up over the project.
-create table weights (workspace text primary key, counts text not null) {table};
+create table weights (workspace {text} primary key, counts {text} not null) {table};
 
 create table links (
-    source text, target text, type text, strength {real} not null,
+    source {text}, target {text}, type {text}, strength {real} not null,
     primary key (source, target, type)
 ) {table};
 create index links_target on links (target);
-create table kin (child text, parent text, primary key (child, parent)) {table};
+create table kin (child {text}, parent {text}, primary key (child, parent)) {table};
 create index kin_parent on kin (parent);
-create table tombstones (id text primary key, at {whole} not null) {table};
+create table tombstones (id {text} primary key, at {whole} not null) {table};
 create table traces (
-    id text primary key, workspace text not null, at {whole} not null, event {whole} not null
+    id {text} primary key, workspace {text} not null, at {whole} not null, event {whole} not null
 ) {table};
 create index traces_workspace on traces (workspace, at);
 
 create table workspaces (
-    id text primary key, path text, name text unique, team text not null, org text not null
+    id {text} primary key, path {text}, name {text} unique, team {text} not null,
+    org {text} not null
 ) {table};
-create table paths (digest text primary key, workspace text not null) {table};
+create table paths (digest {text} primary key, workspace {text} not null) {table};
 """
 
 # Work that waits for a worker: not in the log, for another bank has its own to do.
 _JOBS = """
 create table jobs (
-    id text primary key,
-    kind text not null,
-    subject text not null,
-    workspace text not null,
-    state text not null,
+    id {text} primary key,
+    kind {text} not null,
+    subject {text} not null,
+    workspace {text} not null,
+    state {text} not null,
     attempts {whole} not null,
     created_at {whole} not null,
     due {whole} not null, -- when it may be claimed: the end of a pause, or of a lease
-    claim text,
-    checkpoint text,
-    error text
+    claim {text},
+    checkpoint {text},
+    error {text}
 ) {table};
 create index jobs_due on jobs (due) where state in ('waiting', 'running');
 create index jobs_workspace on jobs (workspace, state);
@@ -233,11 +234,11 @@ create index jobs_workspace on jobs (workspace, state);
 _METERS = """
 -- How the bank is used, added up over all processes; `cell` is explained in meters.py.
 create table meters (
-    name text, cell {whole}, amount {whole} not null, primary key (name, cell)
+    name {text}, cell {whole}, amount {whole} not null, primary key (name, cell)
 ) {table};
 
 -- Counted often; the trace itself is long.
-alter table traces add column outcome text;
+alter table traces add column outcome {text};
 """
 
 # Batches are read from the log itself; there are few of them among many events.
@@ -250,7 +251,8 @@ create index jobs_kind on jobs (kind, workspace, created_at);
 _OCCASIONS = """
 -- What was asked, as a vector, when a named task searched; its number is the event's.
 create table questions (
-    id {whole} primary key, workspace text not null, model text not null, vector {bytes} not null
+    id {whole} primary key, workspace {text} not null, model {text} not null,
+    vector {bytes} not null
 );
 -- The question that brought the memory up, and how likely it was then thought to help.
 alter table evidence add column question {whole};
@@ -259,7 +261,7 @@ create index evidence_question on evidence (num) where question is not null and 
 
 -- How what somebody wrote has fared: ratings, outcomes and stability of all their memories.
 create table authors (
-    workspace text, author text, helped {whole} not null, failed {whole} not null,
+    workspace {text}, author {text}, helped {whole} not null, failed {whole} not null,
     primary key (workspace, author)
 ) {table};
 insert into authors
@@ -271,7 +273,7 @@ insert into authors
 
 -- Tasks that said how they ended, and those that were given no memory (withheld: its ids).
 create table tasks (
-    workspace text, session text, at {whole} not null, withheld text, succeeded {whole},
+    workspace {text}, session {text}, at {whole} not null, withheld {text}, succeeded {whole},
     primary key (workspace, session)
 ) {table};
 """
@@ -283,8 +285,8 @@ _SHARES = "alter table evidence add column share {real};"
 # No part of the log: what people here asked in vain is theirs, and never leaves this bank.
 _MISSES = """
 create table misses (
-    workspace text, question text, asked {whole} not null, first {whole} not null,
-    last {whole} not null, model text, vector {bytes},
+    workspace {text}, question {text}, asked {whole} not null, first {whole} not null,
+    last {whole} not null, model {text}, vector {bytes},
     primary key (workspace, question)
 ) {table};
 create index misses_last on misses (workspace, last);
@@ -293,11 +295,11 @@ create index misses_last on misses (workspace, last);
 # Until then the times of events were made to grow, so they can stand in for the counter.
 _ENVELOPE = """
 alter table events add column counter {whole} not null default 0;
-alter table events add column principal text not null default 'agent';
-alter table events add column batch text;
-alter table events add column prev text;
-alter table events add column digest text;
-alter table events add column salt text;
+alter table events add column principal {text} not null default 'agent';
+alter table events add column batch {text};
+alter table events add column prev {text};
+alter table events add column digest {text};
+alter table events add column salt {text};
 update events set counter = at, principal = case surface
     when 'cli' then 'person' when 'worker' then 'model' else 'agent' end;
 create index events_places on events (what, subject)
@@ -310,19 +312,19 @@ drop table evidence;
 create table evidence (
     key {bytes} primary key,
     num {whole} not null,
-    workspace text not null,
-    kind text not null,
+    workspace {text} not null,
+    kind {text} not null,
     positive {whole} not null,
     at {whole} not null,
-    session text,
-    rater text,
-    comment text,
+    session {text},
+    rater {text},
+    comment {text},
     rolled {whole} not null default 0,
     question {whole},
     expected {real},
     share {real},
     counter {whole} not null,
-    event text not null
+    event {text} not null
 ) {table};
 create index evidence_num on evidence (num, rolled);
 create index evidence_at on evidence (at) where rolled = 0;
@@ -330,42 +332,43 @@ create index evidence_session on evidence (workspace, session, num) where sessio
 create index evidence_question on evidence (num) where question is not null and kind != 'usage';
 drop table tally;
 create table tally (
-    num {whole}, workspace text, kind text, positive {whole}, day {whole}, count {whole} not null,
+    num {whole}, workspace {text}, kind {text}, positive {whole}, day {whole},
+    count {whole} not null,
     primary key (num, workspace, kind, positive, day)
 ) {table};
 
 drop table tasks;
 create table tasks (
-    workspace text, session text, at {whole} not null,
-    succeeded {whole}, reporter text, counter {whole}, event text, -- as the last who said it
-    withheld text, withheld_counter {whole}, withheld_event text, -- as the first
+    workspace {text}, session {text}, at {whole} not null,
+    succeeded {whole}, reporter {text}, counter {whole}, event {text}, -- as the last who said it
+    withheld {text}, withheld_counter {whole}, withheld_event {text}, -- as the first
     primary key (workspace, session)
 ) {table};
 
 drop table authors;
 create table authors (
-    workspace text, author text, memories {whole} not null, helped {whole} not null,
+    workspace {text}, author {text}, memories {whole} not null, helped {whole} not null,
     failed {whole} not null, primary key (workspace, author)
 ) {table};
 
 -- What the evidence of other projects about a shared memory amounts to: it counts in these alone.
 create table opinions (
-    num {whole}, workspace text, standing {bytes} not null, primary key (workspace, num)
+    num {whole}, workspace {text}, standing {bytes} not null, primary key (workspace, num)
 ) {table};
 create index opinions_num on opinions (num);
 
-alter table tokens add column may text;
+alter table tokens add column may {text};
 
 create table purged (
-    id text primary key, counter {whole} not null, event text not null
+    id {text} primary key, counter {whole} not null, event {text} not null
 ) {table};
 -- Of what something was observed that is not here (yet).
-create table awaited (id text primary key) {table};
+create table awaited (id {text} primary key) {table};
 """
 
 # Where the events of a workspace belong that was merged into another.
 _MERGED = """
-create table merged (workspace text primary key, home text not null) {table};
+create table merged (workspace {text} primary key, home {text} not null) {table};
 create index merged_home on merged (home);
 drop index events_places;
 create index events_places on events (what, subject)
@@ -376,7 +379,7 @@ create index events_places on events (what, subject)
 # A task counts once for whoever wrote what it was given, however many memories that were.
 _AUTHOR_TASKS = """
 create table author_tasks (
-    workspace text, author text, task text, helped {whole} not null, failed {whole} not null,
+    workspace {text}, author {text}, task {text}, helped {whole} not null, failed {whole} not null,
     primary key (workspace, author, task)
 ) {table};
 insert into author_tasks

@@ -607,7 +607,9 @@ class Ledger(Protocol):
     """
 
     @property
-    def url(self) -> str: ...
+    def url(self) -> str:
+        """To be shown: without a password."""
+
     @property
     def bank_id(self) -> str: ...
     @property

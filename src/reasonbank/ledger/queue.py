@@ -80,15 +80,16 @@ class JobQueue:
         workspace: str | None = None,
     ) -> list[Job]:  # fmt: skip
         ready, values = self._ready(now, kinds, workspace)
+        unheld = self._db.dialect.skip_locked
         # Whoever held it has had its last attempt, and did not live to say what went wrong.
         self._db.execute(
             "update jobs set state = 'dead', claim = null, error = coalesce(error, ?)"
-            f" where {ready} and attempts >= ?",
+            f" where id in (select id from jobs where {ready} and attempts >= ? {unheld})",
             ("every worker that took it ended before it was done", *values, max_attempts),
         )
         found = self._db.all(
             "update jobs set state = 'running', claim = ?, due = ?, attempts = attempts + 1"
-            f" where id in (select id from jobs where {ready} order by due, id limit ?)"
+            f" where id in (select id from jobs where {ready} order by due, id limit ? {unheld})"
             f" returning {_JOB}",
             (worker, now + LEASE, *values, limit),
         )

@@ -22,7 +22,7 @@ from reasonbank.ledger.port import Ledger
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.use import Unused, set_unused, unused
 from reasonbank.model import from_micros
-from reasonbank.store.moving import Steps, digest_of, must_be_equal, place, take_identity
+from reasonbank.store.moving import Steps, digest_of, must_be_equal, take_identity
 
 STAMP = "backup"
 
@@ -64,7 +64,7 @@ def back_up(source: Ledger, file: Ledger, name: str, steps: Steps, now: int) -> 
         goes_on, faults = identity.identity_of(db), Reader(db).broken_chain()
     with steps("Verifying") as progress, file.snapshot() as db:
         must_be_equal(tables, db, progress)
-    from_ = place(source.url)
+    from_ = source.url
     with file.alone() as db:
         take_identity(db, goes_on, faults)
         set_unused(db, Unused(state="backup", place=from_, bank=goes_on["bank_id"]))
@@ -85,7 +85,7 @@ def restore(
         goes_on, faults = identity.identity_of(db), Reader(db).broken_chain()
         with target.alone() as there:
             if not force:
-                _must_hold_nothing(there, place(target.url))
+                _must_hold_nothing(there, target.url)
             revoked = there.all("select id, revoked_at from tokens where revoked_at is not null")
 
             @contextmanager
@@ -107,7 +107,7 @@ def restore(
             set_unused(there, None)
     target.scrub()
     return BankRestored(
-        file=name, target=place(target.url), at=at, bank=restored["bank_id"],
+        file=name, target=target.url, at=at, bank=restored["bank_id"],
         former=goes_on["bank_id"], rows={table: told.rows for table, told in tables.items()},
         written=written,
     )  # fmt: skip

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
 
 from reasonbank.errors import NotInUse, Refused, StorageError
 from reasonbank.ledger import copying, identity
@@ -67,7 +66,7 @@ def migrate(source: Ledger, target: Ledger, steps: Steps, *, copy: bool = False)
 
     ``copy``: leave it in use where it is, and give the copy an id of its own.
     """
-    from_, to = place(source.url), place(target.url)
+    from_, to = source.url, target.url
     coming = _accept(source, target, from_, copy=copy)
     if coming is None:
         return Moved(
@@ -112,7 +111,7 @@ def _accept(source: Ledger, target: Ledger, from_: str, *, copy: bool) -> Unused
             return there
         back = there is not None and there.state == "moved" and bank == its_bank and not copy
         if not back:
-            _must_be_empty(db, there, place(target.url), same=bank == its_bank)
+            _must_be_empty(db, there, target.url, same=bank == its_bank)
         coming = Unused(state="arriving", place=from_, bank=bank, copy=new_id() if copy else None)
         set_unused(db, coming)
     return coming
@@ -195,15 +194,3 @@ def take_identity(db: Database, goes_on: dict[str, str], known_faults: list[str]
         raise StorageError(
             "the copy's log does not hold together as the bank's does; it is not used"
         )
-
-
-def place(url: str) -> str:
-    """Where a bank is, for people to read: without a password, and without options, in which
-    there may be others."""
-    scheme, found, _ = url.partition("://")
-    if not found or scheme == "sqlite":
-        return url
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    user = parts.netloc.rpartition("@")[0].partition(":")[0]
-    return urlunsplit((scheme, f"{user}@{host}" if user else host, parts.path, "", ""))

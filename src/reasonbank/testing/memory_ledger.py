@@ -34,6 +34,7 @@ class PlainSQLite:
     types = MappingProxyType(
         {
             "whole": "integer",
+            "text": "text",
             "real": "real",
             "bytes": "blob",
             "key": "integer primary key",
@@ -42,6 +43,7 @@ class PlainSQLite:
         }
     )
     vector_position = "select max(seq) from sqlite_sequence where name = 'vectors'"
+    skip_locked = ""
 
     def count_on(self, table: str, column: str) -> None:
         return None

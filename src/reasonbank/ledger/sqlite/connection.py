@@ -17,7 +17,7 @@ import apsw
 
 from reasonbank.errors import StorageError
 from reasonbank.ledger.database import Array, Values
-from reasonbank.ledger.sqlite.errors import in_words
+from reasonbank.ledger.sqlite.errors import in_words, translated
 from reasonbank.ledger.sqlite.forks import refuse_in_child, watch_connection
 from reasonbank.ledger.sqlite.fulltext import FTS5
 
@@ -35,6 +35,7 @@ class SQLite:
     types = MappingProxyType(
         {
             "whole": "integer",
+            "text": "text",
             "real": "real",
             "bytes": "blob",
             "key": "integer primary key",
@@ -43,6 +44,7 @@ class SQLite:
         }
     )
     vector_position = "select max(seq) from sqlite_sequence where name = 'vectors'"
+    skip_locked = ""  # Whoever writes, writes alone.
 
     def count_on(self, table: str, column: str) -> None:
         return None
@@ -100,7 +102,6 @@ class Connection:
             flags, vfs = apsw.SQLITE_OPEN_READWRITE, "unix-excl"
         self.path = path
         self.cancelled: Callable[[], bool] | None = None
-        """Asked before each statement: whoever wants the work done may have given up."""
         self._read_only = read_only
         self._synchronous = synchronous
         try:
@@ -159,8 +160,15 @@ class Connection:
         if self.cancelled is not None and self.cancelled():
             raise KeyboardInterrupt
 
+    def translated(self) -> contextlib.AbstractContextManager[None]:
+        return translated(self.path)
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
+        with self.translated():
+            yield from self._transaction()
+
+    def _transaction(self) -> Iterator[None]:
         # A deferred transaction that turns into a writer can fail without waiting.
         for _ in patiently():
             with contextlib.suppress(apsw.BusyError):
@@ -173,6 +181,18 @@ class Connection:
             if self.handle.in_transaction:
                 self.handle.execute("rollback")
             raise
+
+    def mark(self) -> None:
+        self.handle.execute("savepoint part")
+
+    def release(self) -> None:
+        self.handle.execute("release part")
+
+    def undo(self) -> bool:
+        if self.handle.in_transaction:
+            self.handle.execute("rollback to part; release part")
+            return True
+        return False
 
     def close(self) -> None:
         self.handle.close(force=True)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from reasonbank.errors import StorageError
+from reasonbank.ledger.words import MANY, arrays, rarest
 
 if TYPE_CHECKING:
     from reasonbank.ledger.database import Nums, Scores
     from reasonbank.ledger.sqlite.connection import Connection
 
-# From this many rows on it is worth knowing which words are rare.
-MANY = 2_000
 MOST_COUNTS = 50_000
 # The realm restricts; it says nothing about how well a row fits. And not rank, which keeps the
 # positions of every match and takes half as long again.
@@ -90,14 +89,12 @@ class FTS5:
             f"{f' and +rowid in {only}' if only else ''} order by score desc limit ?",
             (expression(realms, terms), *values, limit),
         )
-        return _arrays(found)
+        return arrays(found)
 
     def posting(self, realms: Sequence[int] | None, term: str) -> tuple[Nums, Scores]:
         """The rows that a term is in, and what BM25 gives each of them for it."""
         match = expression(realms, [term])
-        return _arrays(
-            self._all(f"select rowid, {_SCORE} from words where words match ?", (match,))
-        )
+        return arrays(self._all(f"select rowid, {_SCORE} from words where words match ?", (match,)))
 
     def _rare(
         self, terms: Sequence[str], realms: Sequence[int] | None, limit: int
@@ -144,32 +141,6 @@ class FTS5:
                 f"the full text of {self._db.path} is damaged ({error}); restore a backup, or "
                 "import an export into a new bank"
             ) from None
-
-
-def rarest(terms: Sequence[str], counts: Mapping[str, int], rows: int, limit: int) -> Sequence[str]:
-    """The rarest terms that reach as many rows as are wanted; none if that saves nothing.
-
-    Scoring is what takes time. A row that has only common words of a question is not
-    among the best when enough others have its rare ones. Counted within the realms:
-    a word that only others use must not push aside what is here.
-    """
-    if rows < MANY:
-        return ()
-    rare: list[str] = []
-    reach = 0
-    for term in sorted(terms, key=counts.__getitem__):
-        if reach >= limit and reach + counts[term] > rows // 10:
-            return rare
-        reach += counts[term]
-        rare.append(term)
-    return ()
-
-
-def _arrays(found: Sequence[tuple[Any, ...]]) -> tuple[Nums, Scores]:
-    import numpy as np
-
-    nums, scores = zip(*found, strict=True) if found else ((), ())
-    return np.array(nums, np.int64), np.array(scores, np.float64)
 
 
 def any_of(terms: Iterable[str]) -> str:

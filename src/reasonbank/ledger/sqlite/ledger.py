@@ -13,17 +13,17 @@ import apsw
 
 from reasonbank import private
 from reasonbank.errors import NewerBank, NotInUse, StorageError
+from reasonbank.ledger.commits import GroupCommit
 from reasonbank.ledger.migrations import REFOLD_BEFORE, REWEIGH_BEFORE, STEPS, meta, upgrade
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
-from reasonbank.ledger.sqlite.commits import GroupCommit
 from reasonbank.ledger.sqlite.connection import Access, Connection, patiently
 from reasonbank.ledger.sqlite.errors import translated
 from reasonbank.ledger.sqlite.forks import refuse_in_child, watch_ledger
 from reasonbank.ledger.sqlite.schema_check import check_schema, unlike_its_version
 
 if TYPE_CHECKING:
-    from reasonbank.ledger.sqlite.read_cache import CachedReader, ReadCache
+    from reasonbank.ledger.read_cache import CachedReader, ReadCache
 
 T = TypeVar("T")
 
@@ -219,7 +219,7 @@ class SQLiteLedger:
         return reader
 
     def cached_read(self) -> CachedReader:
-        from reasonbank.ledger.sqlite.read_cache import CachedReader, Postings, ReadCache
+        from reasonbank.ledger.read_cache import CachedReader, Postings, ReadCache
 
         version = self.version()
         with self._shelving:
@@ -229,7 +229,9 @@ class SQLiteLedger:
             cache = self._read_cache
         cached_read: CachedReader | None = getattr(self._local, "cached_read", None)
         if cached_read is None:
-            cached_read = self._local.cached_read = CachedReader(self._reading(), cache)
+            cached_read = self._local.cached_read = CachedReader(
+                (db := self._reading()), db.full_text, cache
+            )
         cached_read.cache = cache
         return cached_read
 

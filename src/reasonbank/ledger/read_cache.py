@@ -1,4 +1,4 @@
-"""What searches ask of SQLite, cached for as long as it stays true.
+"""What searches ask of a database, cached for as long as it stays true.
 
 A cache holds what was read since the ledger last changed, by whomever; the threads of a
 process share it. Full text outlives it: most of what is written changes no words.
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from reasonbank.bounded import Bounded
+from reasonbank.ledger.database import Database, PostedText
 from reasonbank.ledger.port import Candidates, Filter, PastOutcomes, Row, Trials
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.queries.memories import COLUMNS, unpacked_evidence
-from reasonbank.ledger.sqlite.connection import Connection
-from reasonbank.ledger.sqlite.fulltext import FTS5, rarest
+from reasonbank.ledger.words import rarest
 from reasonbank.model import LinkType, Scope, State, View
 from reasonbank.trust.belief import Opinion, Tally
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A search after words were written asks SQLite; from the fourth on they seem to stand still.
+# A search after words were written asks the database; from the fourth on they seem to stand still.
 QUIET = 3
 MOST_POSTINGS = 2_000_000  # Of 16 bytes each.
 # Above, reading the postings of a common word takes longer than it saves.
@@ -43,7 +43,7 @@ MOST_TEXTS = 5_000
 class ReadCache:
     """``version`` is the ledger's when this was begun: nothing here is older."""
 
-    def __init__(self, version: int, postings: Postings) -> None:
+    def __init__(self, version: object, postings: Postings) -> None:
         self.version = version
         self.postings = postings
         self.columns = CachedRows()
@@ -55,9 +55,9 @@ class ReadCache:
 class CachedReader(Reader):
     """A reader that looks into the cache first. One for each thread, for searches only."""
 
-    def __init__(self, db: Connection, cache: ReadCache) -> None:
+    def __init__(self, db: Database, full_text: PostedText, cache: ReadCache) -> None:
         super().__init__(db)
-        self._full_text: FTS5 = db.full_text
+        self._full_text = full_text
         self.cache = cache
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -290,7 +290,7 @@ Realms = tuple[int, ...] | None
 
 
 class Postings:
-    """Postings of terms, for as long as FTS5 holds the same words. BM25 adds them up."""
+    """Postings of terms, for as long as the full text holds the same words. BM25 adds them up."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -307,7 +307,7 @@ class Postings:
         terms: Sequence[str],
         read: Callable[[Realms, str], Posting],
     ) -> dict[str, Posting] | None:
-        """Of each term, in the rows of these realms; None if it is better to ask SQLite."""
+        """Of each term, in the rows of these realms; None if it is better to ask the database."""
         found: dict[str, Posting] = {}
         with self._lock:
             if words != self._words:

@@ -11,13 +11,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Protocol, TypeVar
 
 from reasonbank.flag import Flag
 from reasonbank.ledger.projection import Writer
-from reasonbank.ledger.sqlite.connection import Connection
-from reasonbank.ledger.sqlite.errors import translated
 from reasonbank.ledger.use import must_be_in_use
 
 T = TypeVar("T")
@@ -28,10 +26,30 @@ LINGER = 5.0
 """Seconds that the thread stays when there is nothing to do."""
 
 
+class Transactions(Protocol):
+    """The connection that writes, as those need it who share a commit."""
+
+    cancelled: Callable[[], bool] | None
+    """Asked before each statement: whoever wants the work done may have given up."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All that happens in it, or nothing. Its errors are those of ``reasonbank.errors``."""
+
+    def translated(self) -> AbstractContextManager[None]: ...
+    def mark(self) -> None:
+        """Begin a part of the transaction that can be undone by itself."""
+
+    def release(self) -> None:
+        """The part is done; ``mark`` begins the next one."""
+
+    def undo(self) -> bool:
+        """Undo the part; False if the whole transaction is gone."""
+
+
 class GroupCommit:
     """``turn`` is held by whoever uses the connection; ``waiting`` are those who will."""
 
-    def __init__(self, db: Connection, writer: Writer) -> None:
+    def __init__(self, db: Transactions, writer: Writer) -> None:
         self.turn = threading.Lock()
         self.waiting: deque[Job] = deque()
         self._db = db
@@ -98,8 +116,8 @@ class GroupCommit:
         with self.turn:
             started = time.monotonic()
             try:
-                with translated(self._db.path), self._db.transaction():
-                    must_be_in_use(self._db, self._writer.bank_id)
+                with self._db.transaction():
+                    must_be_in_use(self._writer.db, self._writer.bank_id)
                     self._take(group)
                     for job in group:
                         self._run(job, alone=len(group) == 1)
@@ -122,24 +140,23 @@ class GroupCommit:
 
     def _run(self, job: Job, *, alone: bool) -> None:
         """One job's failure leaves the others of its group alone."""
-        db = self._db.handle
-        self._db.cancelled = job.is_cancelled
+        db = self._db
+        db.cancelled = job.is_cancelled
         try:
             if alone:
                 job.result = job.work(self._writer)
                 return
-            db.execute("savepoint job")
-            with translated(self._db.path):
+            db.mark()
+            with db.translated():
                 job.result = job.work(self._writer)
-            db.execute("release job")
+            db.release()
         except BaseException as error:
-            if alone or not db.in_transaction:
+            if alone or not db.undo():
                 raise  # Or the disk took the whole transaction down.
             job.error = error
-            db.execute("rollback to job; release job")
             self._writer.forget_cached()
         finally:
-            self._db.cancelled = None
+            db.cancelled = None
 
 
 class Job:

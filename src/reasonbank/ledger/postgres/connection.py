@@ -1,0 +1,213 @@
+"""``Database`` over psycopg: statement by statement from the pool, or in one transaction."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from reasonbank.errors import StorageError
+from reasonbank.ledger.database import Values
+from reasonbank.ledger.postgres.dialect import PostgreSQL, numbered
+from reasonbank.ledger.postgres.errors import LOST, UNKNOWN, in_words, translated
+from reasonbank.ledger.postgres.fulltext import PostedWords
+from reasonbank.ledger.postgres.pool import Handle, Pool, is_lost
+
+T = TypeVar("T")
+Cursor = psycopg.Cursor[tuple[Any, ...]]
+
+ASK_AGAIN = 0.2
+ASK_FOR = 10.0
+"""Seconds. So long somebody whose connection broke at the very end waits to learn what became of
+it: a server that is restarted needs about as much."""
+
+
+class Statements:
+    """What both have in common: ``_with`` runs something on a connection."""
+
+    dialect = PostgreSQL()
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.url = pool.address.shown
+        # No cycle: a thread that ends takes this with it.
+        self.full_text = PostedWords(weakref.proxy(self))
+
+    def all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        return self._with(lambda handle: _executed(handle, sql, values).fetchall())
+
+    def one(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        return self._with(lambda handle: _executed(handle, sql, values).fetchone())
+
+    def execute(self, sql: str, values: Values = ()) -> int:
+        return self._with(lambda handle: _executed(handle, sql, values).rowcount)
+
+    def many(self, sql: str, rows: Iterable[Values]) -> None:
+        if given := [list(row) for row in rows]:
+            self._with(lambda handle: handle.cursor().executemany(numbered(sql), given))
+
+    def _with(self, work: Callable[[Handle], T]) -> T:
+        raise NotImplementedError
+
+
+class PooledDatabase(Statements):
+    """For reading: each statement for itself, as others see the ledger at that moment."""
+
+    def _with(self, work: Callable[[Handle], T]) -> T:
+        try:
+            with self.pool.connection() as handle:
+                return work(handle)
+        except psycopg.Error as error:
+            if not is_lost(handle) or self.pool.closed:
+                raise self._in_words(error) from None
+        # It may have been dead for long. To ask again changes nothing, so one more is tried.
+        self.pool.drop_idle()
+        try:
+            with self.pool.connection() as handle:
+                return work(handle)
+        except psycopg.Error as error:
+            raise self._in_words(error) from None
+
+    def _in_words(self, error: psycopg.Error) -> Exception:
+        if self.pool.closed:
+            return StorageError("this bank was closed; open it again")
+        return in_words(error, self.url)
+
+
+class WritingDatabase(Statements):
+    """One transaction at a time, and of all processes one at a time: the events of a bank are a
+    chain, and its tables are folded from what is there.
+
+    The lock is let go when what it guarded can be seen. So numbers of events become visible in
+    their order: whoever has read one will never find a lower one later.
+    """
+
+    def __init__(self, pool: Pool, lock: tuple[int, int]) -> None:
+        super().__init__(pool)
+        self.cancelled: Callable[[], bool] | None = None
+        self.handle: Handle | None = None
+        self._lock = lock
+        self._transaction_id = ""
+
+    def _with(self, work: Callable[[Handle], T]) -> T:
+        if self.cancelled is not None and self.cancelled():
+            raise KeyboardInterrupt
+        assert self.handle is not None, "only valid inside a transaction"
+        try:
+            return work(self.handle)
+        except psycopg.Error as error:
+            if is_lost(self.handle):
+                raise StorageError(f"{self.url}: {LOST}") from None
+            raise in_words(error, self.url) from None
+
+    def translated(self) -> AbstractContextManager[None]:
+        return translated(self.url)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._begun() as handle, self.translated():
+            self.handle = handle
+            try:
+                yield
+                self._commit(handle)
+            except BaseException:
+                with suppress(psycopg.Error):
+                    handle.execute(b"rollback")
+                raise
+            finally:
+                self.handle = None
+
+    def mark(self) -> None:
+        self.execute("savepoint part")
+
+    def release(self) -> None:
+        self.execute("release part")
+
+    def undo(self) -> bool:
+        handle = self.handle
+        if handle is None or is_lost(handle):
+            return False
+        if handle.info.transaction_status not in (
+            TransactionStatus.INTRANS,
+            TransactionStatus.INERROR,
+        ):
+            return False
+        handle.execute(b"rollback to part; release part")
+        return True
+
+    @contextmanager
+    def _begun(self) -> Iterator[Handle]:
+        """A connection that was dead already is known before anything was done with it."""
+        for last in (False, True):
+            with self.pool.connection() as handle:
+                try:
+                    self._begin(handle)
+                except psycopg.Error as error:
+                    if last or not is_lost(handle) or self.pool.closed:
+                        raise in_words(error, self.url) from None
+                else:
+                    yield handle
+                    return
+            self.pool.drop_idle()
+
+    def _begin(self, handle: Handle) -> None:
+        one, other = self._lock
+        cursor = handle.execute(
+            # What was committed while this one waited for the lock, it has to see.
+            b"begin isolation level read committed;"
+            b"select pg_advisory_xact_lock(%d, %d);"
+            b"select pg_current_xact_id()::text" % (one, other)
+        )
+        cursor.nextset()
+        cursor.nextset()
+        row = cursor.fetchone()
+        assert row is not None
+        self._transaction_id = str(row[0])
+
+    def _commit(self, handle: Handle) -> None:
+        try:
+            handle.execute(b"update counters set version = version + 1")
+        except psycopg.Error as error:
+            lost = StorageError(f"{self.url}: {LOST}")
+            raise (lost if is_lost(handle) else in_words(error, self.url)) from None
+        try:
+            handle.execute(b"commit")
+        except psycopg.Error:
+            if not is_lost(handle):
+                raise
+            if not self._was_committed(self._transaction_id):
+                raise StorageError(f"{self.url}: {LOST}") from None
+
+    def _was_committed(self, id: str) -> bool:
+        """The server knows what became of a transaction whose end nobody was told."""
+        deadline = time.monotonic() + ASK_FOR
+        while time.monotonic() < deadline:
+            with suppress(StorageError, psycopg.Error):
+                self.pool.drop_idle()
+                with self.pool.connection() as handle:
+                    row = handle.execute(b"select pg_xact_status($1::xid8)", (id,)).fetchone()
+                if row is not None and row[0] in ("committed", "aborted"):
+                    return bool(row[0] == "committed")
+            time.sleep(ASK_AGAIN)
+        raise StorageError(f"{self.url}: {UNKNOWN}")
+
+
+class Snapshot(WritingDatabase):
+    """All statements of a transaction see the same moment, and nobody waits for it."""
+
+    def _begin(self, handle: Handle) -> None:
+        handle.execute(b"begin isolation level repeatable read read only")
+
+    def _commit(self, handle: Handle) -> None:
+        handle.execute(b"commit")
+
+
+def _executed(handle: Handle, sql: str, values: Values) -> Cursor:
+    if values:
+        return handle.execute(numbered(sql), list(values))
+    return handle.execute(sql.encode())

@@ -1,0 +1,142 @@
+"""The connections of one process, lent for a statement or a transaction at a time.
+
+Whoever needs one and finds none idle connects for itself: so it is told why that fails, in the
+server's own words, and a server that is back is used at once. There is no thread that could be
+missing after a fork, and nothing to wait for when a command ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from reasonbank.errors import StorageError
+from reasonbank.ledger.postgres.address import Address
+from reasonbank.ledger.postgres.dialect import adapters
+from reasonbank.ledger.postgres.errors import in_words
+
+MOST = 8
+"""Connections to read with. A statement takes about a millisecond; more would only be in the way
+of other processes, as a server has a hundred by default."""
+PATIENCE = 60.0
+"""Seconds that somebody waits for a connection while all are lent."""
+USUAL = {
+    "application_name": "reasonbank",
+    "connect_timeout": "10",
+    # A server that is gone without a word is noticed after about a minute.
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
+
+Handle = psycopg.Connection[tuple[Any, ...]]
+
+
+class Pool:
+    def __init__(self, address: Address, *, read_only: bool = False, most: int = MOST) -> None:
+        self.address = address
+        self._read_only = read_only
+        self._context = adapters()
+        self._free = threading.BoundedSemaphore(most)
+        self._lock = threading.Lock()
+        self._idle: list[Handle] = []
+        self._lent: set[Handle] = set()
+        self.closed = False
+
+    @contextmanager
+    def connection(self) -> Iterator[Handle]:
+        """Errors are psycopg's, but for those of connecting."""
+        if not self._free.acquire(timeout=PATIENCE):
+            raise StorageError(f"all connections to {self.address.shown} are busy; try again")
+        try:
+            handle = self._taken()
+            try:
+                yield handle
+            finally:
+                self._back(handle)
+        finally:
+            self._free.release()
+
+    def drop_idle(self) -> None:
+        """One of them was found dead: the server was restarted, and the others are dead too."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for handle in idle:
+            _close(handle)
+
+    def connect(self) -> Handle:
+        """One more, which is nobody else's."""
+        try:
+            handle = self._connected()
+        except psycopg.Error as error:
+            raise in_words(error, self.address.shown) from None
+        return handle
+
+    def close(self) -> None:
+        """What is lent is closed too: whoever has it is told so."""
+        with self._lock:
+            self.closed = True
+            every, self._idle = [*self._idle, *self._lent], []
+        for handle in every:
+            _close(handle)
+
+    def abandon(self) -> None:
+        """In a forked process: they are the parent's, and psycopg leaves them alone."""
+        self.closed = True
+        self._lock = threading.Lock()
+        self._idle, self._lent = [], set()
+
+    def _taken(self) -> Handle:
+        with self._lock:
+            if self.closed:
+                raise StorageError("this bank was closed; open it again")
+            handle = self._idle.pop() if self._idle else None
+        handle = handle or self.connect()
+        with self._lock:
+            self._lent.add(handle)
+        return handle
+
+    def _back(self, handle: Handle) -> None:
+        idle = not handle.broken and (handle.info.transaction_status is TransactionStatus.IDLE)
+        with self._lock:
+            self._lent.discard(handle)
+            if idle and not self.closed:
+                self._idle.append(handle)
+                return
+        _close(handle)
+
+    def _connected(self) -> Handle:
+        options: dict[str, Any] = USUAL | dict(self.address.options)
+        handle: Handle = psycopg.connect(
+            autocommit=True, context=self._context, cursor_factory=psycopg.RawCursor, **options
+        )
+        try:
+            handle.execute(self._session().encode())
+        except BaseException:
+            _close(handle)
+            raise
+        return handle
+
+    def _session(self) -> str:
+        """What is set for the whole session. A call that returned has happened: where a server
+        or a role is set to answer before that, it is told not to."""
+        return (
+            f"set search_path = \"{self.address.schema}\", public; set lock_timeout = '60s';"
+            " select set_config('synchronous_commit', 'on', false)"
+            " where current_setting('synchronous_commit') = 'off';"
+            f" set default_transaction_read_only = {'on' if self._read_only else 'off'}"
+        )
+
+
+def is_lost(handle: Handle) -> bool:
+    return handle.closed or handle.broken
+
+
+def _close(handle: Handle) -> None:
+    with suppress(psycopg.Error):
+        handle.close()
