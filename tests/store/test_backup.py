@@ -227,6 +227,35 @@ def test_a_bank_is_no_backup(bank, tmp_path):
         restore(tmp_path / "bank.db", url(tmp_path), HASHED, QUIET, force=False)
 
 
+@requirement("DEP-4")
+def test_a_backup_of_postgres_restores_into_either(tmp_path, new_postgres):
+    from reasonbank.ledger.postgres import PostgresLedger
+
+    first, second = new_postgres(), new_postgres()
+    with open_over(PostgresLedger(first), tmp_path / "here") as bank:
+        live_in(bank, bank.within(tmp_path / "there"))
+        made = bank.backup(tmp_path / "b.backup")
+        # A file of PostgreSQL's is a SQLite bank like any other.
+        restore(tmp_path / "b.backup", url(tmp_path), HASHED, QUIET, force=False)
+        restore(tmp_path / "b.backup", second, HASHED, QUIET, force=False)
+        lost = bank.record(a_memory(title="Written after the backup"))
+        with pytest.raises(ConfirmationNeeded):
+            restore(tmp_path / "b.backup", first, HASHED, QUIET, force=False)
+        assert bank.get(lost.id)
+        restore(tmp_path / "b.backup", first, HASHED, QUIET, force=True)
+        with pytest.raises(NotInUse, match="open it again"):
+            bank.record(a_memory())
+    looked = looked_at(tmp_path / "other.db")
+    assert {n: t.rows for n, t in everything(tmp_path / "other.db").items()} == made.rows
+    for there in (first, second):
+        ledger = PostgresLedger(there, read_only=True)
+        with open_over(ledger, tmp_path / "here", clock=lambda: 1_900_000_000_000_000) as back:
+            assert seen(back) == looked
+        with open_over(PostgresLedger(there), tmp_path / "here") as back:
+            back.record(a_memory(title="Goes on"))
+            assert back.context.read().broken_chain() == []
+
+
 def test_any_ledger_can_be_backed_up(tmp_path):
     with open_over(MemoryLedger(), tmp_path / "here") as bank:
         live_in(bank, bank.within(tmp_path / "there"))
