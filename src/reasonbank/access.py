@@ -316,9 +316,10 @@ class TokenStore:
         """The token of whoever runs the server, and the private file that keeps it.
 
         It is made if there is none, or none that is valid; one whose file was lost is revoked.
-        Servers that start at once agree on one. ``None`` for a bank that lies in no file.
+        Servers that start at once agree on one; those of another machine or user have their own.
+        ``None`` for a bank that has no files.
         """
-        if (bank := self._ledger.path) is None:
+        if (bank := self._ledger.beside) is None:
             return None
         file = bank.with_name(f"{bank.name}.owner-token")
         if secret := self._kept(file, self._ledger.read()):
@@ -346,13 +347,15 @@ class TokenStore:
 
     def _renewed(self, txn: Writing, file: Path) -> str:
         known = [token for token in txn.tokens() if self._live(token)]
-        for token in filter(_is_owners, known):
+        name = self._owners_name()
+        mine = [t for t in known if _is_owners(t) and f"{t.name} ".startswith(f"{name} ")]
+        for token in mine:
             txn.put_token(replace(token, revoked_at=self._clock()))
             self._bank.context.note(txn, EventType.REVOKED, token.id)
         id, key = secrets.token_hex(6), secrets.token_hex(32)
-        taken = any(token.name == OWNER and not _is_owners(token) for token in known)
+        taken = any(token.name == name and not _is_owners(token) for token in known)
         txn.put_token(Token(
-            id=id, name=f"{OWNER} {id}" if taken else OWNER, scope=str(Right.ADMIN),
+            id=id, name=f"{name} {id}" if taken else name, scope=str(Right.ADMIN),
             workspaces=None, may=(), digest=_digest(key), created_at=self._clock(),
             created_by=OWNERS_MAKER, expires_at=None,
         ))  # fmt: skip
@@ -367,6 +370,14 @@ class TokenStore:
                 "write there"
             ) from None
         return secret
+
+    def _owners_name(self) -> str:
+        """A bank on a server has an owner's token for each machine that serves it."""
+        if self._ledger.path is not None:
+            return OWNER
+        import platform
+
+        return f"{OWNER} at {platform.node()[:64] or 'a machine without a name'}"
 
     def used(self, token: Token) -> bool:
         """Whether it is time to note that the token was used (see ``note_use``)."""

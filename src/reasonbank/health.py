@@ -147,7 +147,7 @@ def _disk(context: Context) -> Iterator[Check]:
 
 def _private(context: Context) -> Iterator[Check]:
     """What opening a bank could not put right: links, and files of other users."""
-    bank = context.store.ledger.path
+    bank = context.store.ledger.beside
     if bank is not None and (found := [*private.exposed(own_files(bank))]):
         repair = "see that they are yours, then: chmod go-rwx FILE"
         yield Check(name="private", status="warn", found="; ".join(found), repair=repair)

@@ -47,8 +47,8 @@ def migrate(source: str, target: str, settings: Settings, steps: Steps, *, copy:
     if (missing := absent(source, settings)) is not None:
         raise no_bank(missing)
     with closing(_open(source, settings)) as from_, closing(_open(target, settings)) as to:
-        if from_.path is not None and to.path is not None and from_.path.samefile(to.path):
-            raise Refused(f"{from_.path} and {to.path} are one file; name another place")
+        if _same(from_.path, to.path):
+            raise Refused(f"{from_.url} and {to.url} are one file; name another place")
         return moving.migrate(from_, to, steps, copy=copy)
 
 
@@ -111,7 +111,7 @@ def restore(
     file = file.expanduser().absolute()
     url = url or settings.url or default_url()
     with _opened(file, settings) as source, closing(_open(url, settings)) as to:
-        if to.path is not None and to.path.samefile(file):
+        if _same(to.path, file):
             raise Refused(f"{file} is the backup itself; name the bank's place with --bank")
         done = backup.restore(source, to, str(file), steps, force=force)
         if to.path is not None:
@@ -140,6 +140,12 @@ def _opened(file: Path, settings: Settings) -> Iterator[Ledger]:
         return
     with closing(ledger):
         yield ledger
+
+
+def _same(one: Path | None, other: Path | None) -> bool:
+    with suppress(OSError):  # Of a bank on a server it may not be there.
+        return one is not None and other is not None and one.samefile(other)
+    return False
 
 
 def _sync(folder: Path) -> None:

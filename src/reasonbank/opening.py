@@ -60,8 +60,10 @@ def open_store(
     )
     store = Store(ledger, indexing, settings, clock, notes)
     store.thinker = model
+    if url is not None and ledger.path is None:
+        store.url = url
     forks.watch(store)
-    if (path := ledger.path) is not None:
+    if (path := ledger.beside) is not None:
         store.tidy = lambda: _tidy(path, embedder.name)
     return store
 
@@ -138,8 +140,26 @@ def _postgres(url: str, settings: Settings, read_only: bool, clock: Callable[[],
     _must_be_installed("psycopg", "url", "postgresql", extra="postgres")
     from reasonbank.ledger.postgres import PostgresLedger
 
-    half_life = settings.belief.half_life_days
-    return PostgresLedger(url, read_only=read_only, half_life_days=half_life, clock=clock)
+    ledger = PostgresLedger(
+        url,
+        read_only=read_only,
+        half_life_days=settings.belief.half_life_days,
+        clock=clock,
+        files=_servers_folder(),
+    )
+    if ledger.beside is not None:
+        private.tighten(own_files(ledger.beside))
+    return ledger
+
+
+def _servers_folder() -> Path | None:
+    """Where this user keeps what belongs to banks on servers; None if that cannot be made."""
+    folder = sqlite_path(default_url()).parent / "servers"
+    try:
+        private.make_folder(folder)
+    except OSError:
+        return None
+    return folder
 
 
 DERIVED = (".embedding", ".renewing", ".replies", ".replies-journal", ".hooks")
@@ -170,6 +190,8 @@ def sqlite_path(url: str) -> Path:
     """``sqlite:///relative`` or ``sqlite:////absolute``; a bare path will do as well."""
     _, found, rest = url.partition("://")
     rest = rest.removeprefix("/") if found else url
+    if url.startswith(("postgresql:", "postgres:")):  # Not shown: it may hold a password.
+        raise InvalidSetting("url", "write it as postgresql://user:password@host/database")
     if not rest or "\0" in rest or rest.rpartition("/")[2] == ":memory:":
         # Elsewhere :memory: is a bank that is gone at the end; here, a file of that name.
         raise InvalidSetting("url", f"{url!r} names no file; use sqlite:///path/to/bank.db")
@@ -185,7 +207,7 @@ def sqlite_path(url: str) -> Path:
 def local_index(ledger: Ledger, embedder: Embedder) -> Index:
     from reasonbank.index.local import LocalIndex
 
-    path = None if ledger.path is None else _index_path(ledger.path, embedder.name)
+    path = None if ledger.beside is None else _index_path(ledger.beside, embedder.name)
     compatible = calibration_for(embedder.name).compatible
     # One that follows more models than before begins anew.
     model = " and ".join((f"{embedder.name} of {ledger.bank_id}", *compatible))
@@ -264,7 +286,7 @@ def model_of(
     """The language model that the settings name, in all its layers; ``None`` without one.
 
     ``url`` is the bank's, beside which replies are kept when llm.cache is disk; ``replies``
-    are those of an earlier model that is asked the same.
+    are those of an open bank, or of an earlier model that is asked the same.
     The order of the layers is explained in ``reasonbank.llm``.
     """
     llm = settings.llm
@@ -336,7 +358,7 @@ def model_for(store: Store) -> Model | None:
     settings = store.settings
     if store.thinker is None:
         replies = _replies_of(store)
-        model = model_of(settings, url=store.ledger.url, meters=meters, replies=replies)
+        model = model_of(settings, meters=meters, replies=replies)
     else:
         from reasonbank.llm.layers import Borrowed
 
@@ -451,14 +473,21 @@ def _must_be_installed(client: str, setting: str, value: str, *, extra: str = ""
 def _replies_of(store: Store) -> Replies | None:
     """What is kept in memory is kept for as long as the bank is open: each task has a model."""
     llm = store.settings.llm
-    if llm.cache != "memory" or llm.provider == "none":
+    if llm.cache == "off" or llm.provider == "none":
         return None
+    if llm.cache == "disk" and (beside := store.ledger.beside) is not None:
+        from reasonbank.llm.cache import DiskReplies
+
+        return DiskReplies(_replies_path(beside))
     if store.replies is None:
-        store.replies = _replies(store.settings, store.ledger.url)
+        from reasonbank.llm.cache import MemoryReplies
+
+        store.replies = MemoryReplies()
     return cast("Replies", store.replies)
 
 
 def _replies(settings: Settings, url: str | None) -> Replies:
+    """Without a bank that is open."""
     from reasonbank.llm.cache import DiskReplies, MemoryReplies
 
     bank = url or settings.url or default_url()

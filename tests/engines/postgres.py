@@ -93,9 +93,10 @@ class Server:
 
     def kill(self) -> None:
         """As a crash of the machine's process would: at once, and whatever it was doing."""
-        pid = self.pid
-        os.kill(pid, signal.SIGKILL)
-        self._gone(pid)
+        # Its sessions end by themselves when they notice; until then nobody may take its place.
+        every = [self.pid, *_children(self.pid)]
+        os.kill(self.pid, signal.SIGKILL)
+        self._gone(*every)
 
     def stop(self) -> None:
         """Ends all sessions, and itself."""
@@ -139,10 +140,10 @@ class Server:
             self._process = None
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _gone(self, pid: int) -> None:
+    def _gone(self, *pids: int) -> None:
         assert self._process is not None and self._process.stdin is not None
         deadline = time.monotonic() + SECONDS
-        while self._answer() is not None or _lives(pid):
+        while any(map(_lives, pids)):
             if time.monotonic() > deadline:
                 raise RuntimeError("PostgreSQL does not end")
             time.sleep(0.02)
@@ -192,6 +193,10 @@ def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def _lives(pid: int) -> bool:

@@ -58,9 +58,11 @@ def a_memory(title: str = "Wait for the port", **known: Any) -> Memory:
     )
 
 
-def open_bank(path: Path, workspace: str | Path = "/project", **options: Any) -> Bank:
+def open_bank(path: Path | str, workspace: str | Path = "/project", **options: Any) -> Bank:
+    """``path``, or the URL of a bank on a server."""
     settings = options.pop("settings", HASHED)
-    return Bank.open(f"sqlite:///{path}", workspace=workspace, settings=settings, **options)
+    url = f"sqlite:///{path}" if isinstance(path, Path) else path
+    return Bank.open(url, workspace=workspace, settings=settings, **options)
 
 
 def log_length(bank: Bank) -> int:
@@ -116,8 +118,8 @@ _DUMPED = {
     "evidence": "select hex(key), id, kind, positive, at, session"
     " from evidence join memories using (num)",
     "tallies": "select id, kind, positive, day, sum(count) from ("
-    " select num, kind, positive, day, count from tally where count union all"
-    f" select num, kind, positive, at / 86400000000, {PARTS} from evidence where rolled = 0)"
+    " select num, kind, positive, day, count from tally where count != 0 union all"
+    f" select num, kind, positive, at / 86400000000, {PARTS} from evidence where rolled = 0) each"
     " join memories using (num) group by 1, 2, 3, 4",
     "weights": "select workspace, counts from weights",
     "links": "select * from links",
@@ -136,10 +138,30 @@ _DUMPED = {
 
 def projections(bank: Bank) -> dict[str, list[tuple[Any, ...]]]:
     """Every table that is made from the log, without the numbers that differ from copy to copy."""
+    if bank.store.ledger.path is None:
+        return _projections_of_a_server(bank)
     db = bank.store.ledger.db.handle
     said = "temp.said using fts5vocab(main, words, instance)"
     db.execute(f"create virtual table if not exists {said}")
     dump = {name: sorted(db.execute(sql).fetchall(), key=repr) for name, sql in _DUMPED.items()}
+    dump["weights"] = [row for row in dump["weights"] if any(json.loads(row[-1]))]
+    return dump
+
+
+def _projections_of_a_server(bank: Bank) -> dict[str, list[tuple[Any, ...]]]:
+    """The same in PostgreSQL's words."""
+    words = (
+        "select term, coalesce(id, 'nobody'), length, positions::text"
+        " from words left join memories using (num)"
+    )
+    changes = {"hex(standing)": "encode(standing, 'hex')", "hex(key)": "encode(key, 'hex')",
+               "max(1, ": "greatest(1, "}  # fmt: skip
+    dump = {}
+    for name, sql in (_DUMPED | {"words": words}).items():
+        for theirs, ours in changes.items():
+            sql = sql.replace(theirs, ours)
+        found = bank.store.ledger.read().db.all(sql)
+        dump[name] = sorted(map(tuple, found), key=repr)
     dump["weights"] = [row for row in dump["weights"] if any(json.loads(row[-1]))]
     return dump
 

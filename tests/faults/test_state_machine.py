@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-from fault_tools import MEMORY, a_memory, differences, exported, imported, open_bank, projections
+from fault_tools import (
+    MEMORY,
+    a_memory,
+    differences,
+    exported,
+    imported,
+    open_bank,
+    projections,
+    scaled,
+)
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -59,12 +69,17 @@ class Known:
 
 
 class BankMachine(RuleBasedStateMachine):
+    """``new_place`` gives the URL of an empty bank; without it, one in a file is made."""
+
     ids = Bundle("ids")
+    new_place: ClassVar[Callable[[], str] | None] = None
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory(dir=MEMORY)
-        self.path = Path(self.folder.name) / "bank.db"
+        self.path: Path | str = Path(self.folder.name) / "bank.db"
+        if self.new_place is not None:
+            self.path = self.new_place()
         self.known: dict[str, Known] = {}
         self.gone: set[str] = set()
         self.count = 0
@@ -200,7 +215,8 @@ class BankMachine(RuleBasedStateMachine):
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
             with open_bank(Path(folder) / "bank.db") as fresh:
                 imported(fresh, text)
-                assert differences(projections(self.bank), projections(fresh)) == {}
+                if self.new_place is None:
+                    assert differences(projections(self.bank), projections(fresh)) == {}
                 for id in self.known:
                     assert fresh.get(id) == self.bank.get(id)
             imported(self.bank, text)
@@ -236,15 +252,30 @@ class BankMachine(RuleBasedStateMachine):
                 self.bank.get(id)
 
 
-@pytest.mark.slow
-@requirement("MEM-6")
-def test_a_bank_and_a_dictionary_agree() -> None:
+def examined(machine: type[BankMachine], examples: int) -> None:
     run_state_machine_as_test(
-        BankMachine,
+        machine,
         settings=settings(
-            max_examples=40,
+            max_examples=examples,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+@pytest.mark.slow
+@requirement("MEM-6")
+def test_a_bank_and_a_dictionary_agree() -> None:
+    examined(BankMachine, 40)
+
+
+@pytest.mark.slow
+@requirement("MEM-6", "MEM-10")
+def test_a_bank_on_a_server_and_a_dictionary_agree(new_postgres: Callable[[], str]) -> None:
+    """What it exports goes into a bank in a file, which says the same of everything."""
+
+    class ServerMachine(BankMachine):
+        new_place = staticmethod(new_postgres)
+
+    examined(ServerMachine, scaled("REASONBANK_TEST_SERVER_EXAMPLES", 8))

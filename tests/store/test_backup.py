@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sqlite3
 import stat
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from reasonbank import (
 )
 from reasonbank.access import TokenStore
 from reasonbank.ledger.copying import summaries
+from reasonbank.ledger.migrations import STEPS
 from reasonbank.ledger.sqlite import SQLiteLedger
 from reasonbank.moves import back_up, restore, told
 from reasonbank.settings import BeliefSettings, Embed
@@ -28,6 +32,7 @@ from reasonbank.testing import a_memory
 from reasonbank.testing.memory_ledger import MemoryLedger
 
 QUIET = told(None)
+DATA = Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture
@@ -264,6 +269,29 @@ def test_any_ledger_can_be_backed_up(tmp_path):
     assert {name: table.rows for name, table in everything(tmp_path / "other.db").items()} == (
         made.rows
     )
+
+
+@requirement("DEP-4")
+def test_a_backup_of_an_older_program_is_restored_and_stays_as_it_is(tmp_path):
+    file = tmp_path / "old.backup"
+    shutil.copy(DATA / "bank-0.1.0.db", file)
+    with closing(sqlite3.connect(file)) as db:
+        memories = db.execute("select count(*) from memories").fetchone()[0]
+        assert memories
+        assert db.execute("pragma user_version").fetchone()[0] < len(STEPS)
+        db.execute("pragma journal_mode=delete")
+        use = json.dumps({"state": "backup", "place": "sqlite:////old.db"})
+        stamp = json.dumps({"at": 1, "tables": {"memories": ["num, id", memories, "0"]}})
+        db.executemany("insert into meta values (?, ?)", [("use", use), ("backup", stamp)])
+        db.commit()
+    before = file.read_bytes()
+    done = restore(file, url(tmp_path), HASHED, QUIET, force=False)
+    assert done.rows["memories"] == memories
+    assert file.read_bytes() == before
+    assert [p.name for p in tmp_path.glob("old.backup*")] == ["old.backup"]
+    with opened(tmp_path) as back:
+        back.record(a_memory(title="Goes on"))
+        assert back.context.read().broken_chain() == []
 
 
 def test_it_can_be_restored_where_evidence_fades_faster(bank, tmp_path):

@@ -620,7 +620,12 @@ class Ledger(Protocol):
     def read_only(self) -> bool: ...
     @property
     def path(self) -> Path | None:
-        """The file it is kept in, if it is one: what can be made anew may lie beside it."""
+        """The file it is kept in, if it is one."""
+
+    @property
+    def beside(self) -> Path | None:
+        """What a process keeps of it for itself lies here, in files whose names begin like this:
+        what can be made anew, whose turn it is, the owner's token. None: nowhere."""
 
     @property
     def engine(self) -> tuple[str, str]:

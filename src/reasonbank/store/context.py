@@ -63,6 +63,8 @@ class Store:
         notes: tuple[str, ...] = (),
     ) -> None:
         self.ledger = ledger
+        self.url = ledger.url
+        """With all that it takes to open it again; what is shown is ``ledger.url``."""
         self.indexing = indexing
         self.settings = settings
         self.clock = clock

@@ -87,7 +87,7 @@ class Indexing:
         self.embedder = embedder
         self.meters = Meters()
         self.queries: Bounded[str, Vector] = Bounded(CACHE_SIZE, seconds=CACHE_SECONDS)
-        path = ledger.path
+        path = ledger.beside
         self.compatible = calibration_for(embedder.name).compatible
         self._embedding = Turn(path and path.with_name(f"{path.name}.embedding"))
         self.renewing = Turn(path and path.with_name(f"{path.name}.renewing"))

@@ -193,7 +193,7 @@ class MemoryLedger:
     """
 
     url = "memory://"
-    path = None
+    path = beside = None
     read_only = False
     engine = ("sqlite3 in memory", sqlite3.sqlite_version)
 

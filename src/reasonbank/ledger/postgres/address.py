@@ -19,6 +19,7 @@ from reasonbank.errors import InvalidSetting
 SCHEMA = "reasonbank"
 SCHEMES = ("postgresql", "postgres")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_OPTIONS = re.compile(r"\?(?=[a-z_]{1,63}=)")
 # What is said by the program itself, and what another part of it takes.
 _OURS = ("schema", "index")
 
@@ -52,15 +53,12 @@ def _parts(rest: str) -> tuple[str, str, str]:
     """User and password; host and database; what follows the question mark.
 
     A password that was not escaped may have any of the signs that divide a URL: up to the last @
-    it is taken as it is.
+    before the options it is taken as it is.
     """
-    before, _, _ = rest.partition("?")
-    if "@" in before or "@" not in rest:
-        who, _, place = before.rpartition("@")
-        return who, place, rest[len(before) + 1 :]
-    who, _, place = rest.rpartition("@")
-    place, _, query = place.partition("?")
-    return who, place, query
+    found = _OPTIONS.search(rest)
+    who, _, place = rest[: found.start() if found else None].rpartition("@")
+    place, _, more = place.partition("?")
+    return who, place, rest[found.start() + 1 :] if found else more
 
 
 def _host_and_port(host: str) -> tuple[str, str]:

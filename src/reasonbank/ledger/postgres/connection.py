@@ -59,19 +59,19 @@ class PooledDatabase(Statements):
     """For reading: each statement for itself, as others see the ledger at that moment."""
 
     def _with(self, work: Callable[[Handle], T]) -> T:
-        try:
-            with self.pool.connection() as handle:
+        with self.pool.connection() as handle:
+            try:
                 return work(handle)
-        except psycopg.Error as error:
-            if not is_lost(handle) or self.pool.closed:
-                raise self._in_words(error) from None
+            except psycopg.Error as error:
+                if not is_lost(handle) or self.pool.closed:
+                    raise self._in_words(error) from None
         # It may have been dead for long. To ask again changes nothing, so one more is tried.
         self.pool.drop_idle()
-        try:
-            with self.pool.connection() as handle:
+        with self.pool.connection() as handle:
+            try:
                 return work(handle)
-        except psycopg.Error as error:
-            raise self._in_words(error) from None
+            except psycopg.Error as error:
+                raise self._in_words(error) from None
 
     def _in_words(self, error: psycopg.Error) -> Exception:
         if self.pool.closed:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import threading
 import time
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -37,7 +39,10 @@ FORGETFUL = "events, memories, words, tags, evidence, misses, jobs, vectors, que
 
 
 class PostgresLedger:
-    """``db`` is the connection that writes, ``commits`` those who want to."""
+    """``db`` is the connection that writes, ``commits`` those who want to.
+
+    ``files`` is a folder of this user's, in which the bank has names of its own.
+    """
 
     path = None
 
@@ -48,12 +53,13 @@ class PostgresLedger:
         read_only: bool = False,
         half_life_days: float = 180.0,
         clock: Callable[[], int] = lambda: time.time_ns() // 1000,
+        files: Path | None = None,
     ) -> None:
         self.address = address_of(url)
         self.url = self.address.shown
         self.read_only = read_only
         self._clock = clock
-        self._closed = False
+        self._closed = self._abandoned = False
         self._local = threading.local()
         self._read_cache: ReadCache | None = None
         self._shelving = threading.Lock()
@@ -65,6 +71,7 @@ class PostgresLedger:
         _open.add(self)
         try:
             self._open(half_life_days)
+            self.beside = None if files is None else files / self._name()
         except BaseException:
             self.pool.close()
             raise
@@ -86,6 +93,11 @@ class PostgresLedger:
         if not self.read_only and keys["half_life"] != str(half_life_days):
             with contextlib.suppress(NotInUse):  # It stays as it is until it is used.
                 self.write(lambda txn: txn.refold_all())
+
+    def _name(self) -> str:
+        """Not the bank's id alone: a copy of the database has the same, and goes its own way."""
+        place = hashlib.sha256(self.url.encode()).hexdigest()
+        return f"{self.bank_id}-{place[:8]}"
 
     def _version(self, db: PooledDatabase | WritingDatabase) -> int:
         """How many steps the bank has taken; 0 where there is none yet."""
@@ -152,9 +164,17 @@ class PostgresLedger:
             self.db.execute(f'create schema "{schema}"')
         self.db.execute(BEFORE_THE_FIRST_STEP)
 
-    def _reading(self) -> PooledDatabase:
+    def _refuse_closed(self) -> None:
+        if self._abandoned:
+            raise StorageError(
+                "this bank was opened before the process was forked, and belongs to the parent; "
+                "open it again here"
+            )
         if self._closed:
             raise StorageError("this bank was closed; open it again")
+
+    def _reading(self) -> PooledDatabase:
+        self._refuse_closed()
         db: PooledDatabase | None = getattr(self._local, "db", None)
         if db is None:
             db = self._local.db = PooledDatabase(self.pool)
@@ -190,8 +210,7 @@ class PostgresLedger:
         return int(row[0])
 
     def write(self, work: Callable[[Writer], T]) -> T:
-        if self._closed:
-            raise StorageError("this bank was closed; open it again")
+        self._refuse_closed()
         if self.read_only:
             raise StorageError("this bank was opened read-only; open it without read_only to write")
         return self.commits.run(work)
@@ -246,7 +265,7 @@ class PostgresLedger:
 
     def abandon(self) -> None:
         """In a process that was forked: nothing of it is used again, not even its locks."""
-        self._closed = True
+        self._closed = self._abandoned = True
         self._read_cache = None
         self._local = threading.local()
         self._shelving = threading.Lock()

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from reasonbank.errors import StorageError
+from reasonbank.errors import InvalidSetting, StorageError
 from reasonbank.ledger.postgres.address import Address
 from reasonbank.ledger.postgres.dialect import adapters
 from reasonbank.ledger.postgres.errors import in_words
@@ -72,10 +72,13 @@ class Pool:
     def connect(self) -> Handle:
         """One more, which is nobody else's."""
         try:
-            handle = self._connected()
+            return self._connected()
+        except psycopg.ProgrammingError as error:
+            if error.sqlstate is None:  # The server was not even asked.
+                raise InvalidSetting("url", str(error).strip()) from None
+            raise in_words(error, self.address.shown) from None
         except psycopg.Error as error:
             raise in_words(error, self.address.shown) from None
-        return handle
 
     def close(self) -> None:
         """What is lent is closed too: whoever has it is told so."""

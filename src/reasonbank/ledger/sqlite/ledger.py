@@ -58,7 +58,7 @@ class SQLiteLedger:
                 f"SQLite {apsw.sqlite_lib_version()} can corrupt a bank that two programs write; "
                 "3.51.3 or newer is needed: pip install -U apsw"
             )
-        self.path = path
+        self.path = self.beside = path
         self.read_only = read_only
         self.url = f"sqlite:///{path}"
         self.engine = ("SQLite", apsw.sqlite_lib_version())

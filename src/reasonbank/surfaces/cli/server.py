@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from contextlib import nullcontext
@@ -125,8 +126,11 @@ def _serve_many(
     # Before the others start, so that all find the same token.
     owner = admit(bank, host, authenticate=not no_auth)
     arguments = ["--tools", tools, *(["--no-auth"] if no_auth else ())]
-    for option, value in (("--bank", shell.url), ("--workspace", shell.workspace)):
-        arguments += [option, value] if value else []
+    if shell.url:
+        # Not as an argument, which everybody on this machine can read: it may hold a password.
+        os.environ["REASONBANK_URL"] = shell.url
+    if shell.workspace:
+        arguments += ["--workspace", shell.workspace]
     members = Members(arguments, host=host, port=port, count=count)
     try:
         told = json.loads(members.told)

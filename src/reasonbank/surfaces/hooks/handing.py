@@ -53,7 +53,7 @@ def start_worker(context: Context) -> subprocess.Popen[bytes] | None:
     from reasonbank.store import working
 
     at_work = working.who(context)
-    path = context.store.ledger.path
+    path = context.store.ledger.beside
     if path is None or (at_work is not None and at_work.surface in LASTING):
         return None
     depth = context.read().queue.depth(None)
@@ -64,8 +64,9 @@ def start_worker(context: Context) -> subprocess.Popen[bytes] | None:
         return None
     try:
         worker = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", _WORKER, "worker", "--until-empty", "--bank",
-             context.store.ledger.url],
+            [sys.executable, "-c", _WORKER, "worker", "--until-empty"],
+            # Not as an argument, which everybody on this machine can read.
+            env={**os.environ, "REASONBANK_URL": context.store.url},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
