@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from reasonbank.ledger.database import Database
+from reasonbank.ledger.database import Database, Words
 from reasonbank.ledger.events import memory_of
 from reasonbank.ledger.projection.memories import words_of
 from reasonbank.ledger.tables import MEMORIES, TABLES, Table
@@ -167,16 +167,14 @@ def _add(db: Database, table: Table, rows: Sequence[Row]) -> None:
         rows,
     )
     if table is MEMORIES:
-        for row in rows:
-            db.full_text.put(*_words(row))
+        db.full_text.put_all([_words(row) for row in rows])
 
 
 def _remove(db: Database, table: Table, rows: Sequence[Row]) -> None:
     if not rows:
         return
     if table is MEMORIES:
-        for row in rows:
-            db.full_text.drop(*_words(row))
+        db.full_text.drop_all([_words(row) for row in rows])
     test = " and ".join(f"{name} = ?" for name in table.key)
     db.many(f"delete from {table.name} where {test}", [_key(table, row) for row in rows])
 
@@ -185,7 +183,7 @@ _LESSON = MEMORIES.columns.index("lesson")
 _REALM = MEMORIES.columns.index("realm")
 
 
-def _words(row: Row) -> tuple[int, Sequence[str], int]:
+def _words(row: Row) -> Words:
     return (row[0], words_of(memory_of(json.loads(row[_LESSON]))), row[_REALM])
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Values = Sequence[Any]
+Words = tuple[int, Sequence[str], int]
+"""The number of a memory, its texts and its realm."""
 
 
 class Array(NamedTuple):
@@ -83,6 +85,11 @@ class FullText(Protocol):
 
     def drop(self, num: int, texts: Sequence[str], realm: int) -> None:
         """With what was put."""
+
+    def put_all(self, rows: Sequence[Words]) -> None:
+        """The same for many: number, texts and realm of each."""
+
+    def drop_all(self, rows: Sequence[Words]) -> None: ...
 
     def clear(self) -> None: ...
     def rows(self) -> int: ...

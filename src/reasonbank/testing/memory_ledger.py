@@ -25,7 +25,7 @@ from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.use import must_be_in_use
 
 if TYPE_CHECKING:
-    from reasonbank.ledger.database import Nums, Scores
+    from reasonbank.ledger.database import Nums, Scores, Words
 
 T = TypeVar("T")
 
@@ -125,6 +125,14 @@ class WordTable:
 
     def drop(self, num: int, texts: Sequence[str], realm: int) -> None:
         self._db.execute("delete from words where num = ?", (num,))
+
+    def put_all(self, rows: Sequence[Words]) -> None:
+        for row in rows:
+            self.put(*row)
+
+    def drop_all(self, rows: Sequence[Words]) -> None:
+        for row in rows:
+            self.drop(*row)
 
     def clear(self) -> None:
         self._db.execute("delete from words")
