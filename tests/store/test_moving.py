@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from contextlib import contextmanager
 from copy import copy
 
@@ -10,18 +11,18 @@ import pytest
 from lived_in import live_in, open_over, seen
 from tests.requirement import requirement
 
-from reasonbank import NotInUse, Refused
+from reasonbank import NotInUse, Refused, Step, Trace, moves
 from reasonbank.access import TokenStore
 from reasonbank.errors import StorageError
+from reasonbank.ledger import copying
 from reasonbank.ledger.copying import summaries
 from reasonbank.ledger.sqlite import SQLiteLedger
-from reasonbank.moves import told
 from reasonbank.store import moving
 from reasonbank.store.moving import migrate
 from reasonbank.testing import a_memory
 from reasonbank.testing.memory_ledger import MemoryLedger
 
-QUIET = told(None)
+QUIET = moves.told(None)
 KINDS = ("file", "memory", "postgres")
 
 
@@ -101,11 +102,11 @@ def test_a_moved_bank_is_the_same_and_goes_on_under_its_id(new_ledger, tmp_path,
     source, target = new_ledger(here), new_ledger(there)
     _, secret = used(source, tmp_path)
     before = looked_at(source, tmp_path)
-    told_before = everything(source)
-    assert all(told_before[name].rows for name in told_before if name not in UNUSED)
     done = migrate(source, target, QUIET)
-    assert everything(target) == told_before
-    assert done.rows == {name: table.rows for name, table in told_before.items()}
+    told = everything(source)
+    assert all(told[name].rows for name in told if name not in UNUSED)
+    assert everything(target) == told
+    assert done.rows == {name: table.rows for name, table in told.items()}
     assert done.bank == source.bank_id
     assert looked_at(target, tmp_path) == before
     if there == "memory":
@@ -323,3 +324,26 @@ def test_a_copy_that_differs_is_not_used(new_ledger, tmp_path):
     migrate(source, target, QUIET)
     assert everything(target) == everything(source)
     bank.close()
+
+
+def test_a_longer_log_needs_no_more_memory(new_ledger, tmp_path, monkeypatch):
+    """Counted is what Python holds at most; the traces are longer than anything else."""
+    monkeypatch.setattr(copying, "LONG_PAGE", 50_000)
+
+    def peak(traces):
+        source, target = new_ledger(), new_ledger()
+        with open_over(source, tmp_path / "here") as bank:
+            for n in range(traces):
+                long = Step(iteration=1, action="think", content=f"{n:05} " * 1_000)
+                bank.store_trace(Trace(task=f"Task {n}", trajectory=(long,)))
+        with reopened(source).snapshot() as db:
+            tracemalloc.start()
+            try:
+                copying.copy(db, target.alone, lambda done, total: None)
+                copying.summaries(db, lambda done, total: None)
+                return tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+    few = peak(60)
+    assert peak(240) < 1.5 * few

@@ -19,6 +19,9 @@ from reasonbank.ledger.projection.memories import words_of
 from reasonbank.ledger.tables import MEMORIES, TABLES, Table
 
 PAGE = 250
+FIRST_PAGE = 16
+LONG_PAGE = 2_000_000
+"""Letters and bytes. A trace may be as long as thousands of memories."""
 PAGES = 16
 """So many pages are written in one transaction."""
 MODULUS = 1 << 256
@@ -81,15 +84,12 @@ def _prune(
 ) -> int:
     """Remove the target's rows that are not in the source, or are not the same there."""
     removed = 0
-    after: Row | None = None
-    more = True
-    while more:
+    rows = _Rows(table)
+    while not rows.ended:
         with target() as db:
             for _ in range(PAGES):
-                page = _page(db, table, after)
-                if not (more := bool(page)):
+                if not (page := rows.next_page(db)):
                     break
-                after = _key(table, page[-1])
                 same = set(_lookup(source, table, table.columns, [_key(table, r) for r in page]))
                 wrong = [row for row in page if row not in same]
                 _remove(db, table, wrong)
@@ -103,16 +103,13 @@ def _fill(
 ) -> int:
     """Add the source's rows that the target lacks."""
     added = 0
-    after: Row | None = None
-    more = True
-    while more:
+    rows = _Rows(table)
+    while not rows.ended:
         with target() as db:
             for _ in range(PAGES):
-                page = _page(source, table, after)
-                if not (more := bool(page)):
+                if not (page := rows.next_page(source)):
                     break
                 keys = [_key(table, row) for row in page]
-                after = keys[-1]
                 there = set(_lookup(db, table, table.key, keys))
                 new = [row for row, key in zip(page, keys, strict=True) if key not in there]
                 _add(db, table, new)
@@ -121,14 +118,32 @@ def _fill(
     return added
 
 
-def _page(db: Database, table: Table, after: Row | None) -> list[Row]:
-    key = ", ".join(table.key)
-    beyond = "" if after is None else f"where ({key}) > ({_marks(table.key)})"
-    rows = db.all(
-        f"select {', '.join(table.columns)} from {table.name} {beyond} order by {key} limit {PAGE}",
-        after or (),
-    )
-    return [*map(_plain, rows)]
+class _Rows:
+    """A table's rows, page by page; of long ones a page has fewer."""
+
+    def __init__(self, table: Table) -> None:
+        self.ended = False
+        self._table = table
+        self._after: Row | None = None
+        self._limit = FIRST_PAGE
+
+    def next_page(self, db: Database) -> list[Row]:
+        table, after = self._table, self._after
+        key = ", ".join(table.key)
+        beyond = "" if after is None else f"where ({key}) > ({_marks(table.key)})"
+        found = db.all(
+            f"select {', '.join(table.columns)} from {table.name} {beyond}"
+            f" order by {key} limit {self._limit}",
+            after or (),
+        )
+        page = [*map(_plain, found)]
+        self.ended = not page
+        if page:
+            self._after = _key(table, page[-1])
+            long = sum(len(v) for row in page for v in row if isinstance(v, (str, bytes)))
+            grown = self._limit // 2 if long > LONG_PAGE else self._limit * 2
+            self._limit = max(1, min(grown, PAGE))
+        return page
 
 
 def _lookup(
@@ -211,9 +226,8 @@ def summaries(db: Database, progress: Progress) -> dict[str, Summary]:
     found = {}
     for table in TABLES:
         count, sum_ = 0, 0
-        after: Row | None = None
-        while page := _page(db, table, after):
-            after = _key(table, page[-1])
+        rows = _Rows(table)
+        while page := rows.next_page(db):
             for row in page:
                 sum_ = (sum_ + int.from_bytes(_hash(row))) % MODULUS
             count += len(page)
