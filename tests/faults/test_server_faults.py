@@ -133,7 +133,7 @@ class Proxy:
     def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65_536):
-                if self.cut and b"Q\0\0\0\x0bcommit\0" in data:
+                if self.cut and b"; commit\0" in data:
                     if self.cut == "after":
                         sink.sendall(data)
                         sink.recv(1)  # It has answered, and so has committed.

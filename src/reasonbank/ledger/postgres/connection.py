@@ -171,12 +171,7 @@ class WritingDatabase(Statements):
 
     def _commit(self, handle: Handle) -> None:
         try:
-            handle.execute(b"update counters set version = version + 1")
-        except psycopg.Error as error:
-            lost = StorageError(f"{self.url}: {LOST}")
-            raise (lost if is_lost(handle) else in_words(error, self.url)) from None
-        try:
-            handle.execute(b"commit")
+            handle.execute(b"update counters set version = version + 1; commit")
         except psycopg.Error:
             if not is_lost(handle):
                 raise

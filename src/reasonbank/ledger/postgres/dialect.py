@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections.abc import Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -65,23 +65,15 @@ class PostgreSQL:
         return f"strpos({text}, {part}) > 0"
 
 
-# Texts and comments are left as they are; a question mark in them is none of ours.
-_PARTS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\?")
-
-
 @lru_cache(maxsize=2_000)
 def numbered(sql: str) -> bytes:
     """The statement with PostgreSQL's marks: ``$1`` for the first ``?``, and so on."""
-    count = 0
-
-    def mark(found: re.Match[str]) -> str:
-        nonlocal count
-        if found[0] != "?":
-            return found[0]
-        count += 1
-        return f"${count}"
-
-    return _PARTS.sub(mark, sql).encode()
+    parts = sql.split("'")  # Every second one is in quotes; a question mark there is none of ours.
+    count = itertools.count(1)
+    for place in range(0, len(parts), 2):
+        first, *rest = parts[place].split("?")
+        parts[place] = first + "".join(f"${next(count)}{text}" for text in rest)
+    return "'".join(parts).encode()
 
 
 class _WholeTruth(Dumper):
