@@ -13,6 +13,7 @@ from reasonbank.model import Hidden
 from reasonbank.proof.report import Report
 from reasonbank.search.inject import Injection
 from reasonbank.search.recommend import Recommendation
+from reasonbank.store.backup import BackedUp
 from reasonbank.store.batches import Batch, Undone
 from reasonbank.store.maintenance import Maintained, Reindexed
 from reasonbank.store.statistics import Statistics
@@ -21,6 +22,7 @@ from reasonbank.tidy.consolidate import Result
 from reasonbank.tidy.promote import Promotion
 
 __all__ = [
+    "BackedUp",
     "Batch",
     "Captured",
     "Health",

@@ -610,6 +610,24 @@ class Bank:
         self.store.try_to_flush()
         return transfer.export(self.context, file, format, only_here)
 
+    def backup(
+        self, file: str | os.PathLike[str], progress: Progress | None = None, *,
+        overwrite: bool = False,
+    ) -> answers.BackedUp:  # fmt: skip
+        """Write the whole bank to a file, as it is at this moment, while others use it.
+
+        `reasonbank restore` makes a bank of it. ``overwrite``: in the place of an earlier backup.
+        """
+        from pathlib import Path
+
+        from reasonbank import moves
+
+        self.store.try_to_flush()
+        return moves.back_up(
+            self.store.ledger, Path(file), self.store.settings, moves.told(progress),
+            overwrite=overwrite,
+        )  # fmt: skip
+
     def import_(
         self, file: Readable, progress: Progress | None = None, *, trusted: bool = False
     ) -> answers.Imported:

@@ -15,7 +15,8 @@
     │   ├── Forbidden         the token does not reach so far                  4   403
     │   └── TooMany           more calls than the server takes at a time       4   429
     ├── StorageError          the disk or database said no                     5   503
-    │   └── StorageFull       no room left; nothing half-written               5   507
+    │   ├── StorageFull       no room left; nothing half-written               5   507
+    │   └── NotInUse          moved away, on its way here, or a backup
     ├── EmbeddingError        the embedding model cannot answer                6   503
     └── ModelError            the language model gave no usable answer         7   502
         ├── ModelUnavailable  busy, slow or out of reach after every retry     7   503
@@ -106,6 +107,10 @@ class StorageError(ReasonBankError):
 
 class StorageFull(StorageError):
     status = 507
+
+
+class NotInUse(StorageError):
+    pass
 
 
 class EmbeddingError(ReasonBankError):

@@ -116,6 +116,9 @@ def _store(context: Context, *, deep: bool) -> Check:
     if problems:
         repair = "reasonbank export backup.jsonl; then import it into a new bank"
         return Check(name="store", status="fail", found="; ".join(problems), repair=repair)
+    if why := ledger.read().unused():
+        repair = "set REASONBANK_URL or the setting url to the bank that is in use"
+        return Check(name="store", status="fail", found=f"{ledger.url}: {why}", repair=repair)
     return Check(name="store", status="ok", found=ledger.url)
 
 

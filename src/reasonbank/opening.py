@@ -27,6 +27,7 @@ from reasonbank.store.vectors import Indexing
 
 if TYPE_CHECKING:
     from reasonbank.index.address import Address
+    from reasonbank.ledger.sqlite import SQLiteLedger
     from reasonbank.llm.cache import Replies
     from reasonbank.llm.http import Key, Provider
     from reasonbank.llm.port import Effort, Model, ModelMeters
@@ -124,6 +125,13 @@ def _sqlite(url: str, settings: Settings, read_only: bool, clock: Callable[[], i
     ledger = SQLiteLedger(path, read_only=read_only, half_life_days=half_life, clock=clock)
     private.tighten(own_files(path))
     return ledger
+
+
+def open_file(path: Path, settings: Settings, *, read_only: bool = False) -> SQLiteLedger:
+    """A bank in a file of its own: a backup, or what becomes one."""
+    from reasonbank.ledger.sqlite import SQLiteLedger
+
+    return SQLiteLedger(path, read_only=read_only, half_life_days=settings.belief.half_life_days)
 
 
 def own_files(bank: Path) -> list[Path]:

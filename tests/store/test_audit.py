@@ -19,7 +19,8 @@ from reasonbank.testing import a_memory, a_trace
 
 # What only reads, or makes derived things anew.
 NO_CHANGE = {
-    "audit", "author", "batches", "close", "contradicting", "embed_new", "evidence", "export",
+    "audit", "author", "backup", "batches", "close", "contradicting", "embed_new", "evidence",
+    "export",
     "gaps", "genealogy", "get", "health", "history", "inject", "jobs", "links", "memories",
     "open", "rebuild", "recommend", "reindex",
     "report", "review", "search", "seen_by", "settings", "statistics", "store", "trace", "traces",

@@ -151,7 +151,7 @@ CASES = {
     "genealogy": Case(given=MEMORY, command="genealogy {id}", tool="get_memory_genealogy"),
     "undo": Case(given=MEMORY, command="undo {id}"),
     "archive": Case(given=MEMORY),
-    "restore": Case(given=MEMORY),
+    "restore": Case(given=MEMORY, command="restore {id}"),
     "link": Case(
         given={"source": "{id}", "target": "{other}", "type": "similar", "strength": 0.5},
         command="link {source} {target} --strength {strength}",

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from reasonbank.flag import Flag
 from reasonbank.ledger.projection import Writer
+from reasonbank.ledger.use import must_be_in_use
 
 T = TypeVar("T")
 
@@ -116,6 +117,7 @@ class GroupCommit:
             started = time.monotonic()
             try:
                 with self._db.transaction():
+                    must_be_in_use(self._writer.db, self._writer.bank_id)
                     self._take(group)
                     for job in group:
                         self._run(job, alone=len(group) == 1)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Values = Sequence[Any]
+Words = tuple[int, Sequence[str], int]
+"""The number of a memory, its texts and its realm."""
 
 
 class Array(NamedTuple):
@@ -60,6 +62,10 @@ class Dialect(Protocol):
     def skip_locked(self) -> str:
         """What ends a query for rows to change, so that none is waited for that another has."""
 
+    def count_on(self, table: str, column: str) -> str | None:
+        """The query after which the database gives only numbers beyond a value; None where it
+        does so by itself as soon as a row has that number."""
+
     def numbers(self, values: Sequence[int] | Nums) -> Array: ...
     def texts(self, values: Sequence[str]) -> Array: ...
     def contains(self, text: str, part: str) -> str:
@@ -79,6 +85,11 @@ class FullText(Protocol):
 
     def drop(self, num: int, texts: Sequence[str], realm: int) -> None:
         """With what was put."""
+
+    def put_all(self, rows: Sequence[Words]) -> None:
+        """The same for many: number, texts and realm of each."""
+
+    def drop_all(self, rows: Sequence[Words]) -> None: ...
 
     def clear(self) -> None: ...
     def rows(self) -> int: ...

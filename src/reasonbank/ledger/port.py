@@ -29,11 +29,13 @@ from reasonbank.trust.belief import NOTHING, SLOTS, Opinion
 from reasonbank.values import valueclass
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from reasonbank.ledger.database import Database
     from reasonbank.trust.belief import EvidenceCounts, Tally
 
     Floats = NDArray[np.float64]
@@ -531,6 +533,9 @@ class Reading(VectorReading, Protocol):
     def old_paths(self, workspace: str) -> dict[str, str]:
         """Where the paths lead now that it was moved away from."""
 
+    def unused(self) -> str | None:
+        """Why the bank can only be read, in a sentence; None of one that is in use."""
+
     def token(self, id: str) -> Token | None: ...
     def tokens(self) -> list[Token]:
         """All that were ever made, oldest first: revoked and expired ones stay."""
@@ -602,7 +607,9 @@ class Ledger(Protocol):
     """
 
     @property
-    def url(self) -> str: ...
+    def url(self) -> str:
+        """To be shown: without a password."""
+
     @property
     def bank_id(self) -> str: ...
     @property
@@ -631,7 +638,16 @@ class Ledger(Protocol):
     def version(self) -> Any:
         """Changes whenever anything was written, by whomever."""
 
-    def write(self, work: Callable[[Writing], T]) -> T: ...
+    def write(self, work: Callable[[Writing], T]) -> T:
+        """Raises ``NotInUse`` if the bank was moved away, is on its way here, or is a backup."""
+
+    def snapshot(self) -> AbstractContextManager[Database]:
+        """All of the bank as it is at one moment, for who copies it; nobody waits for that."""
+
+    def alone(self) -> AbstractContextManager[Database]:
+        """One transaction for who copies or moves the bank, in use or not: nobody else writes
+        until it ends."""
+
     def scrub(self) -> None:
         """Make sure that what was forgotten is in no log or free page either.
 

@@ -152,6 +152,8 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
     except StorageError as error:
         senses.without_meaning(error, "the index")
     reading = store.ledger.cached_read()
+    if why := reading.cached("unused", reading.unused):
+        senses.notes.append(why)  # It may be long out of date.
     with store.searching if _is_small(reading) else nullcontext():
         found = gather(context, reading, question, senses)
         fusion = hits.fused(context, reading, found, senses)

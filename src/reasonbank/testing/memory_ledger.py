@@ -12,7 +12,8 @@ import sqlite3
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,9 +22,10 @@ from reasonbank.ledger.database import Array, Values, inline
 from reasonbank.ledger.migrations import meta, upgrade
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
+from reasonbank.ledger.use import must_be_in_use
 
 if TYPE_CHECKING:
-    from reasonbank.ledger.database import Nums, Scores
+    from reasonbank.ledger.database import Nums, Scores, Words
 
 T = TypeVar("T")
 
@@ -42,6 +44,9 @@ class PlainSQLite:
     )
     vector_position = "select max(seq) from sqlite_sequence where name = 'vectors'"
     skip_locked = ""
+
+    def count_on(self, table: str, column: str) -> None:
+        return None
 
     def numbers(self, values: Sequence[int] | Nums) -> Array:
         return self.texts(list(values) if isinstance(values, Sequence) else values.tolist())
@@ -120,6 +125,14 @@ class WordTable:
 
     def drop(self, num: int, texts: Sequence[str], realm: int) -> None:
         self._db.execute("delete from words where num = ?", (num,))
+
+    def put_all(self, rows: Sequence[Words]) -> None:
+        for row in rows:
+            self.put(*row)
+
+    def drop_all(self, rows: Sequence[Words]) -> None:
+        for row in rows:
+            self.drop(*row)
 
     def clear(self) -> None:
         self._db.execute("delete from words")
@@ -217,6 +230,7 @@ class MemoryLedger:
         with self.db.lock:
             self.db.execute("begin")
             try:
+                must_be_in_use(self.db, self.bank_id)
                 result = work(self._writer)
                 self.db.execute("commit")
             except BaseException:
@@ -224,6 +238,22 @@ class MemoryLedger:
                 self._writer.forget_cached()
                 raise
             return result
+
+    @contextmanager
+    def snapshot(self) -> Iterator[MemoryDatabase]:
+        with self.db.lock:
+            yield self.db
+
+    @contextmanager
+    def alone(self) -> Iterator[MemoryDatabase]:
+        with self.db.lock:
+            self.db.execute("begin")
+            try:
+                yield self.db
+                self.db.execute("commit")
+            except BaseException:
+                self.db.execute("rollback")
+                raise
 
     def scrub(self) -> None:
         """Nothing is written anywhere."""

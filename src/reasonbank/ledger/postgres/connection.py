@@ -201,6 +201,16 @@ class WritingDatabase(Statements):
         raise StorageError(f"{self.url}: {UNKNOWN}")
 
 
+class Snapshot(WritingDatabase):
+    """All statements of a transaction see the same moment, and nobody waits for it."""
+
+    def _begin(self, handle: Handle) -> None:
+        handle.execute(b"begin isolation level repeatable read read only")
+
+    def _commit(self, handle: Handle) -> None:
+        handle.execute(b"commit")
+
+
 def _executed(handle: Handle, sql: str, values: Values) -> Cursor:
     if values:
         return handle.execute(numbered(sql), list(values))

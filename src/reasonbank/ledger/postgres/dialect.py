@@ -48,6 +48,11 @@ class PostgreSQL:
     vector_position = "select vectors from counters"
     skip_locked = "for update skip locked"
 
+    def count_on(self, table: str, column: str) -> str:
+        if table == "vectors":
+            return "update counters set vectors = greatest(vectors, ?) returning vectors"
+        return f"select setval(pg_get_serial_sequence('{table}', '{column}')::regclass, ?)"
+
     def numbers(self, values: Sequence[int] | Nums) -> Array:
         given = list(values) if isinstance(values, Sequence) else values.tolist()
         return Array("(select value from unnest(?::bigint[]) as given(value))", (given,))

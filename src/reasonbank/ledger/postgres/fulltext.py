@@ -15,7 +15,7 @@ from reasonbank.ledger.database import inline
 from reasonbank.ledger.words import MANY, arrays, rarest, tokens
 
 if TYPE_CHECKING:
-    from reasonbank.ledger.database import Database, Nums, Scores
+    from reasonbank.ledger.database import Database, Nums, Scores, Words
 
 MOST_COUNTS = 50_000
 # A phrase does not go on from one text of a memory into the next.
@@ -42,34 +42,43 @@ class PostedWords:
         )
 
     def put(self, num: int, texts: Sequence[str], realm: int) -> None:
-        found = _positions(texts)
-        length = _length(found)
-        self._db.execute(
-            "insert into words select term, ?, ?, ?, positions::integer[]"
-            " from unnest(?::text[], ?::text[]) as given(term, positions)",
-            (
-                realm,
-                num,
-                length,
-                [*found],
-                [f"{{{','.join(map(str, p))}}}" for p in found.values()],
-            ),
-        )
-        self._count(1, length)
+        self.put_all([(num, texts, realm)])
 
     def drop(self, num: int, texts: Sequence[str], realm: int) -> None:
-        found = _positions(texts)
-        self._db.execute(
-            "delete from words where term = any(?::text[]) and realm = ? and num = ?",
-            ([*found], realm, num),
-        )
-        self._count(-1, _length(found))
+        self.drop_all([(num, texts, realm)])
 
-    def _count(self, rows: int, length: int) -> None:
+    def put_all(self, rows: Sequence[Words]) -> None:
+        told = [(num, _positions(texts), realm) for num, texts, realm in rows]
+        self._db.many(
+            "insert into words select term, ?, ?, ?, positions::integer[]"
+            " from unnest(?::text[], ?::text[]) as given(term, positions)",
+            [
+                (
+                    realm,
+                    num,
+                    _length(found),
+                    [*found],
+                    [f"{{{','.join(map(str, p))}}}" for p in found.values()],
+                )
+                for num, found, realm in told
+            ],
+        )
+        self._count(len(told), sum(_length(found) for _, found, _ in told))
+
+    def drop_all(self, rows: Sequence[Words]) -> None:
+        told = [(num, _positions(texts), realm) for num, texts, realm in rows]
+        self._db.many(
+            "delete from words where term = any(?::text[]) and realm = ? and num = ?",
+            [([*found], realm, num) for num, found, realm in told],
+        )
+        self._count(-len(told), -sum(_length(found) for _, found, _ in told))
+
+    def _count(self, rows: int, tokens: int) -> None:
+        """Once for many rows: what a transaction wrote of one row, it has to pass each time."""
         self._db.execute(
             "update counters set word_rows = word_rows + ?, word_tokens = word_tokens + ?,"
             " word_changes = word_changes + 1",
-            (rows, rows * length),
+            (rows, tokens),
         )
 
     def clear(self) -> None:

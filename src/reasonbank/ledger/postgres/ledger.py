@@ -7,17 +7,17 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
-from reasonbank.errors import NewerBank, StorageError
+from reasonbank.errors import NewerBank, NotInUse, StorageError
 from reasonbank.ledger.commits import GroupCommit
 from reasonbank.ledger.migrations import REFOLD_BEFORE, REWEIGH_BEFORE, STEPS, meta, upgrade
 from reasonbank.ledger.postgres.address import address_of
-from reasonbank.ledger.postgres.connection import PooledDatabase, WritingDatabase
+from reasonbank.ledger.postgres.connection import PooledDatabase, Snapshot, WritingDatabase
 from reasonbank.ledger.postgres.dialect import BEFORE_THE_FIRST_STEP
 from reasonbank.ledger.postgres.errors import unlike_its_version
 from reasonbank.ledger.postgres.pool import Pool
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reasonbank.ledger.read_cache import CachedReader, ReadCache
 
 T = TypeVar("T")
+Written = TypeVar("Written", bound=WritingDatabase)
 
 APPLICATION = int.from_bytes(b"RBnk")
 SCHEMA = "schema"
@@ -65,7 +66,8 @@ class PostgresLedger:
         self.pool = Pool(self.address, read_only=read_only)
         lock = zlib.crc32(self.address.schema.encode())
         # Two banks of one database do not wait for each other.
-        self.db = WritingDatabase(self.pool, (APPLICATION, lock - (lock >> 31 << 32)))
+        self._lock = (APPLICATION, lock - (lock >> 31 << 32))
+        self.db = WritingDatabase(self.pool, self._lock)
         _open.add(self)
         try:
             self._open(half_life_days)
@@ -90,7 +92,8 @@ class PostgresLedger:
         self.writer = Writer(self.db, self.bank_id, self._clock, half_life_days)
         self.commits = GroupCommit(self.db, self.writer)
         if not self.read_only and keys["half_life"] != str(half_life_days):
-            self.write(lambda txn: txn.refold_all())
+            with contextlib.suppress(NotInUse):  # It stays as it is until it is used.
+                self.write(lambda txn: txn.refold_all())
 
     def _name(self) -> str:
         """Not the bank's id alone: a copy of the database has the same, and goes its own way."""
@@ -212,6 +215,23 @@ class PostgresLedger:
         if self.read_only:
             raise StorageError("this bank was opened read-only; open it without read_only to write")
         return self.commits.run(work)
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        with self._transaction(Snapshot(self.pool, self._lock)) as db:
+            yield db
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[WritingDatabase]:
+        with self._transaction(WritingDatabase(self.pool, self._lock)) as db:
+            yield db
+
+    @contextlib.contextmanager
+    def _transaction(self, db: Written) -> Iterator[Written]:
+        if self._closed:
+            raise StorageError("this bank was closed; open it again")
+        with db.transaction():
+            yield db
 
     def scrub(self) -> None:
         """Free what the rows held that are gone. What a server keeps of its log of writes, and

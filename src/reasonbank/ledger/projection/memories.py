@@ -36,7 +36,7 @@ class MemoryProjection(EvidenceProjection):
         if old is None or text != old[1] or realm != old[2]:
             if old is not None:
                 self._drop_words(num, old[1], old[2])
-            self.db.full_text.put(num, _words(memory), realm)
+            self.db.full_text.put(num, words_of(memory), realm)
         if old is not None and text != old[1]:
             self._drop_vectors(num)
         elif old is not None and realm != old[2]:
@@ -134,7 +134,7 @@ class MemoryProjection(EvidenceProjection):
         )
 
     def _drop_words(self, num: int, text: str, realm: int) -> None:
-        self.db.full_text.drop(num, _words(memory_of(json.loads(text))), realm)
+        self.db.full_text.drop(num, words_of(memory_of(json.loads(text))), realm)
 
     # Vectors
 
@@ -221,7 +221,8 @@ class MemoryProjection(EvidenceProjection):
             self._put_vector(num, model, realm, None)
 
 
-def _words(memory: Memory) -> tuple[str, ...]:
+def words_of(memory: Memory) -> tuple[str, ...]:
+    """What full text is told of a memory."""
     content = memory.content
     if error := memory.error_context:
         parts = (error.error_type, error.failure_pattern, error.corrective_guidance,

@@ -9,6 +9,7 @@ from reasonbank.ledger.database import columns, record, records
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Token
 from reasonbank.ledger.queries.base import ORDER, Queries
+from reasonbank.ledger.use import unused
 from reasonbank.model import JSON, Scope, View, Workspace
 
 _WORKSPACE = columns(Workspace)
@@ -16,6 +17,10 @@ TOKEN = columns(Token)
 
 
 class AdministrationQueries(Queries):
+    def unused(self) -> str | None:
+        why = unused(self.db)
+        return None if why is None else why.sentence
+
     def workspace_at(self, digest: str) -> str | None:
         row = self.db.one("select workspace from paths where digest = ?", (digest,))
         return row[0] if row else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from reasonbank.ledger.database import columns, records
 from reasonbank.ledger.events import BATCHES, NOTES, OBSERVATIONS, Event, EventType
+from reasonbank.ledger.identity import chains_of
 from reasonbank.ledger.port import Wanted
 from reasonbank.ledger.queries.base import EVENT, OF_WORKSPACE, ORDER, Queries, event_of, texts
 from reasonbank.ledger.sessions import trace_of
@@ -156,22 +157,26 @@ class LogQueries(Queries):
 
     def broken_chain(self) -> list[str]:
         """Of other banks' events only some may be here: their gaps are nothing to complain of."""
-        _, head, notes = self._tip()
-        ends = {False: "", True: ""}
-        wrong: list[str] = []
+        wanted = chains_of(self.db)
+        ends = dict.fromkeys(wanted, "")
         own = self.db.one("select value from meta where key = 'bank_id'")
+        # Of what it wrote under an earlier id others may know more, which then comes later.
+        whole = {chain for chain, end in wanted.items() if not end and [chain[0]] != [*(own or ())]}
+        wrong: list[str] = []
         # What this bank wrote arrived in the order of the chain.
         for event in self._pages("digest is not null", (), 0, self._newest()):
             if not event.intact:
                 wrong.append(f"event {event.id} is not what was written")
-            if own is not None and event.origin == own[0]:
-                note = event.type in NOTES
-                if event.prev != ends[note]:
+            chain = (event.origin, event.type in NOTES)
+            if chain in wanted and chain not in whole:
+                if event.prev != ends[chain]:
                     wrong.append(f"the log was changed before event {event.id}")
-                ends[note] = event.link
+                ends[chain] = event.link
+                if event.link == wanted[chain] and own is not None and event.origin != own[0]:
+                    whole.add(chain)
             if len(wrong) >= 5:
                 return wrong
-        if ends != {False: head, True: notes}:
+        if ends != wanted:
             wrong.append("the end of the log was changed")
         return wrong
 

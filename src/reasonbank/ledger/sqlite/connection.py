@@ -46,6 +46,9 @@ class SQLite:
     vector_position = "select max(seq) from sqlite_sequence where name = 'vectors'"
     skip_locked = ""  # Whoever writes, writes alone.
 
+    def count_on(self, table: str, column: str) -> None:
+        return None
+
     def numbers(self, values: Sequence[int] | Nums) -> Array:
         if not len(values):  # carray takes no empty array.
             return Array("(select null as value where 1 = 0)", ())

@@ -11,7 +11,7 @@ from reasonbank.errors import StorageError
 from reasonbank.ledger.words import MANY, arrays, rarest
 
 if TYPE_CHECKING:
-    from reasonbank.ledger.database import Nums, Scores
+    from reasonbank.ledger.database import Nums, Scores, Words
     from reasonbank.ledger.sqlite.connection import Connection
 
 MOST_COUNTS = 50_000
@@ -50,6 +50,14 @@ class FTS5:
             " values ('delete', ?, ?, ?, ?, ?, ?)",
             (num, *texts, realm_word(realm)),
         )
+
+    def put_all(self, rows: Sequence[Words]) -> None:
+        for row in rows:
+            self.put(*row)
+
+    def drop_all(self, rows: Sequence[Words]) -> None:
+        for row in rows:
+            self.drop(*row)
 
     def clear(self) -> None:
         self._db.execute("insert into words (words) values ('delete-all')")

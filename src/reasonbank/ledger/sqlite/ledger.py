@@ -5,14 +5,14 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
 from reasonbank import private
-from reasonbank.errors import NewerBank, StorageError
+from reasonbank.errors import NewerBank, NotInUse, StorageError
 from reasonbank.ledger.commits import GroupCommit
 from reasonbank.ledger.migrations import REFOLD_BEFORE, REWEIGH_BEFORE, STEPS, meta, upgrade
 from reasonbank.ledger.projection import Writer
@@ -91,7 +91,8 @@ class SQLiteLedger:
             if not read_only and self.unscrubbed():
                 self._scrub(attempts=1)
         if not read_only and meta(self.db, "half_life") != str(half_life_days):
-            self.write(lambda txn: txn.refold_all())
+            with contextlib.suppress(NotInUse):  # It stays as it is until it is used.
+                self.write(lambda txn: txn.refold_all())
 
     def _first(self) -> Connection:
         try:
@@ -254,6 +255,21 @@ class SQLiteLedger:
             self._scrub(attempts=1)
         return result
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        with contextlib.closing(self._connect()) as db, translated(self.path):
+            db.tune()
+            db.handle.execute("begin")
+            db.one("select count(*) from meta")  # From here on it sees the same.
+            yield db
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[Connection]:
+        with contextlib.closing(self._connect()) as db, translated(self.path):
+            db.tune()
+            with db.transaction():
+                yield db
+
     def scrub(self) -> None:
         self._read_cache = None
         self._scrub(ATTEMPTS)
@@ -315,6 +331,13 @@ class SQLiteLedger:
         self._watch = self._read_cache = None
         self._local = threading.local()
         self._watching, self._shelving = threading.Lock(), threading.Lock()
+
+    def close_as_one_file(self) -> None:
+        """Close it so that all of it is in the one file, which can be copied and only read."""
+        self.close()
+        db = Connection(self.path, synchronous=self._synchronous, vfs=self._vfs)
+        with contextlib.closing(db), translated(self.path):
+            db.handle.pragma("journal_mode", "delete")
 
     def close(self) -> None:
         if self._abandoned:

@@ -11,7 +11,7 @@ GROUPS = {
     "Look": "list show history genealogy trace stats report audit batches",
     "Correct": "review update link archive restore undo forget",
     "Care": "doctor maintain consolidate promote reindex queue worker workspace export import "
-    "mirror",
+    "mirror backup migrate",
     "Connect": "mcp serve token install uninstall hook llm demo",
 }
 OTHERS = "More"

@@ -158,6 +158,7 @@ MODULES = {
     "install": "install uninstall",
     "llm": "llm",
     "mirror": "mirror",
+    "move": "migrate backup restore",
     "report": "report",
     "hooks": "hook",
     "server": "mcp serve",
