@@ -64,6 +64,10 @@ def test_a_long_text_is_no_question():
          "After a deploy, watch the error rate.", Bearing.APART),
         ("How large is the disk of build-1?", "build-1 has a disk of 500 GB.",
          "The disk in build-2 has 2 TB.", Bearing.APART),
+        ("When does the certificate of the shop expire?", "The shop's certificate ends in May.",
+         "The API has a certificate that is valid until June.", Bearing.APART),
+        ("How do I parse dates in read_csv?", "read_csv takes parse_dates for dates.",
+         "Give read_csv dtype to keep zeros.", Bearing.APART),
         # Another thing about it.
         ("How long must a password be?", "Passwords need 14 characters.",
          "A password is changed only if it leaked.", Bearing.APART),

@@ -30,6 +30,8 @@ from reasonbank.search.question_words import (
     HOW,
     INSTEAD,
     LIGHT,
+    MANNER,
+    OF,
     OR,
     PLACES,
     PREPOSITIONS,
@@ -62,6 +64,10 @@ class Asked:
     """Groups of words that stand together: ("cart", "service")."""
     names: frozenset[str]
     """Which of them are written like names or numbers."""
+    owners: frozenset[str]
+    """With which words those begin that say whose it is: "of the shop"."""
+    how: bool
+    """Whether it asks how somebody does something: then each of them matters."""
     amount: bool
     """Whether it asks how many, how long or when."""
     words: frozenset[str]
@@ -97,7 +103,18 @@ def read(question: str) -> Asked | None:
         if before in PRONOUNS or (before == "to" and word not in names)
     }
     about = tuple(group for group in groups if group and group not in deeds)
-    return Asked(about, names, amount, frozenset(words))
+    how = at is not None and words[at] in MANNER and any(map(_of_doing, pairwise(words[at + 1 :])))
+    return Asked(about, names, frozenset(_owners(words)), how, amount, frozenset(words))
+
+
+def _of_doing(pair: tuple[str, str]) -> bool:
+    return pair[0] in AUXILIARIES and pair[1] in PRONOUNS
+
+
+def _owners(words: list[str]) -> Iterator[str]:
+    for at, word in enumerate(words):
+        if word in OF:
+            yield next(filter(_tells, words[at + 1 :]), "")
 
 
 def _is_coded(word: str) -> bool:
@@ -251,7 +268,8 @@ def bearing(question: str, older: str, newer: str) -> Bearing:
     known = [few for few in asked.about if any(_has(old, word) for word in few)]
     lacking = [few for few in known if _lacks(asked, few, old, new)]
     named = any(word in asked.names for few in lacking for word in few if not _has(new, word))
-    if named or (lacking and len(lacking) == len(known)):
+    whose = any(few[0] in asked.owners for few in lacking)
+    if named or whose or (lacking and (asked.how or len(lacking) == len(known))):
         return Bearing.APART
     words = [word for few in known for word in few if _has(old, word) and not _is_verb(word, old)]
     there = sum(_has(new, word) for word in words)

@@ -41,7 +41,7 @@ FUNCTION = WHICH | AUXILIARIES | ARTICLES | PREPOSITIONS | PRONOUNS
 LIGHT = frozenset(_words("""
     do get use make find run set need go put take have know see happens comes happen come like
     want please tell new old current currently now used called named look still exactly
-    neue neuer neuen neues aktuelle aktuellen
+    company firm firma neue neuer neuen neues aktuelle aktuellen
 """))  # fmt: skip
 HOW = frozenset(_words("""
     many much long often large big quickly fast far old wide high deep soon
@@ -60,6 +60,8 @@ AMOUNTS = frozenset(_words("""
     montag dienstag mittwoch donnerstag freitag samstag sonntag jour jours semaine semaines mois
     ans heure heures día días semana semanas mes meses año años hora horas
 """))  # fmt: skip
+OF = frozenset(_words("of von vom des der du de del"))
+MANNER = frozenset(_words("how wie comment cómo"))
 OR = frozenset(("or", "oder", "ou", "o"))
 # Who asks for one of them does not ask for another on the same line.
 INSTEAD = tuple(
