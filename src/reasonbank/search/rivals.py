@@ -480,9 +480,15 @@ def _apply_elsewhere(one: Memory, other: Memory) -> bool:
         if patterns[0] != patterns[1]:
             return True
     occasions = [frozenset(map(_stem, telling(m.description))) for m in (one, other)]
-    if one.description == one.title or other.description == other.title:
+    if _says_no_occasion(one) or _says_no_occasion(other):
         return False
     return len(occasions[0] & occasions[1]) < OCCASION * max(map(len, occasions))
+
+
+def _says_no_occasion(memory: Memory) -> bool:
+    """Whether what says when to use it was made of its own text."""
+    said = memory.description.strip(" .…").casefold()
+    return said in memory.title.casefold() or said in memory.content.casefold()
 
 
 def state_two_values(one: Memory, other: Memory) -> bool:
