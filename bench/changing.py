@@ -5,9 +5,9 @@
 All facts of the half are in one bank, first every older value, then, after a while, every newer
 one. ``turned``: the same with the texts exchanged, where they differ in the value alone, so that
 nothing but the time tells which is newer. Pairs that are both true must not be called outdated.
-``--further``: a second set, in which nearly every newer value is said in other words, and of which
-every other line is set aside. There each pair that is both true is also asked for the older one
-alone, which must not be put behind the newer.
+``--further``: a second and a third set, in which nearly every newer value is said in other words,
+and of which every other line is set aside. There each pair that is both true is also asked for the
+older one alone, which must not be put behind the newer.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ START = 1_760_000_000 * SECOND
 A_LETTER, BY_VALUE = 30, 12  # Of every thirty facts the first twelve differ in the value alone.
 
 
-def further_of(name: str, half: str) -> list[dict[str, Any]]:
-    return read(f"{name}-2")[HALVES.index(half) :: 2]
+FURTHER = (2, 3)
+
+
+def further_of(name: str, half: str, number: int = 2) -> list[dict[str, Any]]:
+    return read(f"{name}-{number}")[HALVES.index(half) :: 2]
 
 
 def half_of(name: str, half: str) -> list[dict[str, Any]]:
@@ -114,23 +117,24 @@ def _facts(rows: list[dict[str, Any]], gap: int, embedder: Embedder) -> list[flo
 def further(half: str, embedder: Embedder) -> Table:
     columns = ("set", "gap", "rows", "newer before older", "newer first", "older marked")
     table = Table(f"{half} further", f"Further facts that change, {half} half, %", columns)
-    rows = further_of("facts", half)
-    turned = [row | {"old": row["new"], "new": row["old"]} for row in rows]
-    for name, some in (("as written", rows), ("turned", turned)):
-        for gap, microseconds in GAPS.items():
-            shares = _facts(some, microseconds, embedder)
-            table.add(name, gap, len(some), *(f"{100 * share:.1f}" for share in shares))
+    for number in FURTHER:
+        rows = further_of("facts", half, number)
+        turned = [row | {"old": row["new"], "new": row["old"]} for row in rows]
+        for name, some in ((f"{number}, as written", rows), (f"{number}, turned", turned)):
+            for gap, microseconds in GAPS.items():
+                shares = _facts(some, microseconds, embedder)
+                table.add(name, gap, len(some), *(f"{100 * share:.1f}" for share in shares))
     return table
 
 
 def further_pairs(half: str, embedder: Embedder) -> Table:
     columns = ("pairs", "rows", "one called outdated, %", "asked for the older: it is first, %")
     table = Table(f"{half} further pairs", f"Further pairs, {half} half", columns)
-    for name in ("together", "paraphrases"):
-        rows = further_of(name, half)
+    for name, number in (("together", 2), ("together", 3), ("paraphrases", 2)):
+        rows = further_of(name, half, number)
         marked, first = _pairs(rows, embedder)
         asked = f"{100 * first / len(rows):.1f}" if name == "together" else "-"
-        table.add(name, len(rows), f"{100 * marked / len(rows):.1f}", asked)
+        table.add(f"{name}, {number}", len(rows), f"{100 * marked / len(rows):.1f}", asked)
     return table
 
 
@@ -196,7 +200,7 @@ def same(half: str, embedder: Embedder) -> Table:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     options.add_argument("--half", choices=HALVES, default=HALVES[0])
-    options.add_argument("--further", action="store_true", help="the second set")
+    options.add_argument("--further", action="store_true", help="the second and the third set")
     options.add_argument("--weights", type=Path, help="other weights for the packaged network")
     options.add_argument("--keep", action="store_true", help="write bench/results/changing.json")
     chosen = options.parse_args()

@@ -34,7 +34,9 @@ def packaged(tmp_path):
         yield bank
 
 
-@requirement("RET-19", left="rewordings: 92 % of the facts of bench.changing that were set aside")
+@requirement(
+    "RET-19", left="rewordings: 82 to 88 % of the facts of bench.changing that were set aside"
+)
 @pytest.mark.parametrize("titled", [True, False])
 def test_of_facts_that_change_the_newer_value_comes_first(packaged, titled):
     older = recorded(packaged, CHANGING, "was", titled)

@@ -197,3 +197,18 @@ def test_a_merge_by_a_model_that_states_two_values_is_refused(bank, answers, kep
     assert len(result.created) == kept
     assert all(bank.get(id).content == ONE for id in result.created)
     assert "two values" in str(model.calls[1].messages[-1])
+
+
+@requirement("RET-19")
+def test_what_was_remembered_by_its_text_alone_comes_first_in_other_words(bank):
+    """The description is then made of the text, and says nothing of an occasion."""
+    said = [
+        ("Build artifacts are kept for 30 days", "Build artifacts are kept for 30 days."),
+        ("Artifacts of a build are thrown away after two weeks", "After two weeks"),
+    ]
+    older, newer = (
+        bank.record(a_memory(title=title, content=f"{title}.", description=description))
+        for title, description in said
+    )
+    hits = list(bank.search("How long are build artifacts kept?"))
+    assert [hit.memory.id for hit in hits] == [newer.id, older.id]

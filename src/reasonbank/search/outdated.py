@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from reasonbank.ledger.events import revisions
 from reasonbank.ledger.port import Reading, Row
 from reasonbank.model import Memory, to_micros
+from reasonbank.search.asked import Bearing, bearing
 from reasonbank.search.gather import Gathered, Question
 from reasonbank.search.rank import Ranking
 from reasonbank.search.rivals import Rivalry, asked_for, rivalry
@@ -26,6 +27,8 @@ REACH = 10
 """So many of the answer, and as many of what comes after it, are compared with each other."""
 NEIGHBOURS = 4
 """So many that are near the best answer are compared with it, however they fit the question."""
+READ = 1_000
+"""Letters of a memory in which its subject is looked for; what states a fact has fewer."""
 NEAR = 0.6
 """The share of the cosine at which two memories are related that two wordings of a fact have."""
 CONTENDER = 0.8
@@ -38,6 +41,8 @@ NEXT_BEST = 0.88
 """The same beside the newer of the two."""
 AS_LIKELY = 0.65
 """The same of what does not surely answer it."""
+SUBJECT_IN_PART = 0.67
+"""The same where the newer lacks some of what the question is about."""
 AS_GOOD = 0.75
 """Where nothing but the question tells that two state one fact, they fit it about as well."""
 BETTER_KNOWN = 0.1
@@ -79,28 +84,40 @@ def settled(
         for older in (*result, *(i for i in newest if i not in result)):
             if not near[newer, older] or stated[older].at >= stated[newer].at:
                 continue
-            if _between(question, stated[older], stated[newer]) is Rivalry.SURE:
+            if _between(stated[older], stated[newer]) is Rivalry.SURE:
                 outdated[older] = newer
                 _place(newer, older, result)
     # What may be another wording takes no place from a value that is surely the newer one.
     standing = [i for i in reversed(newest) if i not in outdated]
     best = CONTENDER * max((stated[i].score for i in order), default=0.0)
     contenders = [i for i in result if i in standing and _contends(stated[i], best)]
-    first = sorted(standing, key=lambda i: stated[i].score, reverse=True)[:3]
+    by_score = sorted(stated, key=lambda one: one.score, reverse=True)
     for newer in standing:
         for older in contenders:
             one, other = stated[older], stated[newer]
-            if other.at <= one.at:
-                continue
-            third = max((stated[i].score for i in first if i not in (older, newer)), default=0.0)
             # To compare texts costs more than all the rest.
-            if not near[newer, older] and not _first(Rivalry.OPEN, one, other, third):
+            as_good = other.score >= AS_GOOD * one.score
+            if other.at <= one.at or not (near[newer, older] or as_good):
                 continue
-            kind = _between(question, one, other)
+            kind = _asked_about(question, one, other)
             kind = kind if near[newer, older] else min(kind, Rivalry.OPEN)
-            if _first(kind, one, other, third):
+            if _first(question, kind, one, other, by_score):
                 _place(newer, older, result)
     return result, outdated
+
+
+def _in_the_running(older: Stated, newer: Stated) -> bool:
+    return newer.answers and newer.score >= IN_THE_RUNNING * older.score
+
+
+def _third(question: str, older: Stated, newer: Stated, by_score: Sequence[Stated]) -> float:
+    """The best score of all others, of which those that are about something else do not count."""
+    for one in by_score:
+        if one is older or one is newer:
+            continue
+        if one.score <= newer.score or _bearing(question, older, one) is not Bearing.APART:
+            return one.score
+    return 0.0
 
 
 def _contends(one: Stated, least: float) -> bool:
@@ -119,31 +136,45 @@ def _place(newer: int, older: int, result: list[int]) -> None:
     result.insert(place, newer)
 
 
-def _between(question: str, older: Stated, newer: Stated) -> Rivalry:
+def _between(older: Stated, newer: Stated) -> Rivalry:
     if older.confidence > newer.confidence + BETTER_KNOWN or older.fit > newer.fit + MORE_HELPFUL:
         return Rivalry.NONE
-    kind = rivalry(older.memory, newer.memory)
-    if kind is not Rivalry.SURE and asked_for(question, older.memory, newer.memory):
-        return Rivalry.NONE
-    return kind
+    return rivalry(older.memory, newer.memory)
 
 
-def _first(kind: Rivalry, older: Stated, newer: Stated, third: float) -> bool:
-    """Whether the newer comes first though nothing says for sure that it is the same fact.
+def _asked_about(question: str, older: Stated, newer: Stated) -> Rivalry:
+    """What they are to each other for who asks that."""
+    kind = _between(older, newer)
+    if kind is Rivalry.NONE:
+        return kind
+    bears = _bearing(question, older, newer)
+    wants_older = bears is Bearing.UNKNOWN and asked_for(question, older.memory, newer.memory)
+    return Rivalry.NONE if bears is Bearing.APART or wants_older else kind
 
-    ``third`` is the best score of all others.
-    """
+
+def _bearing(question: str, older: Stated, newer: Stated) -> Bearing:
+    memories = older.memory, newer.memory
+    one, other = (f"{memory.title}\n{memory.content[:READ]}" for memory in memories)
+    return bearing(question, one, other)
+
+
+def _first(
+    question: str, kind: Rivalry, older: Stated, newer: Stated, by_score: Sequence[Stated]
+) -> bool:
+    """Whether the newer comes first though nothing says for sure that it is the same fact."""
+    if kind is Rivalry.LIKELY:
+        return True
+    if kind is Rivalry.NONE or not _in_the_running(older, newer):
+        return False
     share = newer.score / older.score if older.score > 0 else 1.0
+    third = _third(question, older, newer, by_score)
+    bears = _bearing(question, older, newer)
+    if bears >= Bearing.PARTLY:
+        return third <= newer.score and (bears is Bearing.SAME or share >= SUBJECT_IN_PART)
     stand_out = third <= max(STAND_OUT * older.score, NEXT_BEST * newer.score)
-    match kind:
-        case Rivalry.LIKELY:
-            return True
-        case Rivalry.POSSIBLE:
-            least = AS_LIKELY if newer.weak else IN_THE_RUNNING
-            return newer.answers and share >= least and (stand_out or third <= newer.score)
-        case Rivalry.OPEN:
-            return not newer.weak and share >= AS_GOOD and stand_out
-    return False
+    if kind is Rivalry.POSSIBLE:
+        return (share >= AS_LIKELY or not newer.weak) and (stand_out or third <= newer.score)
+    return not newer.weak and share >= AS_GOOD and stand_out
 
 
 def settle(

@@ -286,7 +286,7 @@ def _between(older: tuple[str, str], newer: tuple[str, str]) -> Rivalry:
         subject = _Subject.SAME  # A title that was made of the content says nothing more.
         if not (_is_statement(older[1]) or _is_statement(newer[1])):
             return Rivalry.OPEN if _may_differ(older[1], newer[1]) else Rivalry.NONE
-    changed = unclear = options = False
+    changed = unclear = options = alike = False
     for mine, theirs in _alike(older[1], newer[1]):
         spots = _spots(mine, theirs)
         if _changed_value(spots) or (subject is _Subject.SAME and _changed_word(spots)):
@@ -296,19 +296,23 @@ def _between(older: tuple[str, str], newer: tuple[str, str]) -> Rivalry:
             unclear = len(spots) == 1 and subject is _Subject.SAME
             if not unclear:
                 return Rivalry.NONE
+        alike = True
         options = options or any(map(_two_options, spots))
     if _says_it_changed(older, ("", newer[1]) if untitled else newer):
         return Rivalry.SURE
-    if options or subject is _Subject.OTHER:
+    short = len(older[1]) <= SHORT and len(newer[1]) <= SHORT
+    if options or (subject is _Subject.OTHER and (alike or not short)):
         return Rivalry.NONE
+    if subject is _Subject.OTHER:
+        # Two titles that differ in a word say little of texts that are worded otherwise.
+        return Rivalry.OPEN if _tell_apart(older[1], newer[1]) else Rivalry.NONE
     if opposed(older[1], newer[1]) or (changed and subject is _Subject.SAME):
         return Rivalry.SURE
-    short = len(older[1]) <= SHORT and len(newer[1]) <= SHORT
     if not short or _two_subjects(older[1], newer[1]):
         return Rivalry.NONE
     if unclear or differ_in_values(older[1], newer[1]):
         return _by_words(older, newer)
-    return Rivalry.OPEN if _may_differ(older[1], newer[1]) else Rivalry.NONE
+    return Rivalry.OPEN if _tell_apart(older[1], newer[1]) else Rivalry.NONE
 
 
 def _is_statement(text: str) -> bool:
@@ -334,6 +338,8 @@ def _two_subjects(one: str, other: str) -> bool:
     for sentence in sentences(one)[:MOST_SENTENCES]:
         for against in sentences(other)[:MOST_SENTENCES]:
             mine, theirs = _parted(_tokens(sentence)), _parted(_tokens(against))
+            if (mine.subject & theirs.said) or (theirs.subject & mine.said):
+                continue  # "Grandma takes 5 mg", "the doctor set 5 mg for grandma".
             if mine.subject and theirs.subject and not mine.subject & theirs.subject:
                 same = mine.frame == theirs.frame and len(mine.frame) >= SHARED
                 if same or len(mine.said & theirs.said) >= SHARED:
@@ -418,6 +424,11 @@ def _stem(word: str) -> str:
     return word[:STEM]
 
 
+def _tell_apart(one: str, other: str) -> bool:
+    """Whether the other says what the one does not."""
+    return opposed(one, other) or bool(telling(other) - telling(one))
+
+
 def _may_differ(one: str, other: str) -> bool:
     """Whether each says what the other does not, and one of them a value: "weekly", "by 1 May"."""
     if opposed(one, other):
@@ -469,9 +480,15 @@ def _apply_elsewhere(one: Memory, other: Memory) -> bool:
         if patterns[0] != patterns[1]:
             return True
     occasions = [frozenset(map(_stem, telling(m.description))) for m in (one, other)]
-    if one.description == one.title or other.description == other.title:
+    if _says_no_occasion(one) or _says_no_occasion(other):
         return False
     return len(occasions[0] & occasions[1]) < OCCASION * max(map(len, occasions))
+
+
+def _says_no_occasion(memory: Memory) -> bool:
+    """Whether what says when to use it was made of its own text."""
+    said = memory.description.strip(" .…").casefold()
+    return said in memory.title.casefold() or said in memory.content.casefold()
 
 
 def state_two_values(one: Memory, other: Memory) -> bool:
