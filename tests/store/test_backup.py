@@ -28,6 +28,7 @@ from reasonbank.ledger.migrations import STEPS
 from reasonbank.ledger.sqlite import SQLiteLedger
 from reasonbank.moves import back_up, restore, told
 from reasonbank.settings import BeliefSettings, Embed
+from reasonbank.store import moving
 from reasonbank.testing import a_memory
 from reasonbank.testing.memory_ledger import MemoryLedger
 
@@ -65,7 +66,7 @@ def everything(path: Path):
     return found
 
 
-@requirement("MEM-10", left="the rest of it, in test_transfer.py")
+@requirement("DEP-4")
 def test_a_backup_restores_the_same_bank(bank, tmp_path):
     made = bank.backup(tmp_path / "b.backup")
     before = looked_at(tmp_path / "bank.db")
@@ -108,6 +109,22 @@ def test_it_is_the_bank_of_one_moment(bank, tmp_path):
     assert made.rows["memories"] == first["memories"].rows
     assert everything(tmp_path / "b.backup")["links"] == first["links"]
     assert len(everything_in(bank)) == made.rows["memories"] + 3
+
+
+def test_where_the_new_place_was_lost_the_old_one_leads_back(bank, tmp_path):
+    with closing(SQLiteLedger(tmp_path / "new.db")) as new:
+        moving.migrate(bank.store.ledger, new, QUIET)
+    (tmp_path / "new.db").unlink()
+    with pytest.raises(NotInUse, match="was moved to"):
+        bank.record(a_memory())
+    before = len(bank.memories())
+    bank.backup(tmp_path / "b.backup")
+    bank.close()
+    restore(tmp_path / "b.backup", bank.store.ledger.url, HASHED, QUIET, force=True)
+    with opened(tmp_path, "bank.db") as back:
+        assert len(back.memories()) == before
+        back.record(a_memory(title="Goes on"))
+        assert back.context.read().broken_chain() == []
 
 
 def test_what_a_restored_bank_writes_is_under_a_new_id(bank, tmp_path):
