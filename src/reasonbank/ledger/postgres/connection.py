@@ -204,8 +204,9 @@ class WritingDatabase(Statements):
 class Snapshot(WritingDatabase):
     """All statements of a transaction see the same moment, and nobody waits for it."""
 
-    def _begin(self, handle: Handle) -> None:
+    def _begin(self, handle: Handle) -> int:
         handle.execute(b"begin isolation level repeatable read read only")
+        return 0
 
     def _commit(self, handle: Handle) -> None:
         handle.execute(b"commit")
