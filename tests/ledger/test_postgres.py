@@ -257,6 +257,15 @@ def test_a_bank_of_a_newer_program_is_refused_and_left_as_it_is(opened, postgres
     assert ledger.read().db.all("select * from meta order by key") == before
 
 
+def test_a_program_that_is_open_while_a_newer_one_upgrades_the_bank_writes_no_more(opened):
+    old, newer = opened(), opened()
+    newer.write(lambda txn: txn.db.execute("update meta set value = '99' where key = 'schema'"))
+    before = old.version()
+    with pytest.raises(NewerBank, match="Nothing was changed"):
+        old.write(lambda txn: txn.db.execute("delete from meta"))
+    assert old.version() == before and old.read().db.one("select 1 from meta") is not None
+
+
 def test_a_schema_of_somebody_else_is_refused(postgres_server, postgres_url):
     database = postgres_url.rpartition("/")[2]
     postgres_server.execute("create schema reasonbank", database=database)
@@ -350,6 +359,18 @@ def test_no_message_shows_the_password(postgres_server, postgres_url, opened):
         messages += [str(told), repr(told.__cause__), repr(told.__context__)]
     for message in messages:
         assert PASSWORD not in message and "s3cret" not in message
+
+
+def test_who_is_refused_is_told_why_and_who_may_try_again_is_told_that(
+    postgres_server, postgres_url
+):
+    for url, said in (
+        (postgres_url.replace("bank_", "no_"), 'refuses: database "no_.*" does not exist; correct'),
+        (postgres_url.replace("s3cret", "s4cret"), "refuses: password authentication failed .*url"),
+        (postgres_url.replace(f":{postgres_server.port}", ":1"), "does not answer: .*; try again"),
+    ):
+        with pytest.raises(StorageError, match=said):
+            PostgresLedger(url)
 
 
 def test_question_marks_in_quotes_are_no_marks():

@@ -21,6 +21,8 @@ from reasonbank.ledger.postgres.pool import Handle, Pool, is_lost
 T = TypeVar("T")
 Cursor = psycopg.Cursor[tuple[Any, ...]]
 
+VERSION = "(select value from meta where key = 'schema')"
+"""How many steps the bank has taken."""
 ASK_AGAIN = 0.2
 ASK_FOR = 10.0
 """Seconds. So long somebody whose connection broke at the very end waits to learn what became of
@@ -91,6 +93,8 @@ class WritingDatabase(Statements):
         super().__init__(pool)
         self.cancelled: Callable[[], bool] | None = None
         self.handle: Handle | None = None
+        self.refuse: Callable[[int], None] | None = None
+        """Told the version of the bank: another process may have upgraded it since."""
         self._lock = lock
         self._transaction_id = ""
 
@@ -146,28 +150,33 @@ class WritingDatabase(Statements):
         for last in (False, True):
             with self.pool.connection() as handle:
                 try:
-                    self._begin(handle)
+                    version = self._begin(handle)
                 except psycopg.Error as error:
                     if last or not is_lost(handle) or self.pool.closed:
                         raise in_words(error, self.url) from None
                 else:
+                    if self.refuse is not None:
+                        self.refuse(version)
                     yield handle
                     return
             self.pool.drop_idle()
 
-    def _begin(self, handle: Handle) -> None:
+    def _begin(self, handle: Handle) -> int:
+        """The version of the bank; 0 while nobody wants to know."""
         one, other = self._lock
+        version = VERSION if self.refuse is not None else "0"
         cursor = handle.execute(
             # What was committed while this one waited for the lock, it has to see.
-            b"begin isolation level read committed;"
-            b"select pg_advisory_xact_lock(%d, %d);"
-            b"select pg_current_xact_id()::text" % (one, other)
+            "begin isolation level read committed;"
+            f" select pg_advisory_xact_lock({one}, {other});"
+            f" select pg_current_xact_id()::text, {version}".encode()
         )
         cursor.nextset()
         cursor.nextset()
         row = cursor.fetchone()
         assert row is not None
         self._transaction_id = str(row[0])
+        return int(row[1])
 
     def _commit(self, handle: Handle) -> None:
         try:

@@ -17,6 +17,13 @@ UNKNOWN = (
 )
 
 
+PASSING = (
+    "starting up", "shutting down", "recovery", "not yet accepting", "terminating", "too many",
+    "connection slots",
+)  # fmt: skip
+"""What a server says that will let somebody in later."""
+
+
 def in_words(error: psycopg.Error, url: str) -> Exception:
     """What to raise instead of ``error``; a mistake of ours stays what it is."""
     match error:
@@ -29,12 +36,8 @@ def in_words(error: psycopg.Error, url: str) -> Exception:
             return StorageError(
                 f"another program has kept {url} locked for a minute; stop it, then retry"
             )
-        case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():
-            return StorageError(f"{url} refuses this user or password; correct the setting url")
         case errors.InsufficientPrivilege():
             return StorageError(f"{url}: {_said(error)}; let its owner grant that to this user")
-        case errors.InvalidCatalogName():
-            return StorageError(f"{url}: {_said(error)}; create it, or correct the setting url")
         case errors.ReadOnlySqlTransaction():
             return StorageError(f"{url} takes no writes now: it is a standby, or set to read-only")
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.UndefinedFunction():
@@ -48,6 +51,17 @@ def in_words(error: psycopg.Error, url: str) -> Exception:
         case psycopg.OperationalError() | psycopg.InterfaceError():
             return StorageError(f"{url} does not answer: {_said(error)}; try again")
     return error
+
+
+def not_connected(error: psycopg.Error, url: str) -> Exception:
+    """Of a connection that does not come about only the words are known."""
+    _, refused, reason = str(error).rpartition("FATAL:")
+    if error.sqlstate is not None or not refused:
+        return in_words(error, url)
+    reason = reason.strip().splitlines()[0]
+    if any(word in reason for word in PASSING):
+        return StorageError(f"{url} is busy: {reason}; try again")
+    return StorageError(f"{url} refuses: {reason}; correct the setting url, or ask who runs it")
 
 
 def unlike_its_version(url: str, wrong: str) -> StorageError:

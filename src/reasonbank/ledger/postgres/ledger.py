@@ -80,6 +80,7 @@ class PostgresLedger:
         self._refuse(found)
         if not self.read_only and found < len(STEPS):
             self._migrate(half_life_days)
+        self.db.refuse = self._refuse
         keys = dict(db.all("select key, value from meta"))
         if missing := [f"meta without {key}" for key in KEYS if key not in keys]:
             raise unlike_its_version(self.url, ", ".join(missing))

@@ -18,7 +18,7 @@ from psycopg.pq import TransactionStatus
 from reasonbank.errors import InvalidSetting, StorageError
 from reasonbank.ledger.postgres.address import Address
 from reasonbank.ledger.postgres.dialect import adapters
-from reasonbank.ledger.postgres.errors import in_words
+from reasonbank.ledger.postgres.errors import in_words, not_connected
 
 MOST = 8
 """Connections to read with. A statement takes about a millisecond; more would only be in the way
@@ -78,7 +78,7 @@ class Pool:
                 raise InvalidSetting("url", str(error).strip()) from None
             raise in_words(error, self.address.shown) from None
         except psycopg.Error as error:
-            raise in_words(error, self.address.shown) from None
+            raise not_connected(error, self.address.shown) from None
 
     def close(self) -> None:
         """What is lent is closed too: whoever has it is told so."""
