@@ -1,7 +1,9 @@
 """What the lessons of rules are worth: the table of the labels that are kept here.
 
     python -m bench.lessons            # the table, from the labels
+    python -m bench.lessons draw       # draw the second sixty sessions again
     python -m bench.lessons tuning     # what the rules leave now of the sessions for tuning
+    python -m bench.lessons aside      # and of those set aside, as JSON lines
 
 ``memories.jsonl`` are the memories of both versions in one shuffled list, ``labels.jsonl`` and
 ``labels-2.jsonl`` what two readers say each of them is worth by RUBRIC.md and why,
@@ -79,19 +81,35 @@ def left_of(trace: Trace) -> list[Memory]:
         return bank.memories(limit=1_000)
 
 
-def show(aside: bool) -> None:
-    from bench.lessons.sessions import chosen
+def show(*, aside: bool) -> None:
+    """What the second draw leaves; of the first, everything has been looked at."""
+    from bench.lessons.sessions import FRESH, chosen
 
-    for session in chosen():
-        if session.aside == aside:
-            for memory in left_of(session.trace):
+    for session in chosen(FRESH, aside=aside):
+        for memory in left_of(session.trace):
+            told = {"title": memory.title, "content": memory.content}
+            known = {"outcome": memory.outcome, "tags": list(memory.tags)}
+            if aside:
+                print(json.dumps({"session": session.id} | known | told, ensure_ascii=False))
+            else:
                 print(f"== {session.id}: {memory.outcome}\n{memory.title}\n{memory.content}\n")
 
 
+def draw() -> None:
+    from bench.lessons.sessions import FRESH, drawn
+
+    lines = [json.dumps(row) + "\n" for row in drawn()]
+    (HERE / f"{FRESH}.jsonl").write_text("".join(lines), "utf-8")
+
+
 def main() -> int:
-    if sys.argv[1:]:
-        show(sys.argv[1] == "aside")
-        return 0
+    match sys.argv[1:]:
+        case ["draw"]:
+            draw()
+            return 0
+        case ["tuning" | "aside" as half]:
+            show(aside=half == "aside")
+            return 0
     made = table()
     tables.show(made)
     tables.keep("lessons", made)

@@ -62,7 +62,7 @@ _FORBIDDEN = compile(
     r"\bforbidden\b|failed to start|no module named|cannot import name|"
     r"would erase the existing|api[_ ]?key|credentials|\b40[13]\b|rate.?limit|"
     r"\b429\b|max(?:imum)? number of|limit exceeded|connection refused|"
-    r"network is unreachable|name resolution|max retries exceeded|connection timed out|"
+    r"network is unreachable|name resolution|failed to establish a new connection|"
     r"not subscribed|quota"
 )
 _MADE_UP = compile(
@@ -236,18 +236,58 @@ def _denied(failed: Program) -> Failure | None:
     return Failure(type="AccessDenied", message=said, pattern=stable(f"AccessDenied: {said}"))
 
 
+_MODULE = compile(
+    r"(?:No module named '?|cannot import name '?|Import (?:of|from) )([A-Za-z_][\w.]{0,60})"
+)
+_EXECUTED = compile(r"tried to execute (\w{1,60})")
+_HOST = compile(r"host='([\w.-]{3,100})'")
+_CAUSE = compile(
+    r"(?i)(connection timed out|connection refused|name resolution|network is unreachable)"
+)
+_KEY = compile(
+    r"(?i)api[_ ]?key|credentials|not subscribed|quota|\b40[13]\b|\b429\b|rate.?limit|denied"
+)
+
+
 def _forbidden(session: Session, failed: Program, failure: Failure) -> Finding:
-    guidance = "Expect it, and do it another way from the start."
+    what, guidance = _refusal(failed, failure)
     return noted(
         session, "forbidden", failed.command.number, failed.command.number, weight=0.5,
-        title=f"Programs here cannot do this: {named(failure, 150)}",
+        title=f"Programs here cannot do this: {what}",
         description=_when(session, failure),
         content=f"Task: {gist(session)}\n\nThe environment refused a program:\n"
-        f"{error_line(failure)}\n\nThe line was: `{_line_of(failed)}`\n{guidance}",
+        f"{short(error_line(failure), 400)}\n\nThe line was: `{_line_of(failed)}`\n{guidance}",
         outcome=Outcome.FAILURE,
         error=_error(failure, guidance),
         tags=(failure.type,),
     )  # fmt: skip
+
+
+def _refusal(failed: Program, failure: Failure) -> tuple[str, str]:
+    """What could not be done, in short, and what to do instead."""
+    said = named(failure, 150)
+    line = _line_of(failed)
+    called = next((n for n in _NAME.findall(line) if n not in _COMMON), "")
+    if module := _MODULE.search(failure.message):
+        name = module[1]
+        return said, f"`{name}` is not to be had here: plan without it, or see first what is there."
+    if tried := _EXECUTED.search(failure.message):
+        return (
+            f"`{tried[1]}` may not be called ({failure.type})",
+            f"Only given tools and what a program imports itself may be called: do without "
+            f"`{tried[1]}`.",
+        )
+    if host := _HOST.search(failure.message):
+        cause = _CAUSE.search(failure.message)
+        why = cause[1] if cause else "no connection"
+        return f"{host[1]} cannot be reached ({why})", f"Do not plan with {host[1]} from here."
+    if called and _KEY.search(failure.message):
+        return (
+            f"`{called}` is refused: {said}",
+            f"`{called}` needs a right that is not there (a key, a subscription, an allowance): "
+            "get what it would give from elsewhere.",
+        )
+    return said, "Expect it, and do it another way from the start."
 
 
 # A helper of the environment that gives nothing where something is expected.
