@@ -234,6 +234,15 @@ def test_what_runs_programs_has_its_ways(command, printed, rule):
     assert only(learned("Count", ("execute", command, printed)), rule).outcome is Outcome.FAILURE
 
 
+@requirement("DIS-4")
+def test_a_text_that_ends_its_own_quotes_is_a_warning():
+    patch = 'submit("""--- a/x.py\n+++ b/x.py\n+    """What it is for."""\n""")\n'
+    printed = 'Code parsing failed: SyntaxError\n+    """What it is for."""\nError: invalid syntax'
+    memory = only(learned("Mend x", ("execute", patch, printed)), "quotes")
+    assert "between '''" in memory.content
+    assert learned("Mend x", ("execute", 'x = """a"""\ny = (\n', "SyntaxError: never closed")) == []
+
+
 @requirement("DIS-9")
 def test_a_script_that_speaks_of_an_unknown_language_itself_is_none():
     assert learned("Set it", ("execute", "python set.py", "exit code 1\nunknown language xy")) == []

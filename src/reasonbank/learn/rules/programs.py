@@ -236,9 +236,8 @@ def _denied(failed: Program) -> Failure | None:
     return Failure(type="AccessDenied", message=said, pattern=stable(f"AccessDenied: {said}"))
 
 
-_MODULE = compile(
-    r"(?:No module named '?|cannot import name '?|Import (?:of|from) )([A-Za-z_][\w.]{0,60})"
-)
+_MODULE = compile(r"(?:No module named '?|cannot import name '?|Import of )([A-Za-z_][\w.]{0,60})")
+_GIVEN = compile(r"Import from (\w{1,60}) is not allowed")
 _EXECUTED = compile(r"tried to execute (\w{1,60})")
 _HOST = compile(r"host='([\w.-]{3,100})'")
 _CAUSE = compile(
@@ -271,6 +270,8 @@ def _refusal(failed: Program, failure: Failure) -> tuple[str, str]:
     if module := _MODULE.search(failure.message):
         name = module[1]
         return said, f"`{name}` is not to be had here: plan without it, or see first what is there."
+    if (own := _GIVEN.search(failure.message)) and f"import {own[1]}" in line:
+        return said, f"`{own[1]}` is a tool that is given and no module: call it without an import."
     if tried := _EXECUTED.search(failure.message):
         return (
             f"`{tried[1]}` may not be called ({failure.type})",

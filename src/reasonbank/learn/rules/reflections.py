@@ -23,7 +23,7 @@ LONGEST, LONGEST_PLAN = 900, 320
 LEAST_WORDS, MOST_EMPTY = 9, 18
 SAME = 0.6
 """From this share of words in the same order on, two reflections say the same."""
-NEARER = 0.08
+NEARER = 0.15
 """So much nearer must a reflection be to the one before the last, if two take turns."""
 MOST_LINES = 8
 MOST_WRITTEN = 40
@@ -105,10 +105,9 @@ def _program(tries: Sequence[Entry]) -> str:
 def _that_helped(session: Session, turns: list[Turn], program: str) -> Iterator[Finding]:
     texts = [turn.text for turn in turns]
     if len(turns) == 1 or (len(turns) == 2 and _alike(*texts) < SAME):
-        # The last may be about a slip on the way.
-        found = [r for turn in turns if (r := _written(turn))]
-        if found and not _contradicted(found[-1].said, program):
-            yield _learned(session, found[-1], helped=True)
+        found = _written(turns[-1])
+        if found and not _contradicted(found.said, program):
+            yield _learned(session, found, helped=True)
     elif len(turns) > 2 and _take_turns(texts):
         lines = _body(program)
         one, other = _written(turns[-2]), _written(turns[-1])

@@ -20,6 +20,7 @@ def surroundings(session: Session, entries: Sequence[Entry]) -> Iterator[Finding
     yield from _afresh(session, entries)
     yield from _of_unknown_language(session, entries)
     yield from _indented(session, entries)
+    yield from _ended_early(session, entries)
     yield from _broken_off(session, entries)
     yield from _shut_out(session, entries)
 
@@ -136,13 +137,38 @@ def _indented(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
             return
 
 
+# A text with quotes of three within quotes of three.
+
+_PARSING = compile(r"(?i)SyntaxError|invalid syntax|unterminated (?:triple-quoted )?string")
+_QUOTES = ('"""', "'''")
+
+
+def _ended_early(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    for entry in entries:
+        if not isinstance(entry, Command) or not _PARSING.search(entry.output[:4_000]):
+            continue
+        mark = next((q for q in _QUOTES if entry.command.count(q) > 2 and q in entry.output), "")
+        if mark:
+            other = next(quote for quote in _QUOTES if quote != mark)
+            yield _warned(
+                session, "quotes", (entry.number, entry.number), 0.55,
+                title=f"A text that has {mark} in it cannot stand between {mark}: SyntaxError",
+                when="When a patch or a source file is handed over as a string",
+                seen=f"A program held a text between {mark}, and the text had {mark} in it. The "
+                "string ended there, and the rest was read as code: SyntaxError.",
+                guidance=f"Put such a text between {other}, or read it from a file.",
+                error=("SyntaxError", f"SyntaxError: {mark} within {mark}"),
+            )  # fmt: skip
+            return
+
+
 # A run that ended in an error of its own machinery.
 
 _ERROR_LINE = compile(r"(?m)^(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception)): ([^\n]{3,})$")
 _MESSAGE = compile(r"['\"]message['\"]: (?:\"([^\"]{10,400})\"|'([^']{10,400})')")
 _TRIPPED = compile(r"'(\w{3,20})': \{'filtered': True")
 _FRAME = '\n  File "'
-_PASSING = compile(r"(?i)connection|timeout|unavailable|ratelimit")
+_PASSING = compile(r"(?i)connection|time(?:d )?out|unavailable|rate.?limit")
 _READ_MORE = compile(r"(?i)\s(?:to learn more|for more information|see https?:)")
 _ANSWERED = compile(r"(?m)^FINAL ANSWER: ([^\n]{1,200})$")
 _SHOWN = compile(r"screenshot of \[([^\]\n]{1,160})\]\((https?://[^\s)]{3,300})\)")
@@ -153,7 +179,7 @@ def _broken_off(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]
     if not isinstance(last, Turn) or last.by_user or _FRAME not in last.text:
         return
     found = next(iter(reversed(list(_ERROR_LINE.finditer(last.text)))), None)
-    if found is None or _PASSING.search(found[1]):
+    if found is None or _PASSING.search(found[1]) or _PASSING.search(found[2][:80]):
         return
     said = _MESSAGE.search(found[2])
     whole = " ".join(((said[1] or said[2]) if said else found[2]).split())
