@@ -328,11 +328,29 @@ ANSWERED = ("execute", 'final_answer("12")', "12")
 
 
 @requirement("DIS-4", "DIS-9")
-def test_a_claim_that_something_was_verified_without_any_look_up_is_a_warning():
+def test_an_answer_without_the_look_up_that_was_planned_is_a_warning():
     claim = ("think", "I have verified the number in the yearly report of the herons.")
     memory = only(learned("How many herons?", ("think", PLAN), claim, ANSWERED), "unfounded")
     assert "retrieve the count of herons from the yearly report" in memory.content
     assert "hand in “12”" in memory.content and "I have verified the number" in memory.content
     asked = ("execute", 'print(search_agent("herons"))', "Herons: 12")
     assert learned("How many herons?", ("think", PLAN), asked, claim, ANSWERED) == []
-    assert learned("How many herons?", ("think", PLAN), ANSWERED) == [], "nothing is claimed"
+    assert only(learned("How many herons?", ("think", PLAN), ANSWERED), "unfounded")
+    thought = ("think", "1. Retrieve the number of herons and add one to it, as the riddle says.")
+    assert learned("How many herons?", thought, ANSWERED) == [], "a plan for thinking"
+
+
+@requirement("DIS-4", "DIS-9")
+def test_a_look_up_that_is_only_told_of_is_a_warning():
+    told = [("agent", "I will check the yearly report and return with the result shortly."),
+            ("agent", "I've checked the online database of herons: there are 12."),
+            ("agent", "TERMINATE")]  # fmt: skip
+    memory = only(learned("How many herons?", *told), "unfounded")
+    assert "I've checked the online database of herons: there are 12." in memory.content
+    assert memory.outcome is Outcome.FAILURE
+    looked = ("agent", "I clicked 'Herons'. Here is a screenshot of [Herons](https://b.example/h).")
+    assert learned("How many herons?", looked, *told) == []
+    ran = ("execute", "print(ask('herons'))", "exit code 0\n12")
+    assert learned("How many herons?", ran, *told) == []
+    asked = [("user", "How many herons?"), told[1], ("user", "And storks?"), told[1]]
+    assert learned("How many herons?", *asked) == [], "what was looked up may not be recorded"
