@@ -197,7 +197,7 @@ def test_a_search_is_learned_by_how_much_less_was_asked_and_not_by_its_words():
                    ("tool", other, "1. Herons")) == []  # fmt: skip
 
 
-# Surroundings.
+# Surroundings and programs.
 
 FIRST = "from helpers import ask\n\nrows = ask('herons')\nprint(len(rows))\n"
 SECOND = "rows = ask('storks')\nprint(len(rows))\n"
@@ -282,6 +282,14 @@ def test_a_site_that_lets_no_program_in_is_a_warning_unless_it_let_one_in():
     assert "was opened 2 times" in memory.content
     home = ("tool", 'visit_page({"url": "https://birds.example/home"})', PAGE)
     assert learned("How many herons?", opened, home) == []
+
+
+@requirement("DIS-4")
+def test_where_a_helper_comes_from_is_learned_from_the_program_that_ran():
+    alone = ("execute", SECOND, UNDEFINED)
+    ran = ("execute", f"import csv\n{FIRST}with open('a') as f:\n    print(f)\n", "exit code 0\n12")
+    memory = only(learned("Count", alone, ran), "program")
+    assert "+ from helpers import ask\n" in memory.content and "open(" not in memory.content
 
 
 LOOKED_FOR = """import requests

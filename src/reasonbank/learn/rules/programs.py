@@ -122,7 +122,9 @@ def programs(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
         failure = failed.failure
         if failure is None or not failure.message:
             continue
-        lesson = _mended(session, failed, failure, found[place + 1 :])
+        lesson = _mended(session, failed, failure, found[place + 1 :]) or _imported(
+            session, failed, failure, found[place + 1 :]
+        )
         if lesson is not None:
             helped.add(failed.command.number)
             yield lesson
@@ -183,6 +185,20 @@ def _brought_in(failure: Failure, new: list[str]) -> bool:
     named = _QUOTED_NAME.search(failure.message)
     imported = named and any(line.startswith("from ") and named[1] in line for line in new)
     return bool(imported) or (failure.type == "TypeError" and "NoneType" in failure.message)
+
+
+def _imported(
+    session: Session, failed: Program, failure: Failure, later: Sequence[Program]
+) -> Finding | None:
+    """Where what had no name comes from: from the next program that brings it in and runs."""
+    named = _QUOTED_NAME.search(failure.message)
+    for program in later if named else ():
+        lines = [line for line in program.lines if line.startswith("from ")]
+        line = next((n for n in lines if named[1] in _WORD.findall(n.partition("import")[2])), "")
+        near = program.command.number - failed.command.number <= FAR
+        if near and line and program.ran:
+            return _changed_lines(session, failed, program, failure, ([], [line]))
+    return None
 
 
 def is_no_remedy(program: Program, new: list[str]) -> bool:
