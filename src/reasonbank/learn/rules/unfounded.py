@@ -72,7 +72,7 @@ def _only_said(session: Session, turn: Turn, claim: str) -> Finding:
     guidance = "Take nothing of it over; look it up with a tool, and quote what the tool showed."
     return noted(
         session, "unfounded", turn.number, turn.number, weight=0.55,
-        title=f"Said to be looked up, and made up: {short(gist(session), 120)}",
+        title=f"Said to be looked up, and nothing was: {short(gist(session), 120)}",
         description=f"When the task is like this: {gist(session)}",
         content=f"Task: {gist(session, 400)}\n\nNo tool was called and no program was run, but "
         f"the agent wrote: “{came}”\n\nNothing in the session shows it. {guidance}",
