@@ -29,6 +29,8 @@ _words = str.split
 LONGEST = 700
 LONGEST_RECORD = 20_000
 MOST_KNOWN = 6
+MOST_CALLS = 40
+"""So many calls before one may tell what it is about."""
 MOST = 200
 """So many rules, and so many different refusals, are compared."""
 LEAST = (4, 0.5)
@@ -188,9 +190,9 @@ def _broken(
     """What was done in a task that failed, if a rule binds it that no tool checks."""
     made = [e for e in entries if isinstance(e, Call) and refusal(e) is None and e.answer.strip()]
     best: tuple[int, _Rule, Call, list[tuple[str, str]]] | None = None
-    for place, call in enumerate(made):
+    for place, call in enumerate(made[-MOST:], max(0, len(made) - MOST)):
         for rule in _governing(call, rules):
-            known = _known(made[: place + 1], rule)
+            known = _known(made[max(0, place - MOST_CALLS) : place + 1], rule)
             telling = sum(_restricts(rule, *fact) for fact in known)
             if not _UNCHECKED.search(rule.text) and _ONLY.search(rule.text):
                 telling = 1

@@ -29,6 +29,8 @@ def surroundings(session: Session, entries: Sequence[Entry]) -> Iterator[Finding
 
 _NO_NAME = compile(r"(?m)^NameError: name '(\w{2,60})' is not defined")
 _FENCE = "```"
+MOST_PROGRAMS = 60
+"""So many programs before it may have had a name."""
 
 
 def _afresh(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
@@ -36,7 +38,7 @@ def _afresh(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
     for entry in entries:
         if isinstance(entry, Command):
             missed = _NO_NAME.search(entry.output[-2_000:]) if entry.exit_code else None
-            made = missed and _made(missed[1], earlier)
+            made = missed and _made(missed[1], earlier[-MOST_PROGRAMS:])
             if missed and made and not (_ran(entry) and _makes(missed[1], entry.command)):
                 yield _starts_afresh(session, entry, missed[1], made)
                 return
