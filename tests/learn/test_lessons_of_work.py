@@ -147,13 +147,98 @@ def test_a_rule_that_does_not_name_the_case_is_not_blamed():
     assert learned("Serve", *steps, outcome=Outcome.FAILURE) == []
 
 
-@requirement("DIS-4")
-def test_a_hand_over_before_a_failure_is_told_with_its_rule_and_its_reason():
+@requirement("DIS-9")
+def test_a_hand_over_before_a_failure_says_nothing_that_its_rule_does_not():
     given = 'hand_over_to_person({"why": "The customer does not know the number of the order."})'
     steps = [("system", POLICY), ASKED, ("tool", given, "Done, the customer was handed over")]
+    assert learned("Serve", *steps, outcome=Outcome.FAILURE) == []
+
+
+@requirement("DIS-9")
+def test_a_rule_is_not_blamed_where_its_condition_may_be_met_or_something_else_was_asked_for():
+    faulty = (*LOOKED_UP[:2], LOOKED_UP[2].replace('"no"', '"yes"'))
+    steps = [("system", POLICY), ASKED, faulty, CANCELLED]
+    assert learned("Serve", *steps, outcome=Outcome.FAILURE) == []
+    other = ("user", "Please change the address of my order of the red lamp. It is a new plan.")
+    steps = [("system", POLICY), other, LOOKED_UP, CANCELLED]
+    assert learned("Serve", *steps, outcome=Outcome.FAILURE) == [], "nobody asked to cancel it"
+
+
+SEATS = """# Rules of the theatre
+## Change ticket
+- Seats: Standing room tickets cannot be changed to another day. The API does not check this, so \
+the agent must make sure of it before calling the API!
+- Price group: All tickets, also of standing room, can change the price group of the ticket for \
+the difference in price.
+## Cancel ticket
+- Standing room tickets can be cancelled only if the insurance for standing room was bought. The \
+API does not check this, so the agent must make sure of it before calling the API!
+"""
+TICKET = (
+    "tool", 'get_ticket({"ticket_id": "T-88120"})',
+    '{"ticket_id": "T-88120", "kind": "standing_room", "insurance": "no"}',
+)  # fmt: skip
+NO_CHANGE = ("agent", "I am sorry: standing room tickets cannot be changed to another day.")
+NO_CANCEL = (
+    "agent", "Standing room tickets can be cancelled only if the insurance was bought, and it was "
+    "not.",
+)  # fmt: skip
+TO_CHANGE = ("user", "Please change my ticket to another day.")
+TO_CANCEL = ("user", "Then cancel my ticket.")
+
+
+@requirement("DIS-4", "DIS-9")
+def test_a_refusal_names_the_rule_of_the_request_that_it_answers():
+    steps = [("system", SEATS), TO_CHANGE, TICKET, NO_CHANGE]
+    for outcome in (Outcome.SUCCESS, None):
+        memory = only(learned("Serve", *steps, outcome=outcome), "policy")
+        assert memory.title.startswith("Policy, Change ticket: ")
+        assert "somebody said: Please change my ticket to another day." in memory.content
+    both = [("system", SEATS), TO_CHANGE, TICKET, ("agent", "Let me see."), TO_CANCEL, NO_CANCEL]
+    memory = only(learned("Serve", *both, outcome=Outcome.SUCCESS), "policy")
+    assert memory.title.startswith("Policy, Cancel ticket: ")
+    assert "somebody said: Then cancel my ticket." in memory.content
+
+
+@requirement("DIS-9")
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (TO_CHANGE, NO_CANCEL),
+        (TO_CANCEL, NO_CHANGE),
+        (("user", "Please upgrade my ticket to a box."), NO_CHANGE),
+        (("user", "Please change the price group of my ticket."), NO_CHANGE),
+        (("user", "I have had a change of plans, about my ticket to another day."), NO_CHANGE),
+        (("user", "Can I change my voucher?"), NO_CHANGE),
+    ],
+)
+def test_a_rule_is_not_tied_to_a_request_that_it_does_not_govern(asked, answer):
+    steps = [("system", SEATS), asked, TICKET, answer]
+    for outcome in (Outcome.SUCCESS, Outcome.FAILURE, None):
+        assert learned("Serve", *steps, outcome=outcome) == []
+
+
+@requirement("DIS-9")
+def test_what_was_refused_in_a_task_that_failed_shows_no_rule():
+    """The agent may have taken a rule of days for one of price groups."""
+    steps = [("system", SEATS), TO_CHANGE, TICKET, NO_CHANGE]
+    assert learned("Serve", *steps, outcome=Outcome.FAILURE) == []
+
+
+@requirement("DIS-9")
+def test_what_a_call_changes_is_not_the_case_that_a_rule_forbids():
+    changed = 'change_ticket({"ticket_id": "T-88120", "kind": "%s"})'
+    to_box = ("tool", changed % "box", '{"ticket_id": "T-88120"}')
+    steps = [("system", SEATS), TO_CHANGE, TICKET, to_box]
+    assert learned("Serve", *steps, outcome=Outcome.FAILURE) == []
+    to_friday = ("tool", changed % "standing_room", '{"ticket_id": "T-88120"}')
+    steps = [("system", SEATS), TO_CHANGE, TICKET, to_friday]
     memory = only(learned("Serve", *steps, outcome=Outcome.FAILURE), "unchecked")
-    assert "if and only if no tool can do" in memory.content
-    assert "does not know the number of the order" in memory.content
+    assert "kind = standing_room" in memory.content
+    another = ("tool", TICKET[1].replace("T-88120", "T-1"), TICKET[2].replace("T-88120", "T-1"))
+    plain = (*TICKET[:2], TICKET[2].replace("standing_room", "box"))
+    steps = [("system", SEATS), TO_CHANGE, plain, another, to_friday]
+    assert learned("Serve", *steps, outcome=Outcome.FAILURE) == [], "that is another ticket"
 
 
 @requirement("DIS-4", "DIS-9")
