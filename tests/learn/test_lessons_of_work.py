@@ -447,3 +447,22 @@ def test_a_look_up_that_is_only_told_of_is_a_warning():
     assert learned("How many herons?", ran, *told) == []
     asked = [("user", "How many herons?"), told[1], ("user", "And storks?"), told[1]]
     assert learned("How many herons?", *asked) == [], "what was looked up may not be recorded"
+
+
+# A limit of what runs the programs.
+
+
+@requirement("DIS-4", "DIS-9")
+def test_a_limit_is_told_with_its_number_and_what_helps_against_it():
+    code = "rows = list(range(9_000_000))\nseen = {}\nfor row in rows:\n    seen[row] = row * row"
+    told = (
+        "exit code 1\nInterpreterError: Reached the max number of operations of 10000000. Maybe "
+        "there is an infinite loop somewhere."
+    )
+    memory = only(learned("Sum the squares of the rows", ("execute", code, told)), "forbidden")
+    assert memory.title == "Programs here are broken off after 10,000,000 operations " + (
+        "(InterpreterError)"
+    )
+    assert "Sum the squares of the rows" in memory.content
+    assert "more than 10,000,000 operations: cut the data down" in memory.content
+    assert "another way" not in memory.content

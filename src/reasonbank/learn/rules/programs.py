@@ -252,6 +252,7 @@ def _denied(failed: Program) -> Failure | None:
     return Failure(type="AccessDenied", message=said, pattern=stable(f"AccessDenied: {said}"))
 
 
+_LIMIT = compile(r"(?i)max(?:imum)? number of ([a-z]{3,20}) (?:of |\()?(\d{1,12})\b")
 _MODULE = compile(r"(?:No module named '?|cannot import name '?|Import of )([A-Za-z_][\w.]{0,60})")
 _GIVEN = compile(r"Import from (\w{1,60}) is not allowed")
 _EXECUTED = compile(r"tried to execute (\w{1,60})")
@@ -266,9 +267,12 @@ _KEY = compile(
 
 def _forbidden(session: Session, failed: Program, failure: Failure) -> Finding:
     what, guidance = _refusal(failed, failure)
+    title = f"Programs here cannot do this: {what}"
+    if limit := _LIMIT.search(failure.message):
+        title, guidance = _limited(failure.type, f"{int(limit[2]):,} {limit[1]}")
     return noted(
         session, "forbidden", failed.command.number, failed.command.number, weight=0.5,
-        title=f"Programs here cannot do this: {what}",
+        title=title,
         description=_when(session, failure),
         content=f"Task: {gist(session)}\n\nThe environment refused a program:\n"
         f"{short(error_line(failure), 400)}\n\nThe line was: `{_line_of(failed)}`\n{guidance}",
@@ -276,6 +280,15 @@ def _forbidden(session: Session, failed: Program, failure: Failure) -> Finding:
         error=_error(failure, guidance),
         tags=(failure.type,),
     )  # fmt: skip
+
+
+def _limited(error: str, many: str) -> tuple[str, str]:
+    return (
+        f"Programs here are broken off after {many} ({error})",
+        f"Reckon before the run how many steps it takes. Where that may be more than {many}: cut "
+        "the data down to what the task needs before looping over them, take fewer rounds, or "
+        "work it out by a formula.",
+    )
 
 
 def _refusal(failed: Program, failure: Failure) -> tuple[str, str]:
