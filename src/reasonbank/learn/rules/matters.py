@@ -59,6 +59,7 @@ _BINDING_WORDS = frozenset(_words("cannot may shall unable policy rule allowed p
 _ENDING = compile(r"(?:ation|ions?|ing|ed|e?s|e|y)\z")
 
 
+@lru_cache(maxsize=1024)
 def objects(text: str) -> frozenset[str]:
     """What it is to be done to: the words without the verbs."""
     kept = text[:LONGEST]

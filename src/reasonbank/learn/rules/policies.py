@@ -30,6 +30,8 @@ MOST_CALLS = 40
 """So many calls before one may tell what it is about."""
 MOST_TURNS = 40
 """So many turns back a request may be that something answers."""
+MOST_TRIED = 20
+"""Of so many refusals that rest on a rule it is looked for what they answer."""
 MOST = 200
 """So many rules, and so many different refusals, are compared."""
 LEAST = (4, 0.5)
@@ -103,7 +105,8 @@ def _decisive(
             for refused, place in list(said.items())[-MOST:]
             if (found := _resting_on(refused, stated, least))
         ]
-        for _, rule, sentence, refused, place in sorted(resting, key=lambda each: -each[0]):
+        resting.sort(key=lambda each: -each[0])
+        for _, rule, sentence, refused, place in resting[:MOST_TRIED]:
             matter = of_rule(rule.heading, _LABEL.sub("", sentence)) & acts(refused)
             before = [e for e in entries if e.number < place]
             if request := _asked(before, rule, matter, stated):
