@@ -1,12 +1,15 @@
 """What the lessons of rules are worth: the table of the labels that are kept here.
 
     python -m bench.lessons            # the table, from the labels
+    python -m bench.lessons draw       # draw the second sixty sessions again
     python -m bench.lessons tuning     # what the rules leave now of the sessions for tuning
+    python -m bench.lessons aside      # and of those set aside, as JSON lines
 
 ``memories.jsonl`` are the memories of both versions in one shuffled list, ``labels.jsonl`` and
 ``labels-2.jsonl`` what two readers say each of them is worth by RUBRIC.md and why,
-``versions.jsonl`` which version wrote it: labels were written before that was looked at. Who
-disagrees changes a label and runs this again.
+``versions.jsonl`` which version wrote it: labels were written before that was looked at.
+``fresh-memories.jsonl``, ``fresh-labels.jsonl`` and ``fresh-versions.jsonl`` are the same for the
+second draw, with one reader. Who disagrees changes a label and runs this again.
 """
 
 from __future__ import annotations
@@ -24,7 +27,12 @@ from bench.tables import Table
 from reasonbank import Bank, Memory, Trace
 
 HERE = Path(__file__).parent
-READERS = {"who wrote the rules": "labels", "who did not": "labels-2"}
+WROTE, DID_NOT = "who wrote the rules", "who did not"
+READERS = {
+    "first": {WROTE: "labels", DID_NOT: "labels-2"},
+    "second": {DID_NOT: "fresh-labels"},
+}
+SESSIONS = {"first": "chosen", "second": "fresh"}
 LABELS = ("useful", "trivial", "wrong", "dump")
 LEAST_USEFUL, MOST_BAD, LEAST_SESSIONS = 0.70, 0.10, 1 / 3
 
@@ -38,30 +46,36 @@ def table() -> Table:
     made = Table(
         "lessons",
         "What lessons by rules are worth",
-        ("version", "reader", "sessions", "memories", *LABELS, "useful, of all", "wrong or dump",
-         "sessions with a useful one"),
+        ("draw", "version", "reader", "sessions", "memories", *LABELS, "useful, of all",
+         "wrong or dump", "sessions with a useful one"),
     )  # fmt: skip
-    aside = sum(row["aside"] for row in rows("chosen"))
-    version = {row["number"]: row["version"] for row in rows("versions")}
-    for name, reader in product(("old", "new"), READERS):
-        label = {row["number"]: row["label"] for row in rows(READERS[reader])}
-        mine = [row for row in rows("memories") if version[row["number"]] == name]
-        count = Counter(label[row["number"]] for row in mine)
-        useful = {row["session"] for row in mine if label[row["number"]] == "useful"}
-        bad = count["wrong"] + count["dump"]
-        made.add(name, reader, aside, len(mine), *(count[each] for each in LABELS),
-                 _share(count["useful"], len(mine)), _share(bad, len(mine)),
-                 f"{len(useful)} of {aside}")  # fmt: skip
+    for draw, readers in READERS.items():
+        for version, reader in product(("old", "new"), readers):
+            made.add(draw, version, reader, *_counted(draw, version, readers[reader]))
     made.notes.append(
-        f"Thirty sessions that were set aside; wanted: useful at least {LEAST_USEFUL:.0%}, wrong "
-        f"or dump at most {MOST_BAD:.0%}, a useful one in at least {LEAST_SESSIONS:.0%} of the "
-        "sessions. Two readers labelled them, neither with the versions at hand; drafts give the "
-        "old one away. "
-        "Rules that came later (a helper that returns nothing, a file that is not there, limits of "
-        "an interpreter) are not in these numbers. Sessions, memories, labels and reasons are in "
+        f"Of each draw the thirty sessions that were set aside; wanted: useful at least "
+        f"{LEAST_USEFUL:.0%}, wrong or dump at most {MOST_BAD:.0%}, a useful one in at least "
+        f"{LEAST_SESSIONS:.0%} of the sessions. No reader had the versions at hand; in the first "
+        "draw drafts give the old one away. The old version of the second draw is the new one of "
+        "the first with the rules that came after it (a helper that returns nothing, a file that "
+        "is not there, limits of an interpreter). Sessions, memories, labels and reasons are in "
         "bench/lessons."
     )
     return made
+
+
+def _counted(draw: str, version: str, labels: str) -> list[object]:
+    begins = "" if draw == "first" else "fresh-"
+    aside = sum(row["aside"] for row in rows(SESSIONS[draw]))
+    wrote = {row["number"]: row["version"] for row in rows(f"{begins}versions")}
+    label = {row["number"]: row["label"] for row in rows(labels)}
+    mine = [row for row in rows(f"{begins}memories") if wrote[row["number"]] == version]
+    count = Counter(label[row["number"]] for row in mine)
+    useful = {row["session"] for row in mine if label[row["number"]] == "useful"}
+    return [
+        aside, len(mine), *(count[each] for each in LABELS), _share(count["useful"], len(mine)),
+        _share(count["wrong"] + count["dump"], len(mine)), f"{len(useful)} of {aside}",
+    ]  # fmt: skip
 
 
 def _share(part: int, whole: int) -> str:
@@ -79,19 +93,35 @@ def left_of(trace: Trace) -> list[Memory]:
         return bank.memories(limit=1_000)
 
 
-def show(aside: bool) -> None:
-    from bench.lessons.sessions import chosen
+def show(*, aside: bool) -> None:
+    """What the second draw leaves; of the first, everything has been looked at."""
+    from bench.lessons.sessions import FRESH, chosen
 
-    for session in chosen():
-        if session.aside == aside:
-            for memory in left_of(session.trace):
+    for session in chosen(FRESH, aside=aside):
+        for memory in left_of(session.trace):
+            told = {"title": memory.title, "content": memory.content}
+            known = {"outcome": memory.outcome, "tags": list(memory.tags)}
+            if aside:
+                print(json.dumps({"session": session.id} | known | told, ensure_ascii=False))
+            else:
                 print(f"== {session.id}: {memory.outcome}\n{memory.title}\n{memory.content}\n")
 
 
+def draw() -> None:
+    from bench.lessons.sessions import FRESH, drawn
+
+    lines = [json.dumps(row) + "\n" for row in drawn()]
+    (HERE / f"{FRESH}.jsonl").write_text("".join(lines), "utf-8")
+
+
 def main() -> int:
-    if sys.argv[1:]:
-        show(sys.argv[1] == "aside")
-        return 0
+    match sys.argv[1:]:
+        case ["draw"]:
+            draw()
+            return 0
+        case ["tuning" | "aside" as half]:
+            show(aside=half == "aside")
+            return 0
     made = table()
     tables.show(made)
     tables.keep("lessons", made)

@@ -1,17 +1,22 @@
-"""Sixty real sessions, read as an agent would hand them in.
+"""Real sessions, read as an agent would hand them in.
 
-Fifteen of each source, chosen by a fixed seed; every second one is set aside until the end.
+Two draws of sixty, fifteen of each source; every second one is set aside until the end. The first
+(``chosen.jsonl``) was drawn by a fixed seed, and all of it has been looked at since. The second
+(``fresh.jsonl``) was drawn by the hash of each session's name from those that are not in the
+first: ``python -m bench.lessons draw`` draws it again.
 What people said about a run afterwards (who made the mistake, the right answer, annotations)
 is never read. An outcome is given only where the source's own verifier gave one: the reward of
 tau-bench's environment, and the tests that reflexion ran.
 
 Who&When, tau-bench and reflexion are read from ``$REASONBANK_DATA`` or ``../shared/data``. That
 folder has TRAIL's annotations only; its traces (github.com/patronus-ai/trail-benchmark at 0ffbed9,
-``benchmarking/data``) are read from ``$TRAIL_DATA``.
+``benchmarking/data``) are read from ``$TRAIL_DATA``. Sources differ in what they still hold: of
+tau-bench's fifty tasks thirty-five were left for the second draw, one trial of each.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -25,6 +30,8 @@ from bench.retrieval_sets import folder
 from reasonbank import Trace
 from reasonbank.model import Outcome, Step, derived_id
 
+HERE = Path(__file__).parent
+FIRST, FRESH = "chosen", "fresh"
 EACH = 15
 SEED = 20
 LONGEST = 20_000
@@ -42,19 +49,45 @@ class Chosen:
     trace: Trace
 
 
-def chosen() -> list[Chosen]:
-    """All sixty, those of one source together; thirty of them are set aside."""
-    sources = (_who_and_when, _trail, _tau_bench, _reflexion)
+def chosen(draw: str = FIRST, *, aside: bool | None = None) -> list[Chosen]:
+    """The sessions of a draw, those of one source together; ``aside``: only those, or the rest."""
+    found = {id: read for source in _sources() for id, read in source().items()}
     return [
-        Chosen(id=id, aside=bool((number + place) % 2), trace=read())
-        for place, source in enumerate(sources)
-        for number, (id, read) in enumerate(_drawn(source()))
+        Chosen(id=row["session"], aside=row["aside"], trace=found[row["session"]]())
+        for row in listed(draw)
+        if aside is None or row["aside"] == aside
     ]
 
 
-def _drawn(found: dict[str, Callable[[], Trace]]) -> list[tuple[str, Callable[[], Trace]]]:
-    ids = sorted(found)
-    return [(id, found[id]) for id in random.Random(SEED).sample(ids, EACH)]
+def listed(draw: str) -> list[dict[str, Any]]:
+    lines = (HERE / f"{draw}.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def drawn() -> list[dict[str, Any]]:
+    """The second draw: of each source the first by hash among what the first draw left."""
+    seen = {_task_of(row["session"]) for row in listed(FIRST)}
+    rows: list[dict[str, Any]] = []
+    for place, source in enumerate(_sources()):
+        left = sorted((id for id in source() if _task_of(id) not in seen), key=_hashed)
+        rows += [
+            {"session": id, "aside": bool((number + place) % 2)}
+            for number, id in enumerate(left[:EACH])
+        ]
+    return rows
+
+
+def _sources() -> tuple[Callable[[], dict[str, Callable[[], Trace]]], ...]:
+    return (_who_and_when, _trail, _tau_bench, _reflexion)
+
+
+def _task_of(id: str) -> str:
+    """Trials of one task of tau-bench are one session several times."""
+    return id.rpartition("/")[0] if id.startswith("tau_bench/") else id
+
+
+def _hashed(id: str) -> str:
+    return hashlib.sha256(f"lessons, second draw: {id}".encode()).hexdigest()
 
 
 def _data() -> Path:
@@ -200,14 +233,17 @@ def _tau_bench() -> dict[str, Callable[[], Trace]]:
     def reader(id: str, run: dict[str, Any]) -> Callable[[], Trace]:
         return lambda: _service(id, run)
 
-    # One trial of each task: four of the same would be one session four times.
-    trial = random.Random(SEED)
-    drawn = {n: trial.randrange(4) for n in sorted({run["task_id"] for run in runs})}
     return {
         (id := f"tau_bench/airline/{run['task_id']}/{run['trial']}"): reader(id, run)
-        for run in runs
-        if run["trial"] == drawn[run["task_id"]]
+        for run in _one_trial_each(runs)
     }
+
+
+def _one_trial_each(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Four of the same task would be one session four times."""
+    trial = random.Random(SEED)
+    drawn = {n: trial.randrange(4) for n in sorted({run["task_id"] for run in runs})}
+    return [run for run in runs if run["trial"] == drawn[run["task_id"]]]
 
 
 def _service(id: str, run: dict[str, Any]) -> Trace:

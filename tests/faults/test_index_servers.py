@@ -25,7 +25,9 @@ from tests.requirement import requirement
 
 from reasonbank.bank import Bank
 from reasonbank.errors import InvalidSetting
+from reasonbank.learn.lessons import prepare
 from reasonbank.settings import IndexSettings
+from reasonbank.testing.builders import a_trace
 
 AT_ONCE_AGAIN = replace(HASHED, index=IndexSettings(retry_seconds=0.0, timeout_seconds=30.0))
 QUESTION = "wait for the port"
@@ -241,6 +243,36 @@ def test_an_embedded_index_is_for_one_process_and_others_use_the_local_one(path:
     with opened(path, "chroma") as again:
         assert not again.search(QUESTION).degraded
         assert len(again.store.indexing.index) == 1
+
+
+def test_what_an_earlier_model_left_on_the_server_goes_with_reindex(
+    path: Path, server: chroma.Server
+) -> None:
+    url = f"sqlite:///{path}?index=chroma+{server.url}"
+
+    def mine(bank: Bank) -> list[str]:
+        names = [each["name"] for each in httpx2.get(collections(server)).json()]
+        return [name for name in names if bank.store.ledger.bank_id in name]
+
+    with opened(path, f"chroma+{server.url}") as bank:
+        bank.record(a_memory())
+        bank.search(QUESTION)
+        [before] = mine(bank)
+    with Bank.open(
+        url, settings=AT_ONCE_AGAIN, embedder=Fragile("another"), workspace=path.parent
+    ) as bank:
+        bank.reindex()
+        assert not bank.search(QUESTION).degraded
+        [after] = mine(bank)
+        assert after != before
+
+
+def test_lessons_are_learned_while_the_server_is_down(path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with opened(path, f"chroma+http://127.0.0.1:{port}") as bank:
+        [lesson] = prepare(bank.context, [a_memory()], a_trace())
+        assert (lesson.memory.title, lesson.twin) == (a_memory().title, None)
 
 
 def test_an_index_that_is_ahead_of_a_restored_backup_begins_anew(

@@ -81,6 +81,8 @@ def read(question: str) -> Asked | None:
     if not words or len(words) > LONGEST:
         return None
     at = next((i for i, word in enumerate(words) if word in WHICH), None)
+    if at is None and words[0] not in AUXILIARIES:
+        return None  # A task: many of those read alike, and each is one of its own.
     rest = words if at is None else _rest(words[at], words[at + 1 :])
     amount = at is not None and (
         words[at] in WHEN or (at + 1 < len(words) and words[at + 1] in HOW)

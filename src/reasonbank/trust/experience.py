@@ -42,8 +42,8 @@ POWERS = (1.0, 12.0)
 MISLED = 1.0
 """How far resemblance itself may mislead in a bank, as where much of it is poisoned."""
 TRAIT = 0.5
-"""How far memories fare alike that came in the same way, from the same author or on one day. What
-all have in common says how far every guess is too high in this bank, or too low."""
+"""How far memories fare alike, and unlike others, that came in the same way, from one author or on
+one day."""
 SAME = 1.0
 """What is known of the very same question only, beside what related ones share."""
 MARGIN = 0.1
@@ -132,8 +132,9 @@ def learnt(
     related = (past.asked @ past.asked.T).astype(np.float64).clip(0.0, 1.0)
     kin = _kin(memories, past.place)
     shared = [part @ (kin[past.place] * each) @ part.T for each in _shared(related, power)]
-    anywhere = _anywhere(guess, traits, past.resembled, traits[past.place])
-    theirs = _anywhere(past.resembled, traits[past.place], past.resembled, traits[past.place])
+    company = TRAIT * _company(traits, past.place)
+    anywhere = MISLED * np.outer(guess, past.resembled) + company
+    theirs = MISLED * np.outer(past.resembled, past.resembled) + company[past.place]
     alike = np.stack(shared)[[NARROW.index(each.narrow) for each in READINGS]]
     alike += part @ theirs @ part.T
     every = np.arange(len(tasks))
@@ -204,16 +205,19 @@ def _shared(cosine: Floats, power: float) -> tuple[Floats, ...]:
     return tuple(wide**narrow + SAME * same for narrow in NARROW)
 
 
-def _anywhere(
-    guess: Floats, traits: NDArray[np.int64], others: Floats, their: NDArray[np.int64]
-) -> Floats:
-    """What memories have in common whatever was asked: each guess and each row of traits, and
-    those of others."""
+def _company(traits: NDArray[np.int64], place: NDArray[np.intp]) -> Floats:
+    """How far each memory keeps company with that of each outcome: what both have and others
+    lack. What all have says nothing of any."""
     import numpy as np
 
-    same = (traits[:, None, :] == their[None, :, :]).sum(2)
-    anywhere: Floats = MISLED * np.outer(guess, others) + TRAIT * same
-    return anywhere
+    company: Floats = np.zeros((len(traits), len(place)))
+    for column in traits.T:
+        _, which, count = np.unique(column, return_inverse=True, return_counts=True)
+        often = count / len(column)
+        usual = often[which]
+        company += which[:, None] == which[place][None, :]
+        company += (often**2).sum() - usual[:, None] - usual[place][None, :]
+    return company
 
 
 def _kin(memories: NDArray[np.float32], place: NDArray[np.intp]) -> Floats:

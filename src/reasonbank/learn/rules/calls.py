@@ -81,8 +81,11 @@ def calls(session: Session, entries: Sequence[Entry], told: Outcome | None) -> I
         known.add((call.tool, _kind(said)))
         alike = [c for c in made[place:] if c.tool == call.tool]
         taken = next((c for c in alike if _taken(c)), None)
-        near = taken is not None and taken.number - call.number <= FAR and not failed
-        if taken and near and (changes := _changes(alike, taken)):
+        near = taken is not None and taken.number - call.number <= FAR
+        changes = _changes(alike, taken) if taken and near else []
+        if taken and changes and _SEARCHED.search(said):
+            yield from _loosened(session, call, _last_refused(alike, taken), taken, said)
+        elif taken and changes and not failed:
             yield _accepted(session, call, taken, said, changes)
         elif _RULE.search(said) or (not taken and len(alike) >= STUBBORN):
             same = [c for c in alike if (its := refusal(c)) and _kind(its) == _kind(said)]
@@ -100,9 +103,56 @@ def _taken(call: Call) -> bool:
 
 def _changes(alike: list[Call], taken: Call) -> list[str]:
     """What is different in the call that was taken from the last one that was not."""
-    before = [c for c in alike if c.number < taken.number and not _taken(c)][-1]
+    before = _last_refused(alike, taken)
     old, new = _parsed(before.arguments), _parsed(taken.arguments)
     return list(_differences("", old, new)) if old != new else []
+
+
+def _last_refused(alike: list[Call], taken: Call) -> Call:
+    return [c for c in alike if c.number < taken.number and not _taken(c)][-1]
+
+
+# A search that found nothing until less was asked of it.
+
+LOOSER = 0.7
+_SEARCHED = compile(r"(?i)\bno (?:results?|match\w*|hits)\b|\bquery\b")
+_SITE = compile(r"(?i)\b(?:site|intitle|inurl|filetype):\S")
+_PHRASE = compile(r"[\"“][^\"“”]{3,200}[\"”]")
+
+
+def _loosened(
+    session: Session, first: Call, before: Call, taken: Call, said: str
+) -> Iterator[Finding]:
+    old, new = _query(before.arguments), _query(taken.arguments)
+    if not old or not new:
+        return
+    words = (len(old.split()), len(new.split()))
+    less = [f"with {words[1]} words instead of {words[0]}"] if words[1] <= LOOSER * words[0] else []
+    for pattern, name in ((_SITE, "`site:` or the like"), (_PHRASE, "quoted phrases")):
+        if pattern.search(old) and not pattern.search(new):
+            less.append(f"without {name}")
+    if not less:
+        return
+    how = ", ".join(less)
+    yield noted(
+        session, "loosened", first.number, taken.number, weight=0.6,
+        title=f"`{first.tool}` finds nothing for narrow queries: it found something {how}",
+        description=f"When `{first.tool}` answers “{short(_brief(said), 90)}”, as in the task: "
+        f"{gist(session)}",
+        content=f"Task: {gist(session)}\n\n`{first.tool}` answered: {short(_brief(said), 120)}\n\n"
+        f"Nothing was found with:\n- `{_shown(old)}`\nSomething was found {how}:\n"
+        f"- `{_shown(new)}`\n\nWhether it was what was wanted is not known.",
+        outcome=Outcome.SUCCESS,
+        error=_error(_brief(said), f"Ask for less: {how}."),
+        tags=(first.tool,),
+    )  # fmt: skip
+
+
+def _query(arguments: str) -> str:
+    """The longest text among the arguments."""
+    parsed = _parsed(arguments)
+    values = parsed.values() if isinstance(parsed, dict) else [parsed]
+    return max((v for v in values if isinstance(v, str)), key=len, default="")
 
 
 def _parsed(arguments: str) -> Any:
@@ -160,18 +210,19 @@ def _refused(session: Session, same: list[Call], said: str) -> Finding:
     call, last = same[0], same[-1]
     times = "" if len(same) == 1 else f" {len(same)} times"
     ways = list(dict.fromkeys(_shown(_concerned(c.arguments, said)) for c in same))[:3]
-    guidance = (
-        "Leave these arguments out."
-        if _TOO_MUCH.search(said)
-        else "See to it before the call; do not call it so again."
-    )
+    beside = _beside(call.arguments, said) if _AMOUNTS.search(said) else ""
+    guidance = "See to it before the call; do not call it so again."
+    if _TOO_MUCH.search(said):
+        guidance = "Leave these arguments out."
+    elif beside:
+        guidance = "Work the amount out from all of that before the call."
     tried = "".join(f"\n- `{way}`" for way in ways)
     return noted(
         session, "refused", call.number, last.number, weight=0.65,
         title=f"`{call.tool}` refuses: {said}",
         description=_when(session, call, said),
         content=f"Task: {gist(session)}\n\n`{call.tool}` refused{times}: {said}\n\n"
-        f"It was called with:{tried}\n\n{guidance}",
+        f"It was called with:{tried}\n\n{beside}{guidance}",
         outcome=Outcome.FAILURE,
         error=_error(said, guidance),
         tags=(call.tool,),
@@ -187,6 +238,25 @@ def _concerned(arguments: str, said: str) -> Any:
     by_value = {n: v for n, v in parsed.items() if spoken & _names(str(v))}
     by_name = {n: v for n, v in parsed.items() if spoken & _names(n)}
     return by_value or by_name or parsed
+
+
+_AMOUNTS = compile(r"\d[\d.,]*\b.{1,60}\b\d")
+
+
+def _beside(arguments: str, said: str) -> str:
+    """What else a call had that may count into an amount: values, and how many there were."""
+    parsed, concerned = _parsed(arguments), _concerned(arguments, said)
+    if not isinstance(parsed, dict) or concerned == parsed:
+        return ""
+    told = [
+        f"{len(v)} {n}" if isinstance(v, list) else f"`{n}` = {_shown(v)}"
+        for n, v in parsed.items()
+        if n not in concerned and isinstance(v, list | int | float | str) and not _ID.search(n)
+    ]
+    return f"Beside it the call had: {', '.join(told[:10])}.\n\n" if told else ""
+
+
+_ID = compile(r"(?i)(?:^|_)ids?\z")
 
 
 def _names(text: str) -> frozenset[str]:

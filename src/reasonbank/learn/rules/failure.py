@@ -160,6 +160,7 @@ def complaint_of(output: str) -> Failure | None:
     # A warning beside it is not why it failed.
     telling.sort(key=lambda line: "warning" in line[:40].lower())
     line = _DECORATION.sub("", (telling or lines[-1:])[0][:1_000])
+    line = line[max(0, line.find("curl: (")) :]  # It draws a meter on the same line.
     message = " ".join(line.split())[:LONGEST_MESSAGE]
     name = next((name for pattern, name in _SAID if pattern.search(message)), "CommandFailed")
     return _named(name, message, output) if message else None

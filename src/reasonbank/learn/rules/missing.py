@@ -24,8 +24,15 @@ def missing(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
         written = any(isinstance(e, Edit) and e.path.endswith(name or "") for e in entries)
         if name and not written and not any(_opens(other, name) for other in acts[place + 1 :]):
             tries = [other for other in acts if _missing_in(other, task) == name]
-            yield _not_there(session, name, tries)
+            yield _not_there(session, name, tries, _place_of(task, name))
             return
+
+
+def _place_of(task: str, name: str) -> str:
+    """Where the task says that the file is."""
+    before = task.partition(name)[0].split()
+    folder = before[-1].strip("\"'`(") if before and before[-1].endswith("/") else ""
+    return folder if len(folder) > 2 and not folder.startswith(("/home", "/Users", "http")) else ""
 
 
 def _told(act: Command | Call) -> tuple[str, str]:
@@ -48,18 +55,21 @@ def _opens(act: Command | Call, name: str) -> bool:
     return name in asked and bool(answer.strip()) and "Error" not in answer[:4_000]
 
 
-def _not_there(session: Session, name: str, tries: Sequence[Command | Call]) -> Finding:
+def _not_there(
+    session: Session, name: str, tries: Sequence[Command | Call], folder: str
+) -> Finding:
     times = "" if len(tries) == 1 else f" ({len(tries)} tries)"
     guidance = (
         "See whether a file is there before you plan with it; if not, say so and do not guess."
     )
     shown = name_of(name)
+    where = f" in {folder}" if folder else ""
     return noted(
         session, "missing", tries[0].number, tries[-1].number, weight=0.55,
         title=f"The file of the task ({short(shown, 80)}) could not be opened, and was never read",
         description=f"When a task comes with a file, as in: {gist(session)}",
-        content=f"Task: {gist(session)}\n\nThe task names {shown}, and nothing could open it"
-        f"{times}: No such file or directory. Whatever was answered was not taken from it.\n\n"
+        content=f"Task: {gist(session)}\n\nThe task names {shown}{where}, and nothing could open "
+        f"it{times}: No such file or directory. Whatever was answered was not taken from it.\n\n"
         f"{guidance}",
         outcome=Outcome.FAILURE,
         error=ErrorContext(

@@ -62,7 +62,8 @@ _FORBIDDEN = compile(
     r"\bforbidden\b|failed to start|no module named|cannot import name|"
     r"would erase the existing|api[_ ]?key|credentials|\b40[13]\b|rate.?limit|"
     r"\b429\b|max(?:imum)? number of|limit exceeded|connection refused|"
-    r"network is unreachable|name resolution"
+    r"network is unreachable|name resolution|failed to establish a new connection|"
+    r"not subscribed|quota"
 )
 _MADE_UP = compile(
     r"(?i)\b(?:mock(?:ed)?|simulat\w+|placeholder|dummy|fake|hypothetical|sample (?:data|dataset)|"
@@ -81,7 +82,7 @@ _STILL_WRONG = compile(
 
 
 @dataclass(frozen=True)
-class _Program:
+class Program:
     command: Command
 
     @cached_property
@@ -114,20 +115,25 @@ _FAILED = compile(
 
 
 def programs(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
-    found = [_Program(e) for e in entries if isinstance(e, Command) and is_program(e.command)]
+    found = [Program(e) for e in entries if isinstance(e, Command) and is_program(e.command)]
     found = found[-MOST_PROGRAMS:]
     helped: set[int] = set()
     for place, failed in enumerate(found):
         failure = failed.failure
         if failure is None or not failure.message:
             continue
-        lesson = _mended(session, failed, failure, found[place + 1 :])
+        lesson = _mended(session, failed, failure, found[place + 1 :]) or _imported(
+            session, failed, failure, found[place + 1 :]
+        )
         if lesson is not None:
             helped.add(failed.command.number)
             yield lesson
         elif _teaches(failure) and _FORBIDDEN.search(failure.message):
             helped.add(failed.command.number)
             yield _forbidden(session, failed, failure)
+        elif denied := _denied(failed):
+            helped.add(failed.command.number)
+            yield _forbidden(session, failed, denied)
         elif helper := _that_gave_nothing(failed, failure):
             helped.add(failed.command.number)
             yield _gave_nothing(session, failed, failure, helper)
@@ -140,7 +146,7 @@ def _teaches(failure: Failure) -> bool:
 
 
 def _mended(
-    session: Session, failed: _Program, failure: Failure, later: Sequence[_Program]
+    session: Session, failed: Program, failure: Failure, later: Sequence[Program]
 ) -> Finding | None:
     """The next program that does the same and runs, if little was changed."""
     for program in later:
@@ -149,8 +155,8 @@ def _mended(
         alike = SequenceMatcher(None, failed.lines, program.lines).quick_ratio() >= ALIKE
         if not alike or not program.ran:
             continue
-        gone, new = _changed(failed.lines, program.lines)
-        if not new or len(gone) + len(new) > MOST_LINES or _is_no_remedy(program, new):
+        gone, new = changed(failed.lines, program.lines)
+        if not new or len(gone) + len(new) > MOST_LINES or is_no_remedy(program, new):
             return None
         if not _teaches(failure) and not _brought_in(failure, new):
             return None
@@ -158,7 +164,7 @@ def _mended(
     return None
 
 
-def _changed(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+def changed(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     """The lines that are no more, and those that are new; what is only printed does not count."""
     before, after = Counter(map(str.strip, old)), Counter(map(str.strip, new))
     gone = [line.strip() for line in old if not after[line.strip()]]
@@ -166,6 +172,11 @@ def _changed(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     return [g for g in gone if not g.startswith("print(")], [
         a for a in added if not a.startswith("print(")
     ]
+
+
+def diff(lines: tuple[list[str], list[str]]) -> str:
+    gone, new = lines
+    return "\n".join([*(f"- {short(g, 160)}" for g in gone), *(f"+ {short(n, 160)}" for n in new)])
 
 
 def _brought_in(failure: Failure, new: list[str]) -> bool:
@@ -176,24 +187,39 @@ def _brought_in(failure: Failure, new: list[str]) -> bool:
     return bool(imported) or (failure.type == "TypeError" and "NoneType" in failure.message)
 
 
-def _is_no_remedy(program: _Program, new: list[str]) -> bool:
+def _imported(
+    session: Session, failed: Program, failure: Failure, later: Sequence[Program]
+) -> Finding | None:
+    """Where what had no name comes from: from the next program that brings it in and runs."""
+    named = _QUOTED_NAME.search(failure.message)
+    for program in later if named else ():
+        lines = [line for line in program.lines if line.startswith("from ")]
+        line = next((n for n in lines if named[1] in _WORD.findall(n.partition("import")[2])), "")
+        near = program.command.number - failed.command.number <= FAR
+        if near and line and program.ran:
+            return _changed_lines(session, failed, program, failure, ([], [line]))
+    return None
+
+
+def is_no_remedy(program: Program, new: list[str]) -> bool:
     return bool(_MADE_UP.search(program.command.command)) or any(map(_SWALLOWED.search, new))
 
 
 def _changed_lines(
-    session: Session, failed: _Program, program: _Program, failure: Failure,
-    changed: tuple[list[str], list[str]],
+    session: Session, failed: Program, program: Program, failure: Failure,
+    lines: tuple[list[str], list[str]],
 ) -> Finding:  # fmt: skip
-    gone, new = changed
-    lines = "\n".join([*(f"- {short(g, 160)}" for g in gone), *(f"+ {short(n, 160)}" for n in new)])
+    _, new = lines
+    told_lines = diff(lines)
     return noted(
         session, "program", failed.command.number, program.command.number, weight=0.6,
         title=f"{named(failure, 100)}: it ran with `{short(new[0], 80)}`",
         description=_when(session, failure),
         content=f"Task: {gist(session)}\n\nA program failed with:\n{error_line(failure)}\n\n"
-        f"It ran after this change:\n{lines}\n\nThat it ran was seen; its result was not checked.",
+        f"It ran after this change:\n{told_lines}\n\nThat it ran was seen; its result was not "
+        "checked.",
         outcome=Outcome.SUCCESS,
-        error=_error(failure, f"Change it so:\n{lines}"),
+        error=_error(failure, f"Change it so:\n{told_lines}"),
         tags=(failure.type,),
     )  # fmt: skip
 
@@ -211,18 +237,87 @@ def _error(failure: Failure, guidance: str) -> ErrorContext:
     )
 
 
-def _forbidden(session: Session, failed: _Program, failure: Failure) -> Finding:
-    guidance = "Expect it, and do it another way from the start."
+_DENIED = compile(
+    r"(?i)(you are not subscribed to this api|(?:monthly |daily )?quota (?:was )?exceeded|"
+    r"invalid api key[^\n'\"]{0,40}|too many requests)"
+)
+
+
+def _denied(failed: Program) -> Failure | None:
+    """What a service said beside the error that the program then made of it."""
+    found = _DENIED.search(failed.command.output[-4_000:])
+    if not found:
+        return None
+    said = found[1].strip()
+    return Failure(type="AccessDenied", message=said, pattern=stable(f"AccessDenied: {said}"))
+
+
+_LIMIT = compile(r"(?i)max(?:imum)? number of ([a-z]{3,20}) (?:of |\()?(\d{1,12})\b")
+_MODULE = compile(r"(?:No module named '?|cannot import name '?|Import of )([A-Za-z_][\w.]{0,60})")
+_GIVEN = compile(r"Import from (\w{1,60}) is not allowed")
+_EXECUTED = compile(r"tried to execute (\w{1,60})")
+_HOST = compile(r"host='([\w.-]{3,100})'")
+_CAUSE = compile(
+    r"(?i)(connection timed out|connection refused|name resolution|network is unreachable)"
+)
+_KEY = compile(
+    r"(?i)api[_ ]?key|credentials|not subscribed|quota|\b40[13]\b|\b429\b|rate.?limit|denied"
+)
+
+
+def _forbidden(session: Session, failed: Program, failure: Failure) -> Finding:
+    what, guidance = _refusal(failed, failure)
+    title = f"Programs here cannot do this: {what}"
+    if limit := _LIMIT.search(failure.message):
+        title, guidance = _limited(failure.type, f"{int(limit[2]):,} {limit[1]}")
     return noted(
         session, "forbidden", failed.command.number, failed.command.number, weight=0.5,
-        title=f"Programs here cannot do this: {named(failure, 150)}",
+        title=title,
         description=_when(session, failure),
         content=f"Task: {gist(session)}\n\nThe environment refused a program:\n"
-        f"{error_line(failure)}\n\nThe line was: `{_line_of(failed)}`\n{guidance}",
+        f"{short(error_line(failure), 400)}\n\nThe line was: `{_line_of(failed)}`\n{guidance}",
         outcome=Outcome.FAILURE,
         error=_error(failure, guidance),
         tags=(failure.type,),
     )  # fmt: skip
+
+
+def _limited(error: str, many: str) -> tuple[str, str]:
+    return (
+        f"Programs here are broken off after {many} ({error})",
+        f"Reckon before the run how many steps it takes. Where that may be more than {many}: cut "
+        "the data down to what the task needs before looping over them, take fewer rounds, or "
+        "work it out by a formula.",
+    )
+
+
+def _refusal(failed: Program, failure: Failure) -> tuple[str, str]:
+    """What could not be done, in short, and what to do instead."""
+    said = named(failure, 150)
+    line = _line_of(failed)
+    called = next((n for n in _NAME.findall(line) if n not in _COMMON), "")
+    if module := _MODULE.search(failure.message):
+        name = module[1]
+        return said, f"`{name}` is not to be had here: plan without it, or see first what is there."
+    if (own := _GIVEN.search(failure.message)) and f"import {own[1]}" in line:
+        return said, f"`{own[1]}` is a tool that is given and no module: call it without an import."
+    if tried := _EXECUTED.search(failure.message):
+        return (
+            f"`{tried[1]}` may not be called ({failure.type})",
+            f"Only given tools and what a program imports itself may be called: do without "
+            f"`{tried[1]}`.",
+        )
+    if host := _HOST.search(failure.message):
+        cause = _CAUSE.search(failure.message)
+        why = cause[1] if cause else "no connection"
+        return f"{host[1]} cannot be reached ({why})", f"Do not plan with {host[1]} from here."
+    if called and _KEY.search(failure.message):
+        return (
+            f"`{called}` is refused: {said}",
+            f"`{called}` needs a right that is not there (a key, a subscription, an allowance): "
+            "get what it would give from elsewhere.",
+        )
+    return said, "Expect it, and do it another way from the start."
 
 
 # A helper of the environment that gives nothing where something is expected.
@@ -231,7 +326,7 @@ _IMPORTED = compile(r"(?m)^\s*from\s+([\w.]+)\s+import\s+(.+)$")
 _WORD = compile(r"[A-Za-z_]\w*")
 
 
-def _that_gave_nothing(failed: _Program, failure: Failure) -> tuple[str, str] | None:
+def _that_gave_nothing(failed: Program, failure: Failure) -> tuple[str, str] | None:
     """The imported function whose result was None, and where it comes from."""
     if "NoneType" not in failure.message:
         return None
@@ -245,7 +340,7 @@ def _that_gave_nothing(failed: _Program, failure: Failure) -> tuple[str, str] | 
 
 
 def _gave_nothing(
-    session: Session, failed: _Program, failure: Failure, helper: tuple[str, str]
+    session: Session, failed: Program, failure: Failure, helper: tuple[str, str]
 ) -> Finding:
     name, module = helper
     guidance = f"Check what `{name}` returns before it is used; it may only print."
@@ -264,8 +359,8 @@ def _gave_nothing(
 # Data that could not be had, and were made up.
 
 
-def _made_up(session: Session, found: list[_Program]) -> Iterator[Finding]:
-    missing: _Program | None = None
+def _made_up(session: Session, found: list[Program]) -> Iterator[Finding]:
+    missing: Program | None = None
     for program in found:
         if program.failure is not None:
             missing = program if _is_out_of_reach(program.failure) else missing
@@ -292,7 +387,7 @@ def _is_out_of_reach(failure: Failure) -> bool:
     )
 
 
-def _invented(session: Session, missing: _Program, program: _Program) -> Finding:
+def _invented(session: Session, missing: Program, program: Program) -> Finding:
     failure = failure_of(missing.command.output)
     assert failure is not None
     guidance = "Say that the data are missing, or find them; do not answer from made-up data."
@@ -320,15 +415,15 @@ _COMMON = frozenset(_words("""
 """))  # fmt: skip
 
 
-def _line_of(program: _Program) -> str:
+def _line_of(program: Program) -> str:
     """The line of the program that failed, as far as the error names it."""
     output = program.command.output
     found = _QUOTED.search(output[:2_000]) or _SOURCE.search(output[-4_000:])
     return short(" ".join(found[1].split()), 200) if found else short(program.lines[0].strip(), 120)
 
 
-def _never_worked(session: Session, found: list[_Program]) -> Iterator[Finding]:
-    tried: dict[str, list[_Program]] = {}
+def _never_worked(session: Session, found: list[Program]) -> Iterator[Finding]:
+    tried: dict[str, list[Program]] = {}
     for program in found:
         if program.failure is not None:
             for name in set(_NAME.findall(_line_of(program))) - _COMMON:
@@ -341,7 +436,7 @@ def _never_worked(session: Session, found: list[_Program]) -> Iterator[Finding]:
             yield _given_up(session, name, failed, last)
 
 
-def _given_up(session: Session, name: str, failed: list[_Program], last: int) -> Finding:
+def _given_up(session: Session, name: str, failed: list[Program], last: int) -> Finding:
     ways = {_line_of(p): p.failure for p in failed if p.failure}
     lines = [f"- `{short(way, 140)}`: {named(f, 100)}" for way, f in list(ways.items())[-4:]]
     failure = failed[-1].failure

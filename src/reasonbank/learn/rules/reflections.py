@@ -1,23 +1,34 @@
-"""What an agent wrote about its own mistakes, where nothing shows that it was mistaken in that too.
+"""What an agent wrote about its own mistakes, as far as what followed bears it out.
 
-The one before a verified success helped, and the last word of a session is worth a try. Those that
-were acted upon and followed by the next failure did not help, and may be as wrong as the try.
+One reflection, and then a checked success: it helped. One, and then a checked failure: what it made
+of the task did not hold, and that is worth a warning. Who reflects again and again guesses, mostly
+at checks of its own that are wrong: then only two readings that were tried in turn are told, with
+the few lines that passed. Where nothing was checked, only the last word of a session counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from reasonbank.learn.outcome import verdict
 from reasonbank.learn.rules.lesson import Finding, noted, short
 from reasonbank.learn.rules.task import gist, sentences
-from reasonbank.learn.session import REFLECTION, Entry, Session, Turn
+from reasonbank.learn.session import REFLECTION, Edit, Entry, Session, Turn
 from reasonbank.model import ErrorContext, Outcome
 from reasonbank.safety.patterns import compile, spaced
 
 LONGEST, LONGEST_PLAN = 900, 320
 LEAST_WORDS, MOST_EMPTY = 9, 18
+SAME = 0.6
+"""From this share of words in the same order on, two reflections say the same."""
+NEARER = 0.15
+"""So much nearer must a reflection be to the one before the last, if two take turns."""
+MOST_LINES = 8
+MOST_WRITTEN = 40
+LAST_WORDS = 2
+"""So many turns may follow the last word of a session."""
 
 # How an agent begins to write about its own mistake.
 _HEADED = compile(
@@ -58,34 +69,109 @@ _EMPTY = compile(
 class _Reflection:
     number: int
     text: str
-    headed: bool
-    """Whether it was written as one, and did not just slip in."""
+    said: str
+    """All of it, with what teaches nothing."""
 
 
 def reflections(
     session: Session, entries: Sequence[Entry], told: Outcome | None
 ) -> Iterator[Finding]:
-    written = [r for entry in entries if isinstance(entry, Turn) and (r := _written(entry))]
-    if not written:
+    looking_back = [e for e in entries if isinstance(e, Turn) and _looks_back(e)]
+    if not looking_back:
         return
-    last = written[-1]
     outcome = verdict(session, told=told).outcome
-    tried_since = any(_tries(entry) for entry in entries[last.number :])
-    if not tried_since or outcome is Outcome.SUCCESS:
-        yield _learned(session, last, helped=tried_since)
-    elif outcome is None and last.headed:
-        yield _learned(session, last, helped=False)
+    tries = entries[looking_back[-1].number :]
+    tried_since = any(not isinstance(entry, Turn) for entry in tries)
+    if tried_since and outcome is Outcome.SUCCESS:
+        yield from _that_helped(session, looking_back[-MOST_WRITTEN:], _program(tries))
+    elif tried_since and outcome is Outcome.FAILURE:
+        yield from _that_misled(session, looking_back, tries)
+    elif not tried_since and len(looking_back) == 1 and len(tries) <= LAST_WORDS:
+        last = _written(looking_back[0])
+        yield from [_learned(session, last, helped=False)] if last else []
 
 
-def _tries(entry: Entry) -> bool:
-    return not isinstance(entry, Turn)
+def _looks_back(turn: Turn) -> bool:
+    if turn.by_user:
+        return False
+    return turn.role == REFLECTION or bool(_HEADED.search(turn.text) or _OWNING.search(turn.text))
+
+
+def _program(tries: Sequence[Entry]) -> str:
+    """What was written last."""
+    return next((e.change for e in reversed(tries) if isinstance(e, Edit)), "")
+
+
+def _that_helped(session: Session, turns: list[Turn], program: str) -> Iterator[Finding]:
+    texts = [turn.text for turn in turns]
+    if len(turns) == 1 or (len(turns) == 2 and _alike(*texts) < SAME):
+        found = _written(turns[-1])
+        if found and not _contradicted(found.said, program):
+            yield _learned(session, found, helped=True)
+    elif len(turns) > 2 and _take_turns(texts):
+        lines = _body(program)
+        one, other = _written(turns[-2]), _written(turns[-1])
+        if one and other and 0 < len(lines) <= MOST_LINES:
+            yield _two_readings(session, one, other, lines)
+
+
+def _alike(one: str, other: str) -> float:
+    mine, its = one.lower().split()[:200], other.lower().split()[:200]
+    return SequenceMatcher(None, mine, its, autojunk=False).ratio()
+
+
+def _take_turns(texts: list[str]) -> bool:
+    """Whether the last returns to what was said two before it, and the one before it too."""
+    *_, third, second, last = texts
+    if _alike(last, third) <= _alike(last, second) + NEARER:
+        return False
+    return len(texts) == 3 or _alike(second, texts[-4]) > _alike(second, third)
+
+
+# What a reflection asks for, and how a program would say it.
+_ASKED = tuple(
+    (compile(f"(?i)\\bshould\\b[^.]{{0,120}}\\b{words}"), sign)
+    for words, sign in (("less than or equal", "<="), ("greater than or equal", ">="))
+)
+_QUOTED = compile(
+    r"(?i)\b(?:should be|changed to|replaced (?:by|with)|should use)\s+`([^`\n]{3,80})`"
+)
+
+
+def _contradicted(said: str, program: str) -> bool:
+    """Whether what passed is not what the reflection asked for."""
+    if not program:
+        return False
+    plain = "".join(program.split())
+    wanted = [sign for pattern, sign in _ASKED if pattern.search(said)]
+    wanted += ["".join(quoted.split()) for quoted in _QUOTED.findall(said)]
+    return any(each not in plain for each in wanted)
+
+
+_BESIDE = compile(r"^\s*(?:#|import\b|from\b|(?:async )?def\b|class\b|@)")
+
+
+def _body(program: str) -> list[str]:
+    """The lines that do something."""
+    told = program.replace("'''", '"""').split('"""')[::2]  # Without what documents it.
+    lines = "".join(told).splitlines()
+    return [line.rstrip() for line in lines if line.strip() and not _BESIDE.match(line)]
+
+
+def _that_misled(session: Session, turns: list[Turn], tries: Sequence[Entry]) -> Iterator[Finding]:
+    """One that was acted upon, and nothing else."""
+    [first, *others] = turns
+    rewritten = any(isinstance(entry, Edit) for entry in tries)
+    if others or first.role != REFLECTION or not rewritten:
+        return
+    if found := _written(first):
+        yield _did_not_hold(session, found)
 
 
 def _written(turn: Turn) -> _Reflection | None:
     if turn.by_user:
         return None
     text = _CODE.sub(" ", turn.text)
-    headed = turn.role == REFLECTION or bool(_HEADED.search(text))
     if turn.role != REFLECTION:
         text = _part(text)
     text = _MARKS.sub(" ", text.strip())
@@ -93,7 +179,7 @@ def _written(turn: Turn) -> _Reflection | None:
     said = short(" ".join(kept), LONGEST)
     if len(said.split()) < LEAST_WORDS or not _CAUSE.search(said) or _SLIP.search(said):
         return None
-    return _Reflection(turn.number, said, headed)
+    return _Reflection(turn.number, said, text)
 
 
 def _part(text: str) -> str:
@@ -141,6 +227,41 @@ def _learned(session: Session, last: _Reflection, *, helped: bool) -> Finding:
         outcome=Outcome.SUCCESS if helped else Outcome.FAILURE,
         error=error, tags=("reflection",),
     )  # fmt: skip
+
+
+def _did_not_hold(session: Session, found: _Reflection) -> Finding:
+    task = gist(session)
+    guidance = f"This correction was made, checked, and failed: {found.text}"
+    return noted(
+        session, "misled", found.number, found.number, weight=0.6,
+        title=f"{short(task, 70)}: a correction that failed: {sentences(found.text)[0]}",
+        description=f"When the task is like this: {task}",
+        content=f"Task: {gist(session, 400)}\n\nOf its first try the agent wrote: {found.text}\n\n"
+        "The program was rewritten to this, checked, and failed: the correction does not hold, or "
+        "is not enough. Do not rewrite it so because a check of your own asks for it.",
+        outcome=Outcome.FAILURE,
+        error=_error(task, guidance), tags=("reflection",),
+    )  # fmt: skip
+
+
+def _two_readings(
+    session: Session, one: _Reflection, other: _Reflection, lines: list[str]
+) -> Finding:
+    task = gist(session)
+    passed = "\n".join(lines)
+    return noted(
+        session, "readings", one.number, other.number, weight=0.7,
+        title=f"{short(task, 70)}: of two readings that were tried in turn, which one passed",
+        description=f"When the task is like this: {task}",
+        content=f"Task: {gist(session, 400)}\n\nThe agent changed its program to and fro between "
+        f"two readings, because each failed checks of its own:\n- {_first(one)}\n- {_first(other)}"
+        f"\n\nThis was checked, and passed:\n{passed}",
+        outcome=Outcome.SUCCESS, tags=("reflection",),
+    )  # fmt: skip
+
+
+def _first(found: _Reflection) -> str:
+    return short(" ".join(sentences(found.text)[:2]), 320)
 
 
 def _error(task: str, guidance: str) -> ErrorContext:

@@ -17,10 +17,13 @@ from reasonbank.learn.rules.changes import only_new_lines, tells_nothing
 from reasonbank.learn.rules.corrections import corrections
 from reasonbank.learn.rules.fixes import put_right, replaced
 from reasonbank.learn.rules.lesson import Finding, Run
+from reasonbank.learn.rules.looking import looking
 from reasonbank.learn.rules.missing import missing
 from reasonbank.learn.rules.policies import policies
 from reasonbank.learn.rules.programs import is_program, programs
 from reasonbank.learn.rules.reflections import reflections
+from reasonbank.learn.rules.surroundings import surroundings
+from reasonbank.learn.rules.unfounded import unfounded
 from reasonbank.learn.rules.unsolved import ended_in_failure, stubborn
 from reasonbank.learn.session import (
     LONGEST_POLICY,
@@ -53,8 +56,11 @@ def findings(session: Session, *, outcome: Outcome | None = None, since: int = 0
         *stubborn(session, entries, runs),
         *ended_in_failure(session, entries, runs, outcome),
         *programs(session, entries),
+        *looking(session, entries),
         *calls(session, entries, outcome),
         *missing(session, entries),
+        *surroundings(session, entries),
+        *unfounded(session, entries),
         *reflections(session, entries, outcome),
         *policies(session, entries, outcome),
     ]

@@ -32,7 +32,8 @@ def gist(session: Session, longest: int = LONGEST) -> str:
 
 
 def first_of(text: str, longest: int = LONGEST) -> str:
-    return _short(_sentences(_GREETING.sub("", text.strip()), longest), longest)
+    asked = _GREETING.sub("", text.strip()) or text
+    return _short(_sentences(asked, longest), longest)
 
 
 def sentences(text: str) -> list[str]:

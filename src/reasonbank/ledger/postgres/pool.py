@@ -95,14 +95,22 @@ class Pool:
         self._idle, self._lent = [], set()
 
     def _taken(self) -> Handle:
+        self._refuse_closed()
         with self._lock:
-            if self.closed:
-                raise StorageError("this bank was closed; open it again")
-            handle = self._idle.pop() if self._idle else None
-        handle = handle or self.connect()
+            if self._idle:
+                self._lent.add(handle := self._idle.pop())
+                return handle
+        handle = self.connect()
         with self._lock:
             self._lent.add(handle)
+        if self.closed:  # In the meantime; whoever did so may not have seen this one.
+            self._back(handle)
+            self._refuse_closed()
         return handle
+
+    def _refuse_closed(self) -> None:
+        if self.closed:
+            raise StorageError("this bank was closed; open it again")
 
     def _back(self, handle: Handle) -> None:
         idle = not handle.broken and (handle.info.transaction_status is TransactionStatus.IDLE)

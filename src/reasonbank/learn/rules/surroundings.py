@@ -1,0 +1,284 @@
+"""What the surroundings of an agent do that it did not expect.
+
+Programs that start afresh, blocks of a language that nothing runs, a run that its own machinery
+broke off, sites that let no program in: all of that holds for the next task too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
+
+from reasonbank.learn.rules.lesson import Finding, at_home, noted, short
+from reasonbank.learn.rules.task import gist
+from reasonbank.learn.session import Call, Command, Entry, Session, Turn
+from reasonbank.model import ErrorContext, Outcome
+from reasonbank.safety.patterns import compile
+
+
+def surroundings(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    yield from _afresh(session, entries)
+    yield from _of_unknown_language(session, entries)
+    yield from _indented(session, entries)
+    yield from _ended_early(session, entries)
+    yield from _broken_off(session, entries)
+    yield from _shut_out(session, entries)
+
+
+# A name that an earlier program had, and the next one has not.
+
+_NO_NAME = compile(r"(?m)^NameError: name '(\w{2,60})' is not defined")
+_FENCE = "```"
+MOST_PROGRAMS = 60
+"""So many programs before it may have had a name."""
+
+
+def _afresh(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    earlier: list[str] = []
+    for entry in entries:
+        if isinstance(entry, Command):
+            missed = _NO_NAME.search(entry.output[-2_000:]) if entry.exit_code else None
+            made = missed and _made(missed[1], earlier[-MOST_PROGRAMS:])
+            if missed and made and not (_ran(entry) and _makes(missed[1], entry.command)):
+                yield _starts_afresh(session, entry, missed[1], made)
+                return
+            earlier.append(entry.command)
+        elif isinstance(entry, Turn) and not entry.by_user:
+            earlier += entry.text.split(_FENCE)[1::2]
+
+
+_SOURCE = compile(r"(?m)^\s+File \"[^\"\n]*\", line \d+, in <module>\n\s+(\S.*)$")
+
+
+def _ran(command: Command) -> bool:
+    """Whether it is this program that failed: of several blocks only the last may be known."""
+    line = _SOURCE.search(command.output[-4_000:])
+    return line is None or line[1].strip() in command.command
+
+
+def _made(name: str, programs: Sequence[str]) -> str | None:
+    """The line that brought a name in, in one of these programs."""
+    lines = (line for program in reversed(programs) for line in program.splitlines())
+    return next((line.strip() for line in lines if _brings_in(name, line)), None)
+
+
+def _makes(name: str, program: str) -> bool:
+    return any(_brings_in(name, line) for line in program.splitlines())
+
+
+_WORD = compile(r"\w+")
+
+
+def _brings_in(name: str, line: str) -> bool:
+    said = line.strip()[:400]
+    if name not in said or line[:1].isspace():
+        return False
+    if said.startswith(("import ", "from ")):
+        return name in _WORD.findall(said.partition("import")[2])
+    return said.startswith((f"{name} = ", f"def {name}(", f"class {name}"))
+
+
+def _starts_afresh(session: Session, failed: Command, name: str, made: str) -> Finding:
+    guidance = "Every block that is run starts afresh: repeat its imports and its definitions."
+    return _warned(
+        session, "afresh", (failed.number, failed.number), 0.6,
+        title=f"Each program here starts afresh: `{name}` of an earlier one is not defined",
+        when="When several programs are run one after another",
+        seen=f"An earlier program had `{short(made, 160)}`. The next one used `{name}` without it, "
+        f"and failed with:\nNameError: name '{name}' is not defined",
+        guidance=guidance,
+        error=("NameError", f"NameError: name '{name}' is not defined"),
+    )  # fmt: skip
+
+
+# A block that nothing runs.
+
+_UNKNOWN = compile(r"(?i)^\s*(?:error:\s*)?((?:unknown|unsupported) language\b[^\n]{0,60})\s*\z")
+
+_SCRIPT = compile(r"\s*(?:\$ )?(?:python[\d.]*|bash|sh|node|\./)\b")
+
+
+def _of_unknown_language(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    for entry in entries:
+        if not isinstance(entry, Command) or _SCRIPT.match(entry.command):
+            continue
+        if found := _UNKNOWN.match(entry.output):
+            said = " ".join(found[1].split())
+            yield _warned(
+                session, "language", (entry.number, entry.number), 0.55,
+                title=f"What runs the programs here refuses a block: {said}",
+                when="When code is handed over to be run",
+                seen=f"A message with fenced blocks was handed over to be run and refused:\n{said}",
+                guidance="Fence only what is to be run, and name its language (python, sh); put "
+                "data, output and explanations outside of fences.",
+                error=("UnknownLanguage", said),
+            )  # fmt: skip
+            return
+
+
+# A block that was run with the indentation of the list that it stands in.
+
+_INDENTED = compile(
+    r"line 1\n\s{3,}(\S[^\n]{0,200})\n(?:[^\n]{0,200}\n)?IndentationError: unexpected indent"
+)
+
+
+def _indented(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    for entry in entries:
+        found = _INDENTED.search(entry.output) if isinstance(entry, Command) else None
+        if found:
+            yield _warned(
+                session, "indented", (entry.number, entry.number), 0.55,
+                title="Code in a list is run with its indentation: IndentationError in line 1",
+                when="When code is handed over to be run from within a list",
+                seen=f"A block was run as it stood, indented, and failed in its first line "
+                f"(`{short(found[1].strip(), 80)}`) with:\nIndentationError: unexpected indent",
+                guidance="Put code that is to be run at the left margin, outside of list items.",
+                error=("IndentationError", "IndentationError: unexpected indent in line 1"),
+            )  # fmt: skip
+            return
+
+
+# A text with quotes of three within quotes of three.
+
+_PARSING = compile(r"(?i)SyntaxError|invalid syntax|unterminated (?:triple-quoted )?string")
+_QUOTES = ('"""', "'''")
+
+
+def _ended_early(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    for entry in entries:
+        if not isinstance(entry, Command) or not _PARSING.search(entry.output[:4_000]):
+            continue
+        mark = next((q for q in _QUOTES if entry.command.count(q) > 2 and q in entry.output), "")
+        if mark:
+            other = next(quote for quote in _QUOTES if quote != mark)
+            yield _warned(
+                session, "quotes", (entry.number, entry.number), 0.55,
+                title=f"A text that has {mark} in it cannot stand between {mark}: SyntaxError",
+                when="When a patch or a source file is handed over as a string",
+                seen=f"A program held a text between {mark}, and the text had {mark} in it. The "
+                "string ended there, and the rest was read as code: SyntaxError.",
+                guidance=f"Put such a text between {other}, or read it from a file.",
+                error=("SyntaxError", f"SyntaxError: {mark} within {mark}"),
+            )  # fmt: skip
+            return
+
+
+# A run that ended in an error of its own machinery.
+
+_ERROR_LINE = compile(r"(?m)^(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception)): ([^\n]{3,})$")
+_MESSAGE = compile(r"['\"]message['\"]: (?:\"([^\"]{10,400})\"|'([^']{10,400})')")
+_TRIPPED = compile(r"'(\w{3,20})': \{'filtered': True")
+_FRAME = '\n  File "'
+_PASSING = compile(r"(?i)connection|time(?:d )?out|unavailable|rate.?limit")
+_READ_MORE = compile(r"(?i)\s(?:to learn more|for more information|see https?:)")
+_ANSWERED = compile(r"(?m)^FINAL ANSWER: ([^\n]{1,200})$")
+_SHOWN = compile(r"screenshot of \[([^\]\n]{1,160})\]\((https?://[^\s)]{3,300})\)")
+
+
+def _broken_off(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    last = entries[-1] if entries else None
+    if not isinstance(last, Turn) or last.by_user or _FRAME not in last.text:
+        return
+    found = next(iter(reversed(list(_ERROR_LINE.finditer(last.text)))), None)
+    if found is None or _PASSING.search(found[1]) or _PASSING.search(found[2][:80]):
+        return
+    said = _MESSAGE.search(found[2])
+    whole = " ".join(((said[1] or said[2]) if said else found[2]).split())
+    message = _READ_MORE.split(whole, 1)[0]
+    tripped = _TRIPPED.search(found[2])
+    page = next((p for e in reversed(entries) if isinstance(e, Turn) for p in _pages(e.text)), "")
+    answered = _ANSWERED.search(last.text)
+    yield _warned(
+        session, "broken-off", (last.number, last.number), 0.55,
+        title=f"The run was broken off by {found[1]}: {short(at_home(message), 110)}",
+        when="When the text of pages goes into a prompt" if page else "When a run may break off",
+        seen=f"The run ended with {found[1]}: {short(at_home(message), 240)}"
+        + (f" What was found in it: {tripped[1]}." if tripped else "")
+        + (f"\nThe last page whose text had gone into the prompt: {page}." if page else "")
+        + (f"\nIt then answered “{short(answered[1], 80)}” without the rest of its plan; nothing "
+           "supports that." if answered else ""),
+        guidance="Expect it: keep what was found so far, leave out or shorten what the prompt was "
+        "refused for, and try again; do not answer with a guess.",
+        error=(found[1], short(at_home(message), 300)),
+    )  # fmt: skip
+
+
+def _pages(text: str) -> Iterator[str]:
+    for title, url in _SHOWN.findall(text):
+        yield f"{title} ({urlsplit(url).netloc})"
+
+
+# A site that lets no program in.
+
+_WALL = compile(
+    r"(?i)just a moment\.\.\.|verify(?:ing)? (?:that )?you are (?:a )?human|access denied|"
+    r"unusual traffic|enable javascript and cookies|are you a robot|error 40[13]\b|error 429\b|"
+    r"\b(?:401|403|429) client error"
+)
+_ADDRESS = compile(r"(?im)^address: (https?://[^\s]{3,300})|for url: (https?://[^\s]{3,300})")
+BEGINS = 1_500
+"""A page that is a wall says so at its beginning."""
+
+
+def _shut_out(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    walls: dict[str, list[tuple[int, str]]] = {}
+    opened: set[str] = set()
+    for entry in entries:
+        for host, text in _visited(entry):
+            if wall := _WALL.search(text):
+                walls.setdefault(host, []).append((entry.number, wall[0]))
+            else:
+                opened.add(host)
+    for host, seen in walls.items():
+        if host in opened:
+            continue
+        times = "" if len(seen) == 1 else f" {len(seen)} times"
+        yield _warned(
+            session, "shut-out", (seen[0][0], seen[-1][0]), 0.55 + 0.02 * min(len(seen), 5),
+            title=f"{host} lets no program in: “{seen[0][1]}”",
+            when=f"When a task leads to {host}",
+            seen=f"{host} was opened{times} and showed only “{seen[0][1]}”; nothing of it could be "
+            "read.",
+            guidance=f"Do not plan with {host}; look for the same elsewhere (a copy, an archive, "
+            "another source).",
+            error=("AccessDenied", f"{host}: {seen[0][1]}"),
+        )  # fmt: skip
+
+
+def _visited(entry: Entry) -> Iterator[tuple[str, str]]:
+    """The hosts that a step opened, each with the beginning of what was there."""
+    text = (
+        entry.answer if isinstance(entry, Call) else entry.text if isinstance(entry, Turn) else ""
+    )
+    if not text or (isinstance(entry, Turn) and entry.by_user):
+        return
+    for title, url in list(_SHOWN.findall(text))[:4]:
+        yield urlsplit(url).netloc, title
+    for found in list(_ADDRESS.finditer(text[:20_000]))[:4]:
+        yield urlsplit(found[1] or found[2]).netloc, text[max(0, found.start() - 200) :][:BEGINS]
+
+
+def _told(entry: Entry) -> str:
+    match entry:
+        case Call(answer=text) | Turn(text=text) | Command(output=text):
+            return text
+    return ""
+
+
+def _warned(
+    session: Session, rule: str, steps: tuple[int, int], weight: float, *, title: str, when: str,
+    seen: str, guidance: str, error: tuple[str, str],
+) -> Finding:  # fmt: skip
+    kind, pattern = error
+    return noted(
+        session, rule, *steps, weight=weight,
+        title=title,
+        description=f"{when}, as in the task: {gist(session)}",
+        content=f"Task: {gist(session)}\n\n{seen}\n\n{guidance}",
+        outcome=Outcome.FAILURE,
+        error=ErrorContext(
+            error_type=kind, failure_pattern=short(pattern, 500), corrective_guidance=guidance
+        ),
+        tags=(kind,),
+    )  # fmt: skip
