@@ -169,6 +169,8 @@ def _clock(context: Context) -> Check:
 
 
 def _log(context: Context) -> Check:
+    if not context.store.ledger.whole:
+        return Check(name="log", status="ok", found="not verified: a part of it is shown here")
     if wrong := context.read().broken_chain():
         return Check(
             name="log",

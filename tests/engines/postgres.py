@@ -98,6 +98,13 @@ class Server:
         os.kill(self.pid, signal.SIGKILL)
         self._gone(*every)
 
+    def end(self) -> None:
+        """The same where it may have ended by itself already."""
+        try:
+            self.kill()
+        except (FileNotFoundError, ProcessLookupError):
+            self._gone()
+
     def stop(self) -> None:
         """Ends all sessions, and itself."""
         pid = self.pid

@@ -20,6 +20,7 @@ from reasonbank.index.port import Unreachable
 from reasonbank.index.served import Gone, Step
 from reasonbank.ledger.postgres.errors import in_words
 from reasonbank.ledger.postgres.pool import Pool
+from reasonbank.ledger.postgres.tenants import OF_VECTORS, POLICY, VECTORS, show
 
 if TYPE_CHECKING:
     from reasonbank.index.served import Floats, Found, Ints
@@ -36,7 +37,6 @@ OLDEST = (0, 8)
 MOST_DIMENSIONS = 4000
 MARKER = -1
 """The number of the row that has the position, among those that it speaks of."""
-NAME = "^nearest_[0-9a-f]+_[0-9]+$"
 LOCK = int.from_bytes(b"RBix")
 
 
@@ -99,7 +99,7 @@ class PgvectorEngine:
             f"create table if not exists {table} (num bigint primary key, realm bigint,"
             f" position bigint, vector {self._half})",
             f"create index if not exists {table}_realm on {table} (realm)",
-            # Its owner sees it, and no other role that may be let into the database.
+            # Its owner sees all of it, a tenant what is its own.
             f"alter table {table} enable row level security",
             f"insert into {table} (num, position) values ({MARKER}, 0) on conflict do nothing",
         )
@@ -108,6 +108,10 @@ class PgvectorEngine:
             handle.execute(b"select pg_advisory_xact_lock($1)", (LOCK,))
             for statement in statements:
                 handle.execute(statement.encode())
+            known = self._run(handle, "select to_regproc('tenant_realms')").fetchone()
+            if known and known[0]:
+                self._run(handle, f"drop policy if exists {POLICY} on {table}")
+                self._run(handle, show(table, OF_VECTORS))
 
         self._write(make)
 
@@ -182,7 +186,7 @@ class PgvectorEngine:
         )
 
         def work(handle: Handle) -> None:
-            for (name,) in self._run(handle, sql, NAME).fetchall():
+            for (name,) in self._run(handle, sql, f"^{VECTORS}$").fetchall():
                 if name != self._table:
                     self._drop(handle, name)
 

@@ -619,6 +619,11 @@ class Ledger(Protocol):
     @property
     def read_only(self) -> bool: ...
     @property
+    def whole(self) -> bool:
+        """False where whoever opened it is shown a part of it: what is counted over all of it, or
+        follows from all of its log, cannot be told from that."""
+
+    @property
     def path(self) -> Path | None:
         """The file it is kept in, if it is one."""
 

@@ -203,6 +203,7 @@ class MemoryLedger:
     url = "memory://"
     path = beside = None
     read_only = False
+    whole = True
     engine = ("sqlite3 in memory", sqlite3.sqlite_version)
 
     def __init__(

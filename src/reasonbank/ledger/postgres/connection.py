@@ -104,6 +104,11 @@ class WritingDatabase(Statements):
         assert self.handle is not None, "only valid inside a transaction"
         try:
             return work(self.handle)
+        except psycopg.errors.ReadOnlySqlTransaction as error:
+            # When that ends, only who connects anew is let write.
+            self.handle.close()
+            self.pool.drop_idle()
+            raise in_words(error, self.url) from None
         except psycopg.Error as error:
             if is_lost(self.handle):
                 raise StorageError(f"{self.url}: {LOST}") from None

@@ -39,7 +39,10 @@ def in_words(error: psycopg.Error, url: str) -> Exception:
         case errors.InsufficientPrivilege():
             return StorageError(f"{url}: {_said(error)}; let its owner grant that to this user")
         case errors.ReadOnlySqlTransaction():
-            return StorageError(f"{url} takes no writes now: it is a standby, or set to read-only")
+            return StorageError(
+                f"{url} takes no writes now: it is a standby, or set to read-only; "
+                "when that has ended, try again"
+            )
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.UndefinedFunction():
             return unlike_its_version(url, _said(error))
         case errors.DataCorrupted() | errors.IndexCorrupted():

@@ -21,6 +21,7 @@ from reasonbank.ledger.postgres.connection import PooledDatabase, Snapshot, Writ
 from reasonbank.ledger.postgres.dialect import BEFORE_THE_FIRST_STEP
 from reasonbank.ledger.postgres.errors import unlike_its_version
 from reasonbank.ledger.postgres.pool import Pool
+from reasonbank.ledger.postgres.tenants import KEY as RULES_KEY, RULES, protect, unprotect
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
 
@@ -58,6 +59,7 @@ class PostgresLedger:
         self.address = address_of(url)
         self.url = self.address.shown
         self.read_only = read_only
+        self.whole = True
         self._clock = clock
         self._closed = self._abandoned = False
         self._local = threading.local()
@@ -79,11 +81,15 @@ class PostgresLedger:
     def _open(self, half_life_days: float) -> None:
         db = self._reading()
         found = self._version(db)
+        if found and not self._may_write(db):
+            self.whole, self.read_only = False, True
         self._refuse(found)
-        if not self.read_only and found < len(STEPS):
+        if not self.read_only and (found < len(STEPS) or self._rules(db) < RULES):
             self._migrate(half_life_days)
         self.db.refuse = self._refuse
         keys = dict(db.all("select key, value from meta"))
+        if not self.whole:  # A tenant is not told with what others seal.
+            keys.setdefault("seal", os.urandom(32).hex())
         if missing := [f"meta without {key}" for key in KEYS if key not in keys]:
             raise unlike_its_version(self.url, ", ".join(missing))
         version = db.all("show server_version")[0][0]
@@ -116,6 +122,16 @@ class PostgresLedger:
                 return int(row[0])
         raise StorageError(f"{self.url} is a database, but not a ReasonBank; choose another")
 
+    def _may_write(self, db: PooledDatabase) -> bool:
+        row = db.one(
+            "select has_table_privilege(?, 'insert')", (f'"{self.address.schema}".events',)
+        )
+        return row is not None and bool(row[0])
+
+    def _rules(self, db: PooledDatabase | WritingDatabase) -> int:
+        row = db.one("select value from meta where key = ?", (RULES_KEY,))
+        return int(row[0]) if row else 0
+
     def _refuse(self, version: int) -> None:
         if self.read_only and version < len(STEPS):
             if not version:
@@ -138,10 +154,12 @@ class PostgresLedger:
         with self.db.transaction():
             start = self._version(self.db)
             self._refuse(start)  # It may have been upgraded since by a newer program.
-            if start == len(STEPS):
+            if start == len(STEPS) and self._rules(self.db) >= RULES:
                 return
             if start == 0:
                 self._make_schema()
+            else:
+                unprotect(self.db)
             try:
                 upgrade(self.db, start, half_life_days)
             except psycopg.errors.DuplicateObject as error:
@@ -151,6 +169,7 @@ class PostgresLedger:
                 " on conflict (key) do update set value = excluded.value",
                 (SCHEMA, str(len(STEPS))),
             )
+            protect(self.db, self.address.schema)
             if 0 < start < REWEIGH_BEFORE:
                 writer = Writer(self.db, meta(self.db, "bank_id"), self._clock, half_life_days)
                 if start < REFOLD_BEFORE:
@@ -212,6 +231,11 @@ class PostgresLedger:
 
     def write(self, work: Callable[[Writer], T]) -> T:
         self._refuse_closed()
+        if not self.whole:
+            raise StorageError(
+                f"{self.url}: this role may only read; write through a server (`reasonbank serve`) "
+                "that runs as the owner of the bank"
+            )
         if self.read_only:
             raise StorageError("this bank was opened read-only; open it without read_only to write")
         return self.commits.run(work)
@@ -257,7 +281,7 @@ class PostgresLedger:
         )
         counters, memories, words = found
         problems = [] if counters == 1 else [f"counters has {counters} rows instead of one"]
-        if memories != words:
+        if memories != words and self.whole:
             problems.append(f"{memories} memories, and words of {words}")
         return problems
 

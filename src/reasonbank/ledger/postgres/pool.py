@@ -140,7 +140,7 @@ class Pool:
             f"set search_path = \"{self.address.schema}\", public; set lock_timeout = '60s';"
             " select set_config('synchronous_commit', 'on', false)"
             " where current_setting('synchronous_commit') = 'off';"
-            f" set default_transaction_read_only = {'on' if self._read_only else 'off'}"
+            f"{' set default_transaction_read_only = on' if self._read_only else ''}"
         )
 
 

@@ -60,6 +60,7 @@ class SQLiteLedger:
             )
         self.path = self.beside = path
         self.read_only = read_only
+        self.whole = True
         self.url = f"sqlite:///{path}"
         self.engine = ("SQLite", apsw.sqlite_lib_version())
         self._clock = clock
