@@ -38,7 +38,7 @@ from reasonbank import Bank
 from reasonbank.ledger.events import EventType
 from reasonbank.model import JobState, Step, Trace
 
-SIZE, CLIENTS, SESSIONS = 10_000, 8, 160
+SIZE, CLIENTS, SESSIONS, ASKED = 10_000, 8, 160, 10
 PROCESSES = (1, 2, 4)
 WORKERS = (1, 2, 4)
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -97,9 +97,9 @@ def rate(address: str, seconds: float, call: Callable[[Ask, int], None]) -> floa
 
     def work(_: int) -> int:
         ask, done = Ask(address), 0
-        # Enough connections are kept for every process to have some.
+        # Each asks everything once, so that every process has embedded the questions.
         try:
-            for _ in range(5):
+            for _ in range(ASKED):
                 call(ask, next(numbers))
         except BaseException:
             ready.abort()  # Nobody is to wait for one that failed.
@@ -128,7 +128,7 @@ def servers(place: Place, seconds: float) -> Table:
                  "found again", "credited"),
         machine=tables.machine(),
     )  # fmt: skip
-    queries = speed_corpus.sentences().queries[:50]
+    queries = speed_corpus.sentences().queries[:ASKED]
     first: dict[str, float] = {}
     for processes in PROCESSES:
         made: list[str] = []
