@@ -11,6 +11,7 @@ from bench import tables
 BENCHES = (
     "speed", "retrieval", "embedding", "rules", "distil", "agent", "consolidate", "server",
     "learning", "model_cache", "handshake", "hooks", "counts", "agents", "holdout",
+    "scale",
 )  # fmt: skip
 
 

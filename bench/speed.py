@@ -168,7 +168,7 @@ def dense(options: Options) -> Table:
                 index.nearest(vector, realms=(1,), limit=100)
             table.notes.append(
                 f"At {size:,} the index file has {path.stat().st_size / 1e6:,.0f} MB, of which "
-                f"the searches had {_resident(path):,.0f} MB in memory (mapped, shared); the scan "
+                f"the searches had {resident(path):,.0f} MB in memory (mapped, shared); the scan "
                 f"needs {size * MiniLM.dimensions * 4 / 1e6:,.0f} MB."
             )
     table.notes.append(
@@ -209,7 +209,7 @@ def _dense_at(
         )  # fmt: skip
 
 
-def _resident(path: Path) -> float:
+def resident(path: Path) -> float:
     """How many MB of a mapped file are in memory (Linux; NaN elsewhere)."""
     try:
         lines = Path("/proc/self/smaps").read_text("utf-8").splitlines()

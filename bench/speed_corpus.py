@@ -258,7 +258,9 @@ def _build(folder: Path, size: int) -> None:
                     payload = {"lesson": lesson(memory), "stage": 0}
                     txn.append(_event(bank, EventType.RECORDED, memory.id, at, payload))
                     if (positive := rated.get(memory.id)) is not None:
-                        seen = evidence_key(memory.id, "explicit", "bench", memory.id)
+                        seen = evidence_key(
+                            bank.view.workspace, memory.id, "explicit", "bench", memory.id
+                        )
                         payload = {"kind": "explicit", "positive": positive, "key": seen.hex()}
                         txn.append(_event(bank, EventType.OBSERVED, memory.id, at + 1, payload))
                 rows = (txn.row(bank.view, memory.id) for memory in memories)

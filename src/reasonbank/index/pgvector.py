@@ -17,7 +17,7 @@ from psycopg import errors
 
 from reasonbank.index.address import Unavailable
 from reasonbank.index.port import Unreachable
-from reasonbank.index.served import Gone, Step
+from reasonbank.index.served import AT_ONCE, Gone, Step
 from reasonbank.ledger.postgres.errors import in_words
 from reasonbank.ledger.postgres.pool import Pool
 from reasonbank.ledger.postgres.tenants import OF_VECTORS, POLICY, VECTORS, show
@@ -32,6 +32,9 @@ T = TypeVar("T")
 FEW = 20_000
 """Up to so many rows each is looked at."""
 EF_SEARCH = 400
+NEIGHBOURS = 700
+"""Bytes that the graph takes for a row besides its vector, while it is made; rounded up."""
+MOST_ROOM = 2 << 30
 OLDEST = (0, 8)
 """The first pgvector that goes on looking when a filter leaves too few (iterative scan)."""
 MOST_DIMENSIONS = 4000
@@ -126,7 +129,9 @@ class PgvectorEngine:
             self._remove(handle, gone)
             sql = f"update {self._table} set position = $1 where num = {MARKER}"
             self._run(handle, sql, max(position, step.upto))
-            self._grow(handle)
+            # Much follows much: to add to a graph row by row takes far longer than to make it.
+            if len(step.nums) + len(step.dropped) < AT_ONCE:
+                self._grow(handle)
 
         self._write(work)
 
@@ -226,11 +231,28 @@ class PgvectorEngine:
         if (row and row[0]) or self._are_few(handle, None):
             return
         self._run(handle, "select set_config('statement_timeout', '0', true)")
+        self._make_room(handle)
         self._run(
             handle,
             f"create index {self._table}_graph on {self._table}"
             f" using hnsw (vector {self._classes}) with (m = 16, ef_construction = 100)",
         )
+
+    def _make_room(self, handle: Handle) -> None:
+        """A graph that does not fit into the memory for it is made many times as slowly."""
+        sql = (
+            "select pg_size_bytes(current_setting('maintenance_work_mem')),"
+            f" (select count(*) from {self._table})"
+        )
+        row = self._run(handle, sql).fetchone()
+        wanted = min(int(row[1]) * (2 * self._dimensions + NEIGHBOURS), MOST_ROOM)
+        if wanted > int(row[0]):
+            # Of several that make it together, the memory is shared, and containers have little.
+            sql = (
+                "select set_config('maintenance_work_mem', $1, true),"
+                " set_config('max_parallel_maintenance_workers', '0', true)"
+            )
+            self._run(handle, sql, f"{wanted // 1024}kB")
 
     def _are_few(self, handle: Handle, realms: Sequence[int] | None) -> bool:
         of = "" if realms is None else "where realm = any($1::bigint[])"

@@ -153,7 +153,7 @@ def hits_of(
         elif length is not None:
             cost = tokens_of(length + len(hit.record))
         else:
-            cost = tokens_in(hit.format_for_prompt())
+            cost = _cost(reading, hit)
         if question.max_tokens is not None and tokens + cost > question.max_tokens:
             cut.append((hit.memory.id, f"its {cost} tokens do not fit in max_tokens"))
             continue
@@ -165,6 +165,13 @@ def hits_of(
 def _with_length(memory: Memory) -> tuple[Memory, int]:
     """A memory, and how many characters it is in a prompt."""
     return memory, len(memory.format_for_prompt())
+
+
+def _cost(reading: Reading, hit: Hit) -> int:
+    """In tokens, of a hit that has marks."""
+    marks = (hit.suspicious, hit.weak, hit.failing, hit.outdated_by is None, hit.record)
+    key = (hit.memory.id, hit.memory.confidence, marks)
+    return reading.cached(key, lambda: tokens_in(hit.format_for_prompt()))
 
 
 def _forecast(context: Context, expected: float, seen: Trials | None) -> dict[str, Any]:

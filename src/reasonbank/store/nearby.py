@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from reasonbank.ledger.port import Reading
 from reasonbank.model import Right, Workspace, counted
 from reasonbank.store.checkouts import checkout_of, checkouts, upwards
 from reasonbank.store.context import Context
@@ -17,9 +18,10 @@ def hint(context: Context) -> str | None:
     if not context.right.includes(Right.ADMIN):
         return None
     here = context.view.workspace
-    if (home := context.read().home(here)) != here:
+    reading = context.store.ledger.cached_read()
+    if (home := reading.cached(("home", here), lambda: reading.home(here))) != here:
         return f"Workspace {here} was merged into {home}; open the bank again, or search there."
-    places = _nearby(context)
+    places = _nearby(context, reading)
     if not places:
         return None
     named = "; ".join(f"{place.path} ({counted(place.memories)})" for place in places[:MOST_NAMED])
@@ -31,7 +33,7 @@ def hint(context: Context) -> str | None:
     )
 
 
-def _nearby(context: Context) -> list[Workspace]:
+def _nearby(context: Context, reading: Reading) -> list[Workspace]:
     """Those above, below, and in the same repository, that the caller may know of."""
     if context.path is None:
         return []
@@ -41,8 +43,9 @@ def _nearby(context: Context) -> list[Workspace]:
     if checkout is not None:
         folders |= {checkout.root, checkout.main, *checkouts(checkout.main)}
     above = {each for folder in (path, context.path) for each in upwards(folder)}
-    under = [folder.rstrip(os.sep) + os.sep for folder in folders]
-    found = context.read().workspaces_near(sorted(under), sorted(above | folders))
+    under = tuple(sorted(folder.rstrip(os.sep) + os.sep for folder in folders))
+    exact = tuple(sorted(above | folders))
+    found = reading.cached(("near", under, exact), lambda: reading.workspaces_near(under, exact))
     near = (
         place
         for place in found

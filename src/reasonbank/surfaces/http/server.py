@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from types import FrameType
 
 import uvicorn
@@ -66,7 +67,7 @@ def serve(
     config = uvicorn.Config(
         application,
         http=patient(settings.patience, settings.connections, lambda: application.stopping),
-        loop="asyncio",
+        loop="uvloop" if find_spec("uvloop") else "asyncio",
         ws="none",
         lifespan="on",
         log_config=None,
