@@ -401,7 +401,7 @@ def test_in_a_large_bank_rare_words_lead_and_common_ones_still_count(plain_bank)
         assert fewer == every.round(6).tolist()
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 def test_a_word_that_only_others_use_hides_nothing_that_is_here(open_bank):
     here = open_bank(workspace=open_bank.project("here"))
     there = open_bank(workspace=open_bank.project("there"))

@@ -212,7 +212,7 @@ def test_nothing_crosses_between_workspaces_and_nothing_foreign_changes(
 @requirement("SEC-6")
 def test_nothing_crosses_in_postgresql_either(memory_disk: Path, postgres_url: str) -> None:
     """In fewer steps and workspaces: the ways in are the same, what is behind them is not."""
-    steps = scaled("REASONBANK_TEST_CANARIES_POSTGRES", 150)
+    steps = scaled("REASONBANK_TEST_CANARIES_POSTGRES", 120)
     with ExitStack() as stack:
         seed = scaled("REASONBANK_TEST_SEED", 2)
         round = Round(memory_disk, seed, stack, postgres_url, each=2)
