@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -14,7 +14,7 @@ import numpy as np
 from fault_tools import PARTS, exported
 
 from reasonbank.bank import Bank
-from reasonbank.ledger.port import PACKED_EVIDENCE, Filter
+from reasonbank.ledger.port import PACKED_EVIDENCE, Filter, Ledger
 from reasonbank.model import Scope, State
 from reasonbank.settings import Embed, ProofSettings, Settings
 from reasonbank.testing.memory_ledger import MemoryLedger
@@ -66,11 +66,18 @@ class Clock:
         return self.time + self.skew
 
 
-class Replicas:
-    """Three banks, each with a clock of its own; time passes when it is told to."""
+Place = Callable[[Clock], Ledger]
 
-    def __init__(self, skews: Sequence[int] = (0, 0, 0)) -> None:
-        opened = [_opened() for _ in skews]
+
+class Replicas:
+    """Three banks, each with a clock of its own; time passes when it is told to.
+
+    One of them, and the newcomer, may be elsewhere: ``place`` opens their ledgers.
+    """
+
+    def __init__(self, skews: Sequence[int] = (0, 0, 0), place: Place | None = None) -> None:
+        self.place = place
+        opened = [_opened(place), *(_opened() for _ in skews[1:])]
         # In the order of their ids, so that the same story ends the same each time.
         opened.sort(key=lambda pair: pair[0].store.ledger.bank_id)
         self.banks = [bank for bank, _ in opened]
@@ -112,10 +119,17 @@ class Replicas:
         for bank in self.banks:
             bank.close(embed=False)
 
+    def said(self, bank: Bank) -> Said:
+        """Tables differ from ledger to ledger; the face does not."""
+        if self.place is None:
+            return said(bank)
+        bank.store.flush()
+        return _face(bank)
 
-def _opened() -> tuple[Bank, Clock]:
+
+def _opened(place: Place | None = None) -> tuple[Bank, Clock]:
     clock = Clock()
-    ledger = MemoryLedger(clock=clock)
+    ledger: Ledger = MemoryLedger(clock=clock) if place is None else place(clock)
     bank = Bank.open(
         ledger=ledger, embedder=Topics(), clock=clock, settings=SETTINGS, workspace=PATHS[0]
     )
@@ -130,19 +144,19 @@ def disagreements(replicas: Replicas) -> Said:
     A newcomer that reads the first one's export must agree as well.
     """
     replicas.exchange()
-    all_say = [said(bank) for bank in replicas.banks]
-    newcomer, clock = _opened()
+    all_say = [replicas.said(bank) for bank in replicas.banks]
+    newcomer, clock = _opened(replicas.place)
     clock.time = replicas.clocks[0].time
     newcomer.import_(io.StringIO(exported(replicas.banks[0])), trusted=True)
     others = {f"bank {number}": each for number, each in enumerate(all_say)}
-    others["newcomer"] = said(newcomer)
+    others["newcomer"] = replicas.said(newcomer)
     newcomer.close(embed=False)
     found: Said = {}
     for name, other in others.items():
         found.update({f"{name}: {k}": v for k, v in unlike(all_say[0], other).items()})
     for number, bank in enumerate(replicas.banks):
         bank.rebuild()
-        anew = unlike(all_say[number], said(bank))
+        anew = unlike(all_say[number], replicas.said(bank))
         found.update({f"rebuild of {number}: {k}": v for k, v in anew.items()})
     return found
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from replicas import DAY, HOUR, PATHS, Replicas, disagreements
+from replicas import DAY, HOUR, PATHS, Clock, Place, Replicas, disagreements
 from tests.requirement import requirement
 
 from reasonbank.bank import Bank
@@ -45,9 +45,11 @@ TYPE = st.sampled_from(list(LinkType)[:2])
 class ConvergenceMachine(RuleBasedStateMachine):
     """Three banks that do as they like and exchange files now and then."""
 
+    place: Place | None = None
+
     @initialize(skews=st.tuples(*[st.sampled_from(SKEWS)] * 3))
     def open(self, skews: tuple[int, int, int]) -> None:
-        self.replicas = Replicas()
+        self.replicas = Replicas(place=self.place)
         self.count = 0
         for place, word in enumerate(WORDS[: len(PATHS)]):
             scope = Scope.TEAM if place else Scope.PROJECT
@@ -61,7 +63,9 @@ class ConvergenceMachine(RuleBasedStateMachine):
     def pick(self, i: int, number: int, away: int = 0, **who: Any) -> tuple[Bank, str]:
         """One of the memories of a bank, seen from its workspace, or from another."""
         bank = self.replicas.banks[i]
-        found = bank.store.ledger.db.all("select workspace, id from memories order by lesson")
+        found = bank.store.ledger.read().db.all(
+            "select workspace, id from memories order by lesson"
+        )
         if not found:
             place = number % len(PATHS)
             bank = self.replicas.bank(i, place, **who)
@@ -282,3 +286,36 @@ def test_banks_that_exchange_exports_become_equal() -> None:
         ),
     )
     keep_count("convergence", {"runs": runs, "steps in each": steps, "seed": chosen or "any"})
+
+
+@pytest.mark.slow
+@requirement("MEM-10")
+def test_a_bank_on_a_server_that_exchanges_exports_becomes_equal_too(
+    new_postgres: Callable[[], str],
+) -> None:
+    from reasonbank.ledger.postgres import PostgresLedger
+
+    ledgers: list[Any] = []
+
+    def new(clock: Clock) -> Any:
+        ledgers.append(PostgresLedger(new_postgres(), clock=clock))
+        return ledgers[-1]
+
+    class OnAServer(ConvergenceMachine):
+        place = staticmethod(new)
+
+        def teardown(self) -> None:
+            super().teardown()
+            while ledgers:
+                ledgers.pop().close()
+
+    machine: Any = OnAServer
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=scaled("REASONBANK_TEST_CONVERGENCE_SERVER_RUNS", 5),
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -230,7 +230,7 @@ def tables(server, url):
     return server.execute(sql, database=url.rpartition("/")[2])[0][0]
 
 
-@requirement("DEP-1")
+@requirement("DEP-4")
 @pytest.mark.parametrize("step", range(len(migrations.STEPS)))
 def test_a_migration_that_is_interrupted_leaves_nothing_and_is_done_again(
     postgres_server, postgres_url, monkeypatch, step

@@ -101,7 +101,7 @@ def test_what_others_write_is_seen_by_the_very_next_search(open_bank, seed, mode
         fresh.close()
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 def test_what_one_workspace_has_read_is_not_seen_by_another(open_bank):
     here, there = (open_bank(workspace=open_bank.project(name)) for name in ("here", "there"))
     mine, theirs = here.record(a_memory(title="retry here")), there.record(a_memory(title="retry"))

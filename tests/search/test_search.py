@@ -302,26 +302,27 @@ class Compass(Fragile):
         return np.array(rows, np.float32).reshape(-1, self.dimensions)
 
 
-COUNT = 20_000
-
-
 @pytest.fixture
 def crowd(open_bank):
-    """20,000 rows with random vectors, written at once; 1 % of each kind is special."""
+    return crowd_in(open_bank, 20_000)
+
+
+def crowd_in(open_bank, count):
+    """Rows with random vectors, written at once; 1 % of each kind is special."""
     random = np.random.default_rng(7)
-    vectors = random.normal(size=(COUNT, Compass.dimensions)).astype(np.float32)
+    vectors = random.normal(size=(count, Compass.dimensions)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     stored = vectors.astype(np.float16)
     compass = Compass()
     by_cosine = Settings(search=Search(recency=0, error_match=0, diversity=1, threshold=0))
     bank = open_bank.with_embedder(compass, settings=by_cosine)
-    chosen = random.permutation(COUNT)[: 3 * COUNT // 100].reshape(3, -1)
+    chosen = random.permutation(count)[: 3 * count // 100].reshape(3, -1)
     special = {kind: set(rows.tolist()) for kind, rows in zip("abc", chosen, strict=True)}
 
     def write(txn):
         bank.context.join(txn)
         at = txn.stamp()
-        for i in range(COUNT):
+        for i in range(count):
             memory = a_memory(
                 title=str(i),
                 description="d",
@@ -400,7 +401,7 @@ def test_in_a_large_bank_rare_words_lead_and_common_ones_still_count(plain_bank)
         assert fewer == every.round(6).tolist()
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 def test_a_word_that_only_others_use_hides_nothing_that_is_here(open_bank):
     here = open_bank(workspace=open_bank.project("here"))
     there = open_bank(workspace=open_bank.project("there"))

@@ -59,6 +59,8 @@ class Canaries:
 
     folder: Path
     rng: random.Random
+    url: str = ""
+    """Where the bank is; if nothing is said, in a file in the folder."""
     places: list[Place] = field(default_factory=list)
     words: dict[str, tuple[Place, Scope]] = field(default_factory=dict)
     keys: dict[str, list[str]] = field(default_factory=dict)
@@ -69,9 +71,8 @@ class Canaries:
     sessions: dict[str, list[str]] = field(default_factory=dict)
     gaps: dict[str, list[str]] = field(default_factory=dict)
 
-    @property
-    def url(self) -> str:
-        return f"sqlite:///{self.folder}/bank.db"
+    def __post_init__(self) -> None:
+        self.url = self.url or f"sqlite:///{self.folder}/bank.db"
 
     def word(self, owner: Place, scope: Scope = Scope.PROJECT) -> str:
         word = f"7{''.join(self.rng.choices(LETTERS, k=12))}7"
@@ -87,10 +88,11 @@ class Canaries:
 
     # Furnishing
 
-    def settle(self) -> None:
-        for org in range(3):
-            for team in range(3):
-                for project in range(3):
+    def settle(self, each: int = 3) -> None:
+        """So many projects in a team, teams in an org, and orgs."""
+        for org in range(each):
+            for team in range(each):
+                for project in range(each):
                     self.places.append(Place(org, team, project, ""))
         for place in self.places:
             place.path = str(self.folder / "places" / self.word(place))
@@ -246,11 +248,19 @@ Rows = dict[str, dict[Any, tuple[Any, ...]]]
 
 
 class Looking:
-    """Reads the bank's file beside everybody else."""
+    """Reads the bank's tables beside everybody else."""
 
-    def __init__(self, folder: Path) -> None:
-        self._db = sqlite3.connect(f"file:{folder}/bank.db?mode=ro", uri=True)
-        self._version = -1
+    def __init__(self, url: str) -> None:
+        self._db: Any
+        if url.startswith("sqlite:"):
+            self._db = sqlite3.connect(f"file:{url.removeprefix('sqlite:///')}?mode=ro", uri=True)
+            self._changes, self._mark = "pragma data_version", "?"
+        else:
+            import psycopg
+
+            self._db = psycopg.connect(url, autocommit=True, options="-c search_path=reasonbank")
+            self._changes, self._mark = "select pg_current_wal_insert_lsn()", "%s"
+        self._version: Any = None
         self._rows: Rows = {}
         self.seq = self._newest()
 
@@ -261,7 +271,7 @@ class Looking:
         return int(self._db.execute("select coalesce(max(seq), 0) from events").fetchone()[0])
 
     def rows(self) -> Rows:
-        version = self._db.execute("pragma data_version").fetchone()[0]
+        version = self._db.execute(self._changes).fetchone()[0]
         if version != self._version:
             self._version = version
             self._db.execute("begin")
@@ -275,8 +285,9 @@ class Looking:
     def new_events(self) -> list[tuple[str, str, str]]:
         """What, about what, by which workspace: since this was asked last."""
         last = self._newest()
-        found = self._db.execute(
-            "select what, subject, workspace from events where seq > ? and seq <= ?",
+        found: list[tuple[str, str, str]] = self._db.execute(
+            "select what, subject, workspace from events "
+            f"where seq > {self._mark} and seq <= {self._mark}",
             (self.seq, last),
         ).fetchall()
         self.seq = last

@@ -256,6 +256,7 @@ SPECIAL: dict[tuple[str, str], Callable[[Maker], Any]] = {
        for verb in ("join_workspace", "workspace join")},
     ("distil_prepare", "session"): Maker.session_told, ("distil_submit", "answer"): Maker.answer,
     ("forget_gaps", "question"): Maker.gap, ("gaps", "question"): Maker.gap,
+    ("restore", "what"): Maker.memory,
     ("capture", "question"): Maker.fresh, ("capture_knowledge", "question"): Maker.fresh,
     ("create_token", "scope"): _same("read", "write", "admin"),
     ("token create", "scope"): _same("read", "write", "admin"),

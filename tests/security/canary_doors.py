@@ -49,6 +49,8 @@ NOT_CALLED = {
     "mirror": "writes files, for who runs on this machine",
     "install": "opens no bank", "uninstall": "opens no bank",
     "hook": "answers an agent of this machine's owner",
+    "backup": "writes the whole bank to a file, for who runs on this machine",
+    "migrate": "moves the whole bank, for who can read and write both places",
 }  # fmt: skip
 # What concerns the whole bank, for whoever looks after it or runs on this machine.
 WHOLE = frozenset({

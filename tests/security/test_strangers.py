@@ -35,7 +35,7 @@ def whole(bank: Bank) -> Bank:
     return Bank(bank.context.seen_by(whole=True))
 
 
-@requirement("WSP-2", left="the other backends")
+@requirement("WSP-2")
 def test_what_a_shared_memory_was_made_from_elsewhere_is_not_named(
     ours: Bank, theirs: Bank
 ) -> None:
@@ -53,7 +53,7 @@ def test_what_a_shared_memory_was_made_from_elsewhere_is_not_named(
     assert (tree.ancestors, tree.edges) == ((), ())
 
 
-@requirement("WSP-2", left="the other backends")
+@requirement("WSP-2")
 def test_what_was_made_of_a_shared_memory_elsewhere_is_not_named(ours: Bank, theirs: Bank) -> None:
     shared = ours.record(a_memory(title="For all", scope=Scope.TEAM))
     hidden = theirs.record(a_memory(title="Theirs alone", parents=(shared.id,)))
@@ -114,7 +114,7 @@ def test_a_shared_memory_is_taken_out_of_the_traces_of_all_who_could_see_it(
     assert line not in theirs.trace(trace.id).task
 
 
-@requirement("WSP-2", left="the other backends")
+@requirement("WSP-2")
 def test_that_a_stranger_forgot_something_is_not_told(ours: Bank, theirs: Bank) -> None:
     gone = ours.record(a_memory())
     rated = ours.record(a_memory(scope=Scope.TEAM))
@@ -133,7 +133,7 @@ def test_that_a_stranger_forgot_something_is_not_told(ours: Bank, theirs: Bank) 
         theirs.get(rated.id)  # They had to do with it.
 
 
-@requirement("WSP-2", left="the other backends")
+@requirement("WSP-2")
 def test_an_id_that_is_taken_elsewhere_says_nothing_of_what_it_belongs_to(
     ours: Bank, theirs: Bank
 ) -> None:
@@ -149,7 +149,7 @@ def test_an_id_that_is_taken_elsewhere_says_nothing_of_what_it_belongs_to(
         ours.record(a_memory(id=there.id))
 
 
-@requirement("WSP-2", left="the other backends")
+@requirement("WSP-2")
 def test_only_an_admin_is_shown_all_workspaces_by_the_tool(ours: Bank, theirs: Bank) -> None:
     for bank in (ours, theirs):
         bank.record(a_memory())
@@ -202,7 +202,7 @@ def refusal(operation: Operation, call: Call, id: str) -> str:
     return json.dumps(str(told)).replace(id, "ID")
 
 
-@requirement("WSP-2", left="the other backends")
+@requirement("WSP-2")
 @pytest.mark.parametrize("operation", BY_ID, ids=lambda operation: operation.name)
 def test_what_is_not_yours_is_refused_in_the_words_for_what_is_not_there(
     operation: Operation, ours: Bank, theirs: Bank

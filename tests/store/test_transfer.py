@@ -64,7 +64,7 @@ def portrait(bank, open_bank):
     return [*result, bank.workspaces(), bank.statistics(everywhere=True).forgotten]
 
 
-@requirement("MEM-10", left="other backends")
+@requirement("MEM-10")
 def test_an_export_imported_into_an_empty_bank_gives_the_same_bank(open_bank, clock):
     bank = full(open_bank, clock)
     before = portrait(bank, open_bank)
@@ -78,7 +78,7 @@ def test_an_export_imported_into_an_empty_bank_gives_the_same_bank(open_bank, cl
     }
 
 
-@requirement("MEM-10", left="other backends")
+@requirement("MEM-10")
 def test_importing_twice_changes_nothing(open_bank, clock):
     bank = full(open_bank, clock)
     file = exported(bank)
@@ -90,7 +90,7 @@ def test_importing_twice_changes_nothing(open_bank, clock):
         assert portrait(target, open_bank) == before
 
 
-@requirement("MEM-10", left="other backends")
+@requirement("MEM-10")
 @requirement("MEM-6")
 def test_an_older_export_brings_back_nothing_that_was_forgotten_or_undone(open_bank):
     bank = open_bank()
@@ -107,7 +107,7 @@ def test_an_older_export_brings_back_nothing_that_was_forgotten_or_undone(open_b
             target.get(memory.id)
 
 
-@requirement("MEM-10", left="other backends")
+@requirement("MEM-10")
 def test_two_banks_that_import_each_other_become_equal(open_bank, clock):
     one = open_bank()
     memory = one.record(a_memory(title="shared", scope=Scope.ORG))
@@ -133,7 +133,7 @@ def test_two_banks_that_import_each_other_become_equal(open_bank, clock):
     assert one.history(memory.id) == two.history(memory.id)
 
 
-@requirement("MEM-10", left="other backends")
+@requirement("MEM-10")
 def test_only_one_workspace_can_be_exported(open_bank, clock):
     bank = full(open_bank, clock)
     other = bank.within(open_bank.project("other"))
@@ -143,7 +143,7 @@ def test_only_one_workspace_can_be_exported(open_bank, clock):
     assert [w.id for w in copy.workspaces()] == [other.view.workspace]
 
 
-@requirement("MEM-10", left="other backends")
+@requirement("MEM-10")
 def test_markdown_shows_every_memory_to_a_person(open_bank, clock):
     bank = full(open_bank, clock)
     text = exported(bank, format="markdown")
@@ -173,7 +173,7 @@ def broken(file):
     }
 
 
-@requirement("MEM-10", left="other backends")
+@requirement("MEM-10")
 @pytest.mark.parametrize("damage", broken(""))
 def test_a_damaged_file_is_refused_and_nothing_of_it_is_kept(open_bank, clock, damage):
     file = broken(exported(full(open_bank, clock)))[damage]
@@ -266,7 +266,7 @@ def test_what_record_and_search_give_can_be_imported_elsewhere(open_bank):
     assert Memory.from_json(line) == bank.get(memory.id)
 
 
-@requirement("MEM-10", left="other backends")
+@requirement("MEM-10")
 def test_plain_memories_are_imported_all_or_none_and_once(plain_bank):
     lesson = {"title": "Pin node", "description": "When CI drifts", "content": "Use .nvmrc.",
               "outcome": "success"}  # fmt: skip

@@ -92,7 +92,11 @@ def test_a_workspace_can_move_there_and_back_but_not_onto_another(open_bank):
 
 @pytest.fixture
 def people(open_bank):
-    """Five projects: two in one team, one in a sister team, one in another org."""
+    return people_in(open_bank)
+
+
+def people_in(open_bank):
+    """Four projects: two in one team, one in a sister team, one in another org."""
     places = {
         "mine": settings("red", "acme"),
         "teammate": settings("red", "acme"),
@@ -119,7 +123,7 @@ VISIBLE = {
 }  # fmt: skip
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 @pytest.mark.parametrize("who", VISIBLE)
 def test_a_search_sees_its_project_its_team_and_its_org_and_nothing_else(people, who):
     bank = people[who]
@@ -132,7 +136,7 @@ def test_a_search_sees_its_project_its_team_and_its_org_and_nothing_else(people,
     assert bank.statistics().memories == len(VISIBLE[who])
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 def test_an_explanation_does_not_mention_what_may_not_be_seen(people):
     reply = people["stranger"].search(QUESTION, explain=True, limit=1)
     own = {m.id for m in people["stranger"].memories()}
@@ -140,7 +144,7 @@ def test_an_explanation_does_not_mention_what_may_not_be_seen(people):
     assert reply.total_found == 3
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 def test_knowing_the_id_of_a_memory_out_of_sight_is_of_no_use(people):
     hidden = next(m for m in people["mine"].memories() if m.title == "mine project")
     for who in ("teammate", "sister", "stranger"):
@@ -169,7 +173,7 @@ def test_knowing_the_id_of_a_memory_out_of_sight_is_of_no_use(people):
     assert people["mine"].get(hidden.id) == hidden
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 def test_archived_memories_stay_as_private_as_active_ones(people):
     hidden = next(m for m in people["mine"].memories() if m.title == "mine project")
     people["mine"].archive(hidden.id)
@@ -180,7 +184,7 @@ def test_archived_memories_stay_as_private_as_active_ones(people):
         people["teammate"].get(hidden.id)
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 def test_an_id_that_is_taken_out_of_sight_can_not_be_recorded_over(people):
     hidden = next(m for m in people["mine"].memories() if m.title == "mine project")
     with pytest.raises(Refused):
@@ -189,7 +193,7 @@ def test_an_id_that_is_taken_out_of_sight_can_not_be_recorded_over(people):
     assert people["stranger"].statistics().memories == 3
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 def test_traces_are_seen_by_their_own_workspace_only(people):
     trace = people["mine"].store_trace(a_trace())
     assert people["teammate"].traces() == []

@@ -204,7 +204,7 @@ def test_the_same_words_come_from_the_command(server, api, tmp_path):
 # Workspaces
 
 
-@requirement("WSP-2", left="the other backends")
+@requirement("WSP-2")
 def test_a_call_sees_its_workspace_and_what_is_shared(server, tmp_path):
     with (
         server.client(workspace=tmp_path / "a") as a,

@@ -401,7 +401,7 @@ async def test_memories_are_resources(plain_bank):
 # Where tools work
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 @requirement("WSP-3")
 async def test_two_workspaces_of_one_server_do_not_see_each_other(plain_bank, open_bank):
     here, there = str(open_bank.project("here")), str(open_bank.project("there"))
@@ -420,7 +420,7 @@ async def test_two_workspaces_of_one_server_do_not_see_each_other(plain_bank, op
         )
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 @requirement("WSP-3")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_concurrent_clients_stay_in_their_workspaces(plain_bank, open_bank, mode):

@@ -134,7 +134,7 @@ def test_reading_needs_read_writing_write_and_destroying_admin():
             assert not spec.hints.destructive_hint, name
 
 
-@requirement("WSP-2", left="surfaces and backends to come")
+@requirement("WSP-2")
 @modes
 async def test_a_bound_caller_reaches_their_workspaces_and_no_other(plain_bank, open_bank, mode):
     mine, other = open_bank.project("mine"), open_bank.project("other")

@@ -210,7 +210,7 @@ def test_what_is_written_is_signed_with_the_tokens_name(locked):
         assert (forged.status_code, forged.json()["field"]) == (400, "author")
 
 
-@requirement("WSP-2", left="the other backends")
+@requirement("WSP-2")
 def test_a_bound_token_never_reaches_another_workspace(locked):
     server, secrets = locked
     there = {"token": secrets["write"], "workspace": server.folder / "b"}

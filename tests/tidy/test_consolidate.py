@@ -137,7 +137,7 @@ def test_a_batch_of_another_workspace_is_not_found(bank, timeouts, open_bank):
         bank.undo_batch(new_id())
 
 
-@requirement("MEM-10", left="other backends")
+@requirement("MEM-10")
 def test_a_merge_survives_export_import_and_rebuild_and_can_be_undone_there(
     bank, timeouts, open_bank
 ):

@@ -352,7 +352,7 @@ def test_a_bank_restored_from_an_export_believes_the_same(open_bank, clock):
     assert numbers(copy, ids) == numbers(bank, ids)
 
 
-@requirement("CON-5", left="other backends")
+@requirement("CON-5")
 @pytest.mark.parametrize("order", ["forwards", "backwards", "halves", "odd first", "scattered"])
 def test_the_order_in_which_evidence_arrives_does_not_matter(open_bank, clock, order):
     bank = open_bank()
