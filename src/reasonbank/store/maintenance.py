@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
+from reasonbank.errors import StorageError
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Writing
 from reasonbank.model import Scope
@@ -66,7 +68,12 @@ def _prune(context: Context) -> list[str]:
 
 
 def embed_new(context: Context, progress: Progress | None = None) -> int:
-    return context.store.indexing.embed_all(any_model=False, progress=progress)
+    indexing = context.store.indexing
+    embedded = indexing.embed_all(any_model=False, progress=progress)
+    # An index on a server has to be told, for those too who may only read.
+    with suppress(StorageError):
+        indexing.follow()
+    return embedded
 
 
 def reindex(context: Context, progress: Progress | None) -> Reindexed:
