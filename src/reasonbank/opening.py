@@ -64,6 +64,8 @@ def open_store(
                 ledger.close()
             raise
     indexing = Indexing(ledger, index, embedder)
+    if ledger.read_only and index.at_once is not None:
+        indexing.spare = lambda: local_index(ledger, embedder)
     indexing.about_index = about_index
     notes = (
         ()

@@ -98,6 +98,9 @@ class Indexing:
         self._pushing = Turn(path and path.with_name(f"{path.name}.following"))
         self.behind = False
         """Whether more is left to follow than a search waits for."""
+        self.spare: Callable[[], Index] | None = None
+        """For who may not tell the index what is new, and finds that nobody did."""
+        self._former: list[Index] = []
         self._seen: object = None
         self._notes: tuple[str, ...] = ()
         self.about_index: tuple[str, ...] = ()
@@ -230,6 +233,11 @@ class Indexing:
         try:
             if self.ledger.read_only:
                 self._follow(most, steps=0)
+                if self.behind and self.spare is not None:
+                    # Not closed yet: another thread may be searching it.
+                    self._former.append(self.index)
+                    self.index, self.spare = self.spare(), None
+                    self._follow(FOLLOW)
                 return
             with self._pushing.taken(seconds=LOOK if searching else PATIENCE) as mine:
                 self._follow(most, steps=(int(mine) if searching else None))
@@ -434,4 +442,5 @@ class Indexing:
                     self.embed_all(any_model=False, seconds=FAREWELL)
             except (EmbeddingError, StorageError):
                 pass  # The text is safe; the next opener embeds it.
-        self.index.close()
+        for index in (self.index, *self._former):
+            index.close()
