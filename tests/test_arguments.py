@@ -125,6 +125,7 @@ def test_a_value_of_a_wrong_type_is_refused_by_name_and_changes_nothing(
     must |= {"session": a_trace()} if name == "distil" else {}
     must |= {"answer": "answer"} if name == "capture" else {}
     must |= {"file": io.StringIO()} if "file" in known else {}
+    must |= {"file": "/nowhere/backup"} if name == "backup" else {}
     must |= {"model": Scripted([])} if name == "solve" else {}
     for each, (hint, _) in known.items():
         for label in sorted(VALUES.keys() - taken(each, hint)):

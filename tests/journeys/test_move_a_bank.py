@@ -60,7 +60,8 @@ class Machine:
 
     def found(self, url: str) -> Any:
         hits = self.json("--bank", url, "search", QUESTION)["memories"]
-        return [(hit["id"], hit["confidence"], hit["expected"]) for hit in hits]
+        # A forecast hangs a little on which others came up, and indexes differ in that.
+        return [(hit["id"], hit["confidence"], round(hit["expected"], 1)) for hit in hits]
 
 
 @pytest.fixture

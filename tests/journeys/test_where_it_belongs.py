@@ -219,6 +219,7 @@ NO_BANK = {
     "hook": "never makes one, and ends its process: test_hook_process.py",
     "demo": "has one of its own", "llm check": "asks the model only",
     "install": "writes the configs of agents", "uninstall": "likewise",
+    "migrate": "is given two banks by name, and makes the second: test_move_a_bank.py",
 }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from reasonbank.testing import a_memory, a_trace, a_warning
 CANARY = made_up("ghp_{an:36}", random.Random(11))
 OTHER = made_up("ghp_{an:36}", random.Random(12))
 COMMAND = (sys.executable, "-m", "reasonbank.surfaces.cli")
-ASIDE = {"open", "close", "solve", "import_", "export", "context"}
+ASIDE = {"open", "close", "solve", "import_", "export", "backup", "context"}
 
 
 def said(text="x"):
