@@ -1,5 +1,6 @@
 """What only a server can get wrong: who waits for whom, who sees what when, and what it is told."""
 
+import gc
 import os
 import random
 import threading
@@ -419,3 +420,9 @@ def test_a_forked_process_is_told_and_can_open_its_own_while_the_parent_goes_on(
     assert ledger.read().db.all("select id from awaited") == [("child",)]
     ledger.write(lambda txn: txn.db.execute("delete from awaited"))
     assert ledger.read().db.all("select id from awaited") == []
+
+
+def test_a_bank_that_nobody_closed_leaves_no_connection_behind(postgres_url: str) -> None:
+    """psycopg would warn of each, in whatever else is running by then."""
+    PostgresLedger(postgres_url).read().memory_count()
+    gc.collect()

@@ -8,6 +8,7 @@ missing after a fork, and nothing to wait for when a command ends.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -46,6 +47,10 @@ class Pool:
         self._lock = threading.Lock()
         self._idle: list[Handle] = []
         self._lent: set[Handle] = set()
+        self._open: set[Handle] = set()
+        # A bank that nobody closed, and nobody can reach any more, leaves no connection behind.
+        self._when_gone = weakref.finalize(self, _close_all, self._open)
+        self._when_gone.atexit = False
         self.closed = False
 
     @contextmanager
@@ -67,7 +72,7 @@ class Pool:
         with self._lock:
             idle, self._idle = self._idle, []
         for handle in idle:
-            _close(handle)
+            self._shut(handle)
 
     def connect(self) -> Handle:
         """One more, which is nobody else's."""
@@ -86,11 +91,12 @@ class Pool:
             self.closed = True
             every, self._idle = [*self._idle, *self._lent], []
         for handle in every:
-            _close(handle)
+            self._shut(handle)
 
     def abandon(self) -> None:
         """In a forked process: they are the parent's, and psycopg leaves them alone."""
         self.closed = True
+        self._when_gone.detach()
         self._lock = threading.Lock()
         self._idle, self._lent = [], set()
 
@@ -119,19 +125,24 @@ class Pool:
             if idle and not self.closed:
                 self._idle.append(handle)
                 return
-        _close(handle)
+        self._shut(handle)
 
     def _connected(self) -> Handle:
         options: dict[str, Any] = USUAL | dict(self.address.options)
         handle: Handle = psycopg.connect(
             autocommit=True, context=self._context, cursor_factory=psycopg.RawCursor, **options
         )
+        self._open.add(handle)
         try:
             handle.execute(self._session().encode())
         except BaseException:
-            _close(handle)
+            self._shut(handle)
             raise
         return handle
+
+    def _shut(self, handle: Handle) -> None:
+        self._open.discard(handle)
+        _close(handle)
 
     def _session(self) -> str:
         """What is set for the whole session. A call that returned has happened: where a server
@@ -151,3 +162,8 @@ def is_lost(handle: Handle) -> bool:
 def _close(handle: Handle) -> None:
     with suppress(psycopg.Error):
         handle.close()
+
+
+def _close_all(handles: set[Handle]) -> None:
+    for handle in list(handles):
+        _close(handle)
