@@ -123,7 +123,7 @@ VISIBLE = {
 }  # fmt: skip
 
 
-@requirement("WSP-2")
+@requirement("WSP-2", left="org a/b with team c, and org a with team b/c, are taken for one team")
 @pytest.mark.parametrize("who", VISIBLE)
 def test_a_search_sees_its_project_its_team_and_its_org_and_nothing_else(people, who):
     bank = people[who]
