@@ -315,7 +315,7 @@ def test_letters_are_ordered_as_in_python_whatever_the_language_of_the_database(
 # Passwords
 
 
-@requirement("SEC-6")
+@requirement("SEC-4")
 @pytest.mark.parametrize(
     ("url", "user", "password", "host", "port", "database"),
     [
@@ -339,7 +339,7 @@ def test_a_url_is_read_also_where_its_password_was_not_escaped(
     assert password is None or len(password) < 3 or password not in repr(address)
 
 
-@requirement("SEC-6")
+@requirement("SEC-4")
 def test_no_message_shows_the_password(postgres_server, postgres_url, opened):
     ledger = opened()
     messages = [ledger.url, repr(ledger.address), repr(ledger)]
