@@ -81,3 +81,10 @@ def test_who_lacks_what_the_question_is_about_is_about_another(question, older, 
 def test_any_text_can_be_asked_for(question, older, newer):
     assert bearing(question, older, newer) in Bearing
     assert bearing(question, older, older) is not Bearing.PARTLY
+
+
+@pytest.mark.parametrize("order", ["Append all mp3 files to a playlist", "list files newer than x"])
+def test_an_order_is_no_question(order):
+    """In a bank of like tasks many read alike, and each is one of its own."""
+    assert read(order) is None
+    assert read(f"How do I {order[0].lower()}{order[1:]}?") is not None

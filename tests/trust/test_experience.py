@@ -104,6 +104,12 @@ def test_what_came_in_the_same_way_as_what_failed_is_doubted_before_it_is_tried(
     assert apart.lift[2] == pytest.approx(apart.lift[3])
 
 
+def test_what_all_have_in_common_says_nothing_of_any() -> None:
+    failed = [Task(at(90, axis), False, (0,)) for axis in (1, 2, 3)]
+    assert learnt(failed, memories=2, resembled=0.0, traits=(0, 0)).lift[1] == 0
+    assert learnt(failed, memories=2, resembled=0.0, traits=(0, 1)).lift[1] > 0
+
+
 def test_a_second_outcome_of_the_same_kind_adds_to_the_first() -> None:
     once, twice = lift((at(20), True)), lift((at(20), True), (at(20), True))
     assert once < twice < 0.5 + experience.MARGIN
