@@ -28,6 +28,7 @@ from reasonbank.index.local import LocalIndex
 from reasonbank.index.port import Changes
 from reasonbank.ledger import migrations
 from reasonbank.ledger.events import Event, EventType, evidence_key, lesson
+from reasonbank.ledger.vectors import PackedVector
 from reasonbank.model import ErrorContext, Outcome, new_id
 from reasonbank.settings import Settings
 from reasonbank.store import vectors
@@ -265,7 +266,8 @@ def _build(folder: Path, size: int) -> None:
                         txn.append(_event(bank, EventType.OBSERVED, memory.id, at + 1, payload))
                 rows = (txn.row(bank.view, memory.id) for memory in memories)
                 nums = [row.num for row in rows if row]
-                vectors = [(num, 1, row.tobytes()) for num, row in zip(nums, packed, strict=True)]
+                rows_of = zip(nums, packed, strict=True)
+                vectors = [PackedVector(num, 1, row.tobytes()) for num, row in rows_of]
                 txn.put_vectors(MiniLM.name, vectors)
 
             core.ledger.write(work)

@@ -12,6 +12,7 @@ from reasonbank import Filter, InvalidInput, Memory, Outcome, Scope, Settings, S
 from reasonbank.embed.minilm import MiniLM
 from reasonbank.fields import plain
 from reasonbank.ledger.events import Event, EventType, lesson
+from reasonbank.ledger.vectors import PackedVector
 from reasonbank.model import new_id, to_micros
 from reasonbank.search.text import tokens_in
 from reasonbank.settings import Embed, Search
@@ -341,7 +342,10 @@ def crowd_in(open_bank, count):
         nums = txn.matching(bank.view, Filter(), None)
         txn.put_vectors(
             "compass",
-            [(num, 1, row.tobytes()) for num, row in zip(nums.tolist(), stored, strict=True)],
+            [
+                PackedVector(n, 1, row.tobytes())
+                for n, row in zip(nums.tolist(), stored, strict=True)
+            ],
         )
 
     bank.context.write(write)

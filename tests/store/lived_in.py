@@ -29,7 +29,7 @@ def live_in(bank: Bank, other: Bank) -> str:
     old = bank.record(a_memory(title="Name things once", content="A name is said in one place."))
     gone = bank.record(a_memory(title="A password was in here", content="Never say this again"))
     shared = other.record(a_memory(title="Order the migration steps", scope=Scope.TEAM))
-    bank.update(schema.id, content="Add, backfill, then drop.")
+    bank.update(schema.id, content="Add, backfill, then drop. " * 50)  # Long: it has passages.
     bank.link(port.id, upload.id, type=LinkType.SIMILAR, strength=0.7)
     for n, question in enumerate(QUESTIONS):
         bank.search(question, session=f"task-{n}")

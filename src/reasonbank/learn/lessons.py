@@ -32,7 +32,7 @@ from reasonbank.search.text import WORD
 from reasonbank.store import evidence, memories
 from reasonbank.store.context import Context
 from reasonbank.store.traces import common_steps
-from reasonbank.store.vectors import as_stored, embedding_text
+from reasonbank.store.vectors import Embedded, embedding_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,14 +45,14 @@ NAMESAKES = 20  # So many memories with this title are compared word for word.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """``twin`` is the stored memory that says the same already; ``vector`` is what it means.
+    """``twin`` is the stored memory that says the same already; ``embedded`` is what it means.
 
     The twin was looked for among the vectors up to number ``seen``.
     """
 
     memory: Memory
     twin: str | None = None
-    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    embedded: Embedded | None = field(default=None, compare=False, repr=False)
     seen: int = 0
 
 
@@ -75,20 +75,20 @@ def prepare(context: Context, told: Sequence[Memory], trace: Trace) -> list[Less
     indexing = context.store.indexing
     try:
         indexing.catch_up()
-        vectors = indexing.embedder.embed([embedding_text(memory) for memory in fit])
+        embedded = indexing.embedded(fit)
         seen = indexing.index.position
     except (EmbeddingError, Unreachable):
         return [Lesson(memory=memory) for memory in fit]
     given = _given(context, trace)
-    known = indexing.embedder.embed([embedding_text(memory) for memory in given])
+    known = [one.vector for one in indexing.embedded(given)]
     found: list[Lesson] = []
-    for memory, vector in zip(fit, vectors, strict=True):
-        if not _said(context, found, memory, vector):
-            twin = _twin_of(context, memory, vector)
-            near = (known @ vector).tolist() if given and twin is None else ()
+    for memory, meant in zip(fit, embedded, strict=True):
+        if not _said(context, found, memory, meant.vector):
+            twin = _twin_of(context, memory, meant.vector)
+            near = [float(vector @ meant.vector) for vector in known] if twin is None else ()
             kin = _refined(context, memory, given, near)
             lesson = replace(memory, parents=kin)
-            found.append(Lesson(memory=lesson, twin=twin, vector=vector, seen=seen))
+            found.append(Lesson(memory=lesson, twin=twin, embedded=meant, seen=seen))
     return found
 
 
@@ -131,8 +131,8 @@ def _said(
     """Whether the same session says it already: small models like to repeat themselves."""
     return any(
         lesson.memory.outcome is memory.outcome
-        and lesson.vector is not None
-        and float(lesson.vector @ vector) >= _nearness(context).sure
+        and lesson.embedded is not None
+        and float(lesson.embedded.vector @ vector) >= _nearness(context).sure
         and not state_two_values(lesson.memory, memory)
         for lesson in lessons
     )
@@ -188,10 +188,10 @@ def _twin_now(context: Context, txn: Writing, lesson: Lesson) -> str | None:
 
 
 def _stored_since(context: Context, txn: Writing, lesson: Lesson) -> str | None:
-    if lesson.vector is None:
+    if lesson.embedded is None:
         return None
     new = context.store.indexing.changes(txn, lesson.seen)
-    near = (new.vectors @ lesson.vector >= _nearness(context).sure) & ~new.deleted
+    near = (new.vectors @ lesson.embedded.vector >= _nearness(context).sure) & ~new.deleted
     return _first_like(context, txn, new.nums[near].tolist(), lesson.memory)
 
 
@@ -246,8 +246,8 @@ def store(
             here = tuple(id for id in memory.parents if txn.row(context.view, id) is not None)
             memories.record_in(context, txn, replace(memory, parents=here))
             learned.append(memory.id)
-            if lesson.vector is not None:
-                _keep(context, txn, memory, lesson.vector)
+            if lesson.embedded is not None:
+                _keep(context, txn, memory, lesson.embedded)
     _archive_what_was_put_right(context, txn, trace, learned)
     if verdict is not None:
         judge(context, txn, trace, verdict)
@@ -294,8 +294,8 @@ def _seen(context: Context, txn: Writing, trace: Trace) -> int:
     return len(trace.trajectory) if now is None else common_steps(trace.trajectory, now.trajectory)
 
 
-def _keep(context: Context, txn: Writing, memory: Memory, vector: NDArray[np.float32]) -> None:
+def _keep(context: Context, txn: Writing, memory: Memory, embedded: Embedded) -> None:
     """It was embedded to look for its twin, and need not be again."""
     row = txn.row(context.view, memory.id)
     assert row is not None
-    context.store.indexing.put(txn, [(row.num, row.revision, as_stored(vector))])
+    context.store.indexing.put(txn, [embedded.packed(row.num, row.revision)])

@@ -401,6 +401,14 @@ delete from tally;
 update evidence set rolled = 0 where rolled = 1;
 """
 
+# What an embedding model made of each passage of a long memory. Those of before are embedded anew.
+_PASSAGES = """
+create table passages (
+    num {whole}, model {whole}, vectors {bytes} not null, primary key (num, model)
+) {table};
+update memories set embedded = null where length(lesson) > 1000;
+"""
+
 STEPS: list[Step] = [
     first,
     _define(_JOBS),
@@ -414,4 +422,5 @@ STEPS: list[Step] = [
     _define(_MERGED),
     _define(_AUTHOR_TASKS),
     _define(_PARTS),
+    _define(_PASSAGES),
 ]

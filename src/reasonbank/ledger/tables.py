@@ -39,6 +39,7 @@ TABLES = (
     MEMORIES,
     _table("tags", "tag, num"),
     _table("vectors", "seq", "num, model, realm, vector"),
+    _table("passages", "num, model", "vectors"),
     _table("questions", "id", "workspace, model, vector"),
     _table(
         "evidence",

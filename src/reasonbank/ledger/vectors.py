@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from reasonbank.model import Memory
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from reasonbank.index.port import Changes
+
+
+class PackedVector(NamedTuple):
+    """What an embedding model made of one revision of a memory: float16, one after the other."""
+
+    num: int
+    revision: int
+    vector: bytes
+    passages: bytes = b""
+    """Of each passage of a long memory; an index holds ``vector`` alone."""
 
 
 class VectorReading(Protocol):
@@ -38,6 +51,14 @@ class VectorReading(Protocol):
         """What happened to the model's vectors; where it has none of a memory, to those of models
         whose names begin like one of ``compatible``."""
 
+    def has_passages(self) -> bool:
+        """Whether any memory is so long that its passages have vectors."""
+
+    def passages(
+        self, model: str, nums: Sequence[int], dimensions: int
+    ) -> dict[int, NDArray[np.float32]]:
+        """The vectors of the passages of those memories among these that are long."""
+
     def has_vectors(self, model: str, compatible: Sequence[str] = ()) -> bool: ...
     def vector_position(self) -> int:
         """The highest sequence number of any change to any vector."""
@@ -47,11 +68,11 @@ class VectorWriting(VectorReading, Protocol):
     def put_vectors(
         self,
         model: str,
-        vectors: Sequence[tuple[int, int, bytes]],
+        vectors: Sequence[PackedVector],
         *,
         replacing: Sequence[str] = (),
     ) -> None:
-        """Vectors of (row, revision); one whose memory has changed since is dropped.
+        """One whose memory has changed since is dropped.
 
         They take the place of those of models whose names begin like one of ``replacing``.
         """

@@ -344,6 +344,7 @@ def _weighed(
         cosines[:, len(nearest) :] = np.where(
             by_words.any(axis=1), senses.vectors @ by_words.T, np.nan
         )
+        _look_into_long_ones(context, reading, senses.vectors, nums, cosines)
     cosines = cosines[:, place]
     bm25 = np.zeros((len(senses.texts), len(rows.nums)))
     for row, (worded, scores) in enumerate(matches.worded):
@@ -364,6 +365,25 @@ def _weighed(
         complete=matches.complete,
         hidden=_hidden(context, reading, rows, trust) if question.explain else (),
     )
+
+
+def _look_into_long_ones(
+    context: Context,
+    reading: Reading,
+    asked: NDArray[np.float32],
+    nums: Nums,
+    cosines: Floats,
+) -> None:
+    """A long memory is as near as the nearest of its passages."""
+    import numpy as np
+
+    if not reading.cached("passages", reading.has_passages):
+        return
+    embedder = context.store.indexing.embedder
+    long = reading.passages(embedder.name, nums.tolist(), embedder.dimensions)
+    for i, num in enumerate(nums.tolist() if long else ()):
+        if num in long:
+            cosines[:, i] = np.fmax(cosines[:, i], (asked @ long[num].T).max(axis=1))
 
 
 def _hidden(

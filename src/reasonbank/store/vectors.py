@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reasonbank.bounded import Bounded
 from reasonbank.embed.calibration import calibration_for
@@ -25,8 +25,10 @@ from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.flag import Flag
 from reasonbank.index.port import Index, Unreachable
 from reasonbank.ledger.port import Ledger, Reading, Writing
+from reasonbank.ledger.vectors import PackedVector
 from reasonbank.model import Memory, Source, counted
 from reasonbank.store.meters import Meters
+from reasonbank.store.passages import passages
 from reasonbank.store.spans import span
 from reasonbank.store.turns import Turn
 
@@ -71,8 +73,21 @@ def without_attribution(memory: Memory) -> str:
     return memory.description
 
 
-def as_stored(vector: Vector) -> bytes:
-    return vector.astype("float16").tobytes()
+class Embedded(NamedTuple):
+    """What a model made of a memory: of a long one, the middle of its passages, and these."""
+
+    vector: Vector
+    passages: Vector
+
+    def packed(self, num: int, revision: int) -> PackedVector:
+        vector, passages = (part.astype("float16").tobytes() for part in self)
+        return PackedVector(num, revision, vector, passages)
+
+
+def _middle(passages: Vector) -> Embedded:
+    middle = passages.sum(axis=0)
+    length = float(middle @ middle) ** 0.5
+    return Embedded(middle / length if length else passages[0], passages)
 
 
 def still(near: dict[str, int], reading: Reading) -> str:
@@ -277,7 +292,19 @@ class Indexing:
             embedder.name, after, limit, embedder.dimensions, self.compatible
         )
 
-    def put(self, txn: Writing, packed: Sequence[tuple[int, int, bytes]]) -> None:
+    def embedded(self, memories: Sequence[Memory]) -> list[Embedded]:
+        """What the model makes of each, all in one batch."""
+        texts = [embedding_text(memory) for memory in memories]
+        parts = [passages(text) or (text,) for text in texts]
+        vectors = self.embedder.embed([part for some in parts for part in some])
+        result, at = [], 0
+        for some in parts:
+            found = vectors[at : at + len(some)]
+            at += len(some)
+            result.append(_middle(found) if len(some) > 1 else Embedded(found[0], found[:0]))
+        return result
+
+    def put(self, txn: Writing, packed: Sequence[PackedVector]) -> None:
         txn.put_vectors(self.embedder.name, packed, replacing=self.compatible)
 
     def _embed_new(self, at_most: int) -> int | None:
@@ -325,15 +352,22 @@ class Indexing:
         return self.ledger.read().unembedded(limit=limit, among=among)
 
     def _embed(self, memories: list[tuple[int, Memory]]) -> int:
-        if not memories:
+        """How many of them: of long ones fewer, since others wait for their turn."""
+        texts, some = 0, list[tuple[int, Memory]]()
+        for num, memory in memories:
+            texts += len(passages(embedding_text(memory))) or 1
+            if some and texts > BATCH:
+                break
+            some.append((num, memory))
+        if not some:
             return 0
-        vectors = self.embedder.embed([embedding_text(memory) for _, memory in memories])
+        embedded = self.embedded([memory for _, memory in some])
         packed = [
-            (num, memory.revision, as_stored(vector))
-            for (num, memory), vector in zip(memories, vectors, strict=True)
+            found.packed(num, memory.revision)
+            for (num, memory), found in zip(some, embedded, strict=True)
         ]
         self.ledger.write(lambda txn: self.put(txn, packed))
-        return len(memories)
+        return len(some)
 
     def embed_all(
         self,

@@ -24,6 +24,7 @@ import pytest
 
 from reasonbank.ledger.events import EventType, evidence_key
 from reasonbank.ledger.port import Filter, Ledger, Token, UnansweredQuestion, Wanted, Writing
+from reasonbank.ledger.vectors import PackedVector
 from reasonbank.model import EvidenceKind, Job, LinkType, Outcome, Scope, State, Told, View
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
 from reasonbank.testing.ledger_story import (
@@ -155,7 +156,7 @@ class LedgerContract(QueueContract, VectorContract):
         def work(txn: Writing) -> None:
             txn.append(story.recorded(memory))
             txn.queue.enqueue(Job(kind="k", subject="s", workspace="here"), now=1)
-            txn.put_vectors("m", [(txn.rows(HERE, [2])[0].num, 1, bytes(8))])
+            txn.put_vectors("m", [PackedVector(txn.rows(HERE, [2])[0].num, 1, bytes(8))])
             txn.unanswered.put(
                 [UnansweredQuestion(workspace="here", question="why", first=1, last=1)], keep=5
             )

@@ -6,8 +6,9 @@ import numpy as np
 
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Ledger
+from reasonbank.ledger.vectors import PackedVector
 from reasonbank.testing.builders import a_memory
-from reasonbank.testing.ledger_story import Story, num_of, told
+from reasonbank.testing.ledger_story import HERE, Story, num_of, told
 
 OLD = np.full(4, 0.5, np.float16).tobytes()
 NEW = np.ones(4, np.float16).tobytes()
@@ -19,7 +20,7 @@ class VectorContract:
         told(ledger, story.joined(), story.recorded(memory), story.recorded(stale))
         nums = [num_of(ledger, each) for each in (memory, stale)]
         vector = np.ones(4, np.float16).tobytes()
-        vectors = [(nums[0], 1, vector), (nums[1], 7, vector)]
+        vectors = [PackedVector(nums[0], 1, vector), PackedVector(nums[1], 7, vector)]
         ledger.write(lambda txn: txn.put_vectors("m", vectors))
         assert ledger.read().unembedded_count("m") == (1, 0)
         assert ledger.read().unembedded_count("another") == (1, 1)
@@ -54,13 +55,15 @@ class VectorContract:
             assert not new.deleted.any()
             return dict(zip(new.nums.tolist(), new.vectors[:, 0].tolist(), strict=True))
 
-        ledger.write(lambda txn: txn.put_vectors("old-int8", [(num, 1, OLD) for num in nums]))
+        ledger.write(
+            lambda txn: txn.put_vectors("old-int8", [PackedVector(num, 1, OLD) for num in nums])
+        )
         assert followed() == dict.fromkeys(nums, 0.5)
         assert followed(like=("another",)) == followed(like=()) == {}
         assert ledger.read().embedded_elsewhere("new") == {"old-int8": 2}
         assert ledger.read().has_vectors("new", ("old",)) and not ledger.read().has_vectors("new")
         before = ledger.read().vector_position()
-        own = [(nums[0], 1, NEW)]
+        own = [PackedVector(nums[0], 1, NEW)]
         ledger.write(lambda txn: txn.put_vectors("new", own, replacing=("old",)))
         assert followed(before) == {nums[0]: 1.0}
         assert followed() == {nums[0]: 1.0, nums[1]: 0.5}
@@ -76,8 +79,8 @@ class VectorContract:
         story, memory, kept = Story(), a_memory(), a_memory()
         told(ledger, story.joined(), story.recorded(memory), story.recorded(kept))
         num, other = num_of(ledger, memory), num_of(ledger, kept)
-        ledger.write(lambda txn: txn.put_vectors("old", [(num, 1, OLD)]))
-        ledger.write(lambda txn: txn.put_vectors("new", [(other, 1, NEW)]))
+        ledger.write(lambda txn: txn.put_vectors("old", [PackedVector(num, 1, OLD)]))
+        ledger.write(lambda txn: txn.put_vectors("new", [PackedVector(other, 1, NEW)]))
         before = ledger.read().vector_position()
         told(ledger, story(EventType.REVISED, memory.id, {"changes": {"title": "New"}}))
         ledger.write(lambda txn: txn.drop_vectors("new"))
@@ -90,9 +93,42 @@ class VectorContract:
         told(ledger, story.joined(), story.recorded(memory))
         num = num_of(ledger, memory)
         for model in ("first", "second", "first"):
-            ledger.write(lambda txn, m=model: txn.put_vectors(m, [(num, 1, NEW)]))  # type: ignore[misc]
+            ledger.write(lambda txn, m=model: txn.put_vectors(m, [PackedVector(num, 1, NEW)]))  # type: ignore[misc]
         for model in ("first", "second"):
             assert ledger.read().unembedded_count(model) == (0, 0)
             assert ledger.read().outdated(model, limit=5) == []
         ledger.write(lambda txn: txn.drop_vectors("first"))
         assert ledger.read().unembedded_count("first") == (0, 0)
+
+    def test_the_passages_of_a_long_memory_live_as_long_as_its_vector(self, ledger: Ledger) -> None:
+        story, memory, brief = Story(), a_memory(), a_memory()
+        told(ledger, story.joined(), story.recorded(memory), story.recorded(brief))
+        num, other = num_of(ledger, memory), num_of(ledger, brief)
+
+        def put(model: str, *passages: bytes, replacing: str = "none") -> None:
+            revision = ledger.read().rows(HERE, [num])[0].revision
+            packed = [
+                PackedVector(num, revision, NEW, b"".join(passages)),
+                PackedVector(other, 1, NEW),
+            ]
+            ledger.write(lambda txn: txn.put_vectors(model, packed, replacing=(replacing,)))
+
+        def kept(model: str) -> dict[int, list[float]]:
+            found = ledger.read().passages(model, [num, other], 4)
+            return {num: vectors[:, 0].tolist() for num, vectors in found.items()}
+
+        assert not ledger.read().has_passages() and kept("m") == {}
+        put("m", OLD, NEW)
+        assert ledger.read().has_passages()
+        assert (kept("m"), kept("another")) == ({num: [0.5, 1.0]}, {})
+        put("m", NEW)
+        assert kept("m") == {num: [1.0]}
+        told(ledger, story(EventType.ARCHIVED, memory.id, {}))
+        assert kept("m") == {num: [1.0]}
+        put("next", OLD, OLD, replacing="m")
+        assert (kept("m"), kept("next")) == ({}, {num: [0.5, 0.5]})
+        told(ledger, story(EventType.REVISED, memory.id, {"changes": {"title": "New"}}))
+        assert not ledger.read().has_passages()
+        put("next", OLD)
+        ledger.write(lambda txn: txn.drop_vectors("another"))
+        assert not ledger.read().has_passages()

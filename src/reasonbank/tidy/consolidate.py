@@ -33,7 +33,6 @@ from reasonbank.llm.roles import acting
 from reasonbank.model import JSON, Job, Link, LinkType, Memory, State, counted
 from reasonbank.store import batches, leases, maintenance
 from reasonbank.store.context import Context
-from reasonbank.store.vectors import embedding_text
 from reasonbank.tidy import links, merge
 from reasonbank.tidy.merge import Member
 from reasonbank.tidy.plan import Cluster, MergePlan, Skipped, plan, skip
@@ -211,7 +210,7 @@ class _Consolidation:
 
     def _nearness(self, cluster: Cluster, memory: Memory) -> float:
         """Someone else's lesson must not take the place of these."""
-        [vector] = self.context.store.indexing.embedder.embed([embedding_text(memory)])
+        vector = self.context.store.indexing.embedded([memory])[0].vector
         length = float(cluster.middle @ cluster.middle) ** 0.5
         return float(vector @ cluster.middle) / length if length else 0.0
 

@@ -36,7 +36,9 @@ SCHEMA = "schema"
 """The key of ``meta`` that says how many steps the bank has taken."""
 KEYS = ("bank_id", "half_life", "seal")
 # Where what was forgotten has been.
-FORGETFUL = "events, memories, words, tags, evidence, misses, jobs, vectors, questions, traces"
+FORGETFUL = (
+    "events, memories, words, tags, evidence, misses, jobs, vectors, passages, questions, traces"
+)
 
 
 class PostgresLedger:

@@ -8,6 +8,7 @@ from typing import Any
 
 from reasonbank.ledger.events import Event, EventType, encode, lesson, memory_of, revisions
 from reasonbank.ledger.projection.evidence import EvidenceProjection
+from reasonbank.ledger.vectors import PackedVector
 from reasonbank.model import JSON, Memory, View, filtered, to_micros
 from reasonbank.trust import belief
 from reasonbank.trust.belief import NOTHING
@@ -145,6 +146,8 @@ class MemoryProjection(EvidenceProjection):
         """
         found = self.db.all("select model, realm, vector from vectors where num = ?", (num,))
         self.db.execute("delete from vectors where num = ?", (num,))
+        if realm is None:
+            self.db.execute("delete from passages where num = ?", (num,))
         for model, before, vector in found:
             self._put_vector(
                 num,
@@ -166,7 +169,7 @@ class MemoryProjection(EvidenceProjection):
     def put_vectors(
         self,
         model: str,
-        vectors: Sequence[tuple[int, int, bytes]],
+        vectors: Sequence[PackedVector],
         *,
         replacing: Sequence[str] = (),
     ) -> None:
@@ -174,14 +177,21 @@ class MemoryProjection(EvidenceProjection):
         model_num = self._model(model)
         assert model_num is not None
         replaced = [each for each in self._models_like(replacing) if each != model_num]
-        for num, revision, vector in vectors:
+        for num, revision, vector, passages in vectors:
             row = self.db.one("select realm, revision from memories where num = ?", (num,))
             if row is None or row[1] != revision:
                 continue  # Changed while it was being embedded: its turn comes again.
-            self.db.execute("delete from vectors where num = ? and model = ?", (num, model_num))
+            for table in ("vectors", "passages"):
+                there = f"delete from {table} where num = ? and model = ?"
+                self.db.execute(there, (num, model_num))
             for other in replaced:
                 self._retire(num, other, row[0])
             self._put_vector(num, model_num, row[0], vector)
+            if passages:
+                self.db.execute(
+                    "insert into passages (num, model, vectors) values (?, ?, ?)",
+                    (num, model_num, passages),
+                )
             # The newest model that it has a vector of: two that are in use at once do not take
             # turns to embed what the other has embedded.
             self.db.execute(
@@ -195,12 +205,14 @@ class MemoryProjection(EvidenceProjection):
         there = "num = ? and model = ? and vector is not null"
         if self.db.execute(f"delete from vectors where {there}", (num, model)):
             self._put_vector(num, model, realm, None)
+            self.db.execute("delete from passages where num = ? and model = ?", (num, model))
 
     def drop_vectors(self, except_model: str) -> int:
         keep = self._model(except_model) or 0
         if keep:
             self._keep_graves(keep)
         gone = self.db.execute("delete from vectors where model != ?", (keep,))
+        self.db.execute("delete from passages where model != ?", (keep,))
         self.db.execute(
             "update memories set embedded = (select model from vectors"
             " where vectors.num = memories.num and vector is not null) where embedded != ?",

@@ -313,6 +313,24 @@ class MemoryQueries(Queries):
     def memory_count(self) -> int:
         return self._count("memories")
 
+    def has_passages(self) -> bool:
+        return self.db.one("select 1 from passages limit 1") is not None
+
+    def passages(
+        self, model: str, nums: Sequence[int], dimensions: int
+    ) -> dict[int, NDArray[np.float32]]:
+        import numpy as np
+
+        wanted = self.db.dialect.numbers(nums)
+        found = self.db.all(
+            f"select num, vectors from passages where model = ? and num in {wanted.sql}",
+            (self._model(model) or 0, *wanted.values),
+        )
+        return {
+            num: np.frombuffer(packed, np.float16).reshape(-1, dimensions).astype(np.float32)
+            for num, packed in found
+        }
+
     def has_vectors(self, model: str, compatible: Sequence[str] = ()) -> bool:
         return self._model(model) is not None or bool(self._models_like(compatible))
 
