@@ -1,7 +1,7 @@
 """What the lessons of rules are worth: the table of the labels that are kept here.
 
     python -m bench.lessons            # the table, from the labels
-    python -m bench.lessons draw       # draw the second sixty sessions again
+    python -m bench.lessons draw       # draw the third sixty sessions again
     python -m bench.lessons tuning     # what the rules leave now of the sessions for tuning
     python -m bench.lessons aside      # and of those set aside, as JSON lines
 
@@ -94,10 +94,10 @@ def left_of(trace: Trace) -> list[Memory]:
 
 
 def show(*, aside: bool) -> None:
-    """What the second draw leaves; of the first, everything has been looked at."""
-    from bench.lessons.sessions import FRESH, chosen
+    """What the third draw leaves; of the first two, everything has been looked at."""
+    from bench.lessons.sessions import THIRD, chosen
 
-    for session in chosen(FRESH, aside=aside):
+    for session in chosen(THIRD, aside=aside):
         for memory in left_of(session.trace):
             told = {"title": memory.title, "content": memory.content}
             known = {"outcome": memory.outcome, "tags": list(memory.tags)}
@@ -108,10 +108,10 @@ def show(*, aside: bool) -> None:
 
 
 def draw() -> None:
-    from bench.lessons.sessions import FRESH, drawn
+    from bench.lessons.sessions import THIRD, drawn
 
     lines = [json.dumps(row) + "\n" for row in drawn()]
-    (HERE / f"{FRESH}.jsonl").write_text("".join(lines), "utf-8")
+    (HERE / f"{THIRD}.jsonl").write_text("".join(lines), "utf-8")
 
 
 def main() -> int:
