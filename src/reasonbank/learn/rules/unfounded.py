@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reasonbank.learn.rules.lesson import Finding, noted, short
+from reasonbank.learn.rules.printed import never_sent
 from reasonbank.learn.rules.task import gist, sentences
 from reasonbank.learn.session import Call, Command, Entry, Session, Turn
 from reasonbank.model import ErrorContext, Outcome
@@ -44,7 +45,9 @@ _SEEN = compile(r"(?im)screenshot of \[|^address: \S|^exitcode: |^search result|
 
 def unfounded(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
     acts = [entry for entry in entries if isinstance(entry, Command | Call)]
-    if acts:
+    if sent := list(never_sent(session, entries)):
+        yield from sent
+    elif acts:
         yield from _unplanned(session, entries, acts)
     else:
         yield from _made_believe(session, entries)
