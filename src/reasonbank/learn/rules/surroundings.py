@@ -225,7 +225,7 @@ def _shut_out(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
     walls: dict[str, list[tuple[int, str]]] = {}
     opened: set[str] = set()
     for entry in entries:
-        for host, text in _visited(entry):
+        for host, text in visited(entry):
             if wall := _WALL.search(text):
                 walls.setdefault(host, []).append((entry.number, wall[0]))
             else:
@@ -246,7 +246,7 @@ def _shut_out(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _visited(entry: Entry) -> Iterator[tuple[str, str]]:
+def visited(entry: Entry) -> Iterator[tuple[str, str]]:
     """The hosts that a step opened, each with the beginning of what was there."""
     text = (
         entry.answer if isinstance(entry, Call) else entry.text if isinstance(entry, Turn) else ""
