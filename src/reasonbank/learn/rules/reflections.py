@@ -168,7 +168,7 @@ def _that_misled(session: Session, turns: list[Turn], tries: Sequence[Entry]) ->
     """One that was acted upon, and nothing else."""
     [first, *others] = turns
     program = _program(tries)
-    if others or first.role != REFLECTION or not 0 < len(_body(program)) <= FEW_LINES:
+    if others or first.role != REFLECTION or not program or len(_body(program)) > FEW_LINES:
         return
     found = _written(first)
     if found and not _contradicted(found.said, program):

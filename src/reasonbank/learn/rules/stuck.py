@@ -1,4 +1,4 @@
-"""An agent that noted itself, again and again, that it was getting nowhere: with what, and where."""
+"""An agent that noted itself, again and again, that it was getting nowhere: how, and where."""
 
 from __future__ import annotations
 
