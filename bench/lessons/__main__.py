@@ -31,8 +31,12 @@ WROTE, DID_NOT = "who wrote the rules", "who did not"
 READERS = {
     "first": {WROTE: "labels", DID_NOT: "labels-2"},
     "second": {DID_NOT: "fresh-labels"},
+    "third": {WROTE: "third-labels"},
 }
-SESSIONS = {"first": "chosen", "second": "fresh"}
+SESSIONS = {"first": "chosen", "second": "fresh", "third": "third"}
+BEGINS = {"first": "", "second": "fresh-", "third": "third-"}
+BOTH = "both"
+"""A memory that both versions wrote, word for word."""
 LABELS = ("useful", "trivial", "wrong", "dump")
 LEAST_USEFUL, MOST_BAD, LEAST_SESSIONS = 0.70, 0.10, 1 / 3
 
@@ -65,11 +69,11 @@ def table() -> Table:
 
 
 def _counted(draw: str, version: str, labels: str) -> list[object]:
-    begins = "" if draw == "first" else "fresh-"
+    begins = BEGINS[draw]
     aside = sum(row["aside"] for row in rows(SESSIONS[draw]))
     wrote = {row["number"]: row["version"] for row in rows(f"{begins}versions")}
     label = {row["number"]: row["label"] for row in rows(labels)}
-    mine = [row for row in rows(f"{begins}memories") if wrote[row["number"]] == version]
+    mine = [row for row in rows(f"{begins}memories") if wrote[row["number"]] in (version, BOTH)]
     count = Counter(label[row["number"]] for row in mine)
     useful = {row["session"] for row in mine if label[row["number"]] == "useful"}
     return [

@@ -238,6 +238,17 @@ TypeError: 'NoneType' object is not iterable"""
     assert {memory["outcome"] for memory in found} == {"failure"}
 
 
+@requirement("DIS-4")
+def test_what_a_search_in_a_page_did_not_find_is_not_laid_to_what_read_the_page(learn):
+    read = "from bs4 import Soup\n\nsoup = Soup(page)\nprint(soup.find('td').next_row())\n"
+    failed = """exit code 1
+Traceback (most recent call last):
+  File "/srv/agent/run.py", line 4, in <module>
+    print(soup.find('td').next_row())
+AttributeError: 'NoneType' object has no attribute 'next_row'"""
+    assert learn(session("Read the table", ("execute", read, failed))) == []
+
+
 ANSWER = "1. I look it up in the list, because it is there.\n2. I add it up, so that it is right.\n"
 
 
@@ -401,6 +412,10 @@ def test_an_agent_that_notes_that_it_gets_nowhere_warns_of_the_place(learn):
     page = said("agent", "Here is a screenshot of [Rates](https://www.parcels.com/rates).")
     note = "We are repeatedly trying to enter the size at Parcels without success."
     steps = [step for n in range(3) for step in (page, said("think", f"{note} Turn {n}."))]
+    steps.append(
+        said("think", "So the new plan gets on at Parcels without repeating failed steps.")
+    )
     [memory] = learn(session("What does it cost to send a DVD?", *steps))
+    assert "noted itself 3 times" in memory["content"]
     assert memory["title"].startswith("Got nowhere at www.parcels.com")
     assert not learn(session("What does it cost to send a letter?", page, page, page))[1:]

@@ -330,13 +330,17 @@ def _that_gave_nothing(failed: Program, failure: Failure) -> tuple[str, str] | N
     """The imported function whose result was None, and where it comes from."""
     if "NoneType" not in failure.message:
         return None
-    code = failed.command.command
+    code, line = failed.command.command, _last_line_of(failed)
+    asked = _ASKED_OF_NOTHING.search(failure.message)
     for module, names in _IMPORTED.findall(code):
         for name in _WORD.findall(names):
-            for used in _WORD.findall(_last_line_of(failed)):
-                if f"{used} = {name}(" in code:
+            for used in _WORD.findall(line):
+                if f"{used} = {name}(" in code and (not asked or f"{used}.{asked[1]}" in line):
                     return name, module
     return None
+
+
+_ASKED_OF_NOTHING = compile(r"has no attribute '(\w+)'")
 
 
 def _gave_nothing(

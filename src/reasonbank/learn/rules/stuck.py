@@ -21,7 +21,7 @@ _NOTED = compile(
     r"[^\".{}\n]{0,200})"
 )
 _NOT_SO = compile(
-    r"(?i)\b(?:not|no|[a-z]+n't|avoid\w*|prevent\w*|yet|might|may|could)\b"
+    r"(?i)\b(?:not|no|[a-z]+n't|avoid\w*|prevent\w*|yet|might|may|could|without)\b"
     r"[^.]{0,60}\b(?:loop|repeat\w*|repetitive)\b"
 )
 _IN_VAIN = compile(
