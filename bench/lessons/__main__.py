@@ -10,8 +10,8 @@
 ``versions.jsonl`` which version wrote it: labels were written before that was looked at.
 ``fresh-memories.jsonl``, ``fresh-labels.jsonl`` and ``fresh-versions.jsonl`` are the same for the
 second draw and ``third-…`` for the third, with one reader each. Who disagrees changes a label and
-runs this again. ``read.jsonl``: forty sessions for tuning, whether there is a lesson in them at all,
-and what in them would carry it.
+runs this again. ``read.jsonl``: forty sessions for tuning, whether there is a lesson in them at
+all, and what in them would carry it.
 """
 
 from __future__ import annotations
