@@ -9,7 +9,7 @@
 ``labels-2.jsonl`` what two readers say each of them is worth by RUBRIC.md and why,
 ``versions.jsonl`` which version wrote it: labels were written before that was looked at.
 ``fresh-memories.jsonl``, ``fresh-labels.jsonl`` and ``fresh-versions.jsonl`` are the same for the
-second draw and ``third-…`` for the third, with one reader each. Who disagrees changes a label and
+second draw (one reader) and ``third-…`` for the third (two). Who disagrees changes a label and
 runs this again. ``read.jsonl``: forty sessions for tuning, whether there is a lesson in them at
 all, and what in them would carry it.
 """
@@ -33,7 +33,7 @@ WROTE, DID_NOT = "who wrote the rules", "who did not"
 READERS = {
     "first": {WROTE: "labels", DID_NOT: "labels-2"},
     "second": {DID_NOT: "fresh-labels"},
-    "third": {WROTE: "third-labels"},
+    "third": {WROTE: "third-labels", DID_NOT: "third-labels-2"},
 }
 SESSIONS = {"first": "chosen", "second": "fresh", "third": "third"}
 BEGINS = {"first": "", "second": "fresh-", "third": "third-"}
@@ -65,9 +65,10 @@ def table() -> Table:
         "draw drafts give the old one away. The old version of the second draw is the new one of "
         "the first with the rules that came after it (a helper that returns nothing, a file that "
         "is not there, limits of an interpreter). Sessions, memories, labels and reasons are in "
-        "bench/lessons. The third draw was labelled by who wrote the rules alone, with versions "
-        "hidden; but a new rule is known by its words. What was wrong there, and miscounted in a "
-        "trivial one, was mended afterwards; the labels stand."
+        "bench/lessons. In the third draw the one that is wrong was mended afterwards, and the "
+        "kinds of lessons that the reader who did not write the rules found trivial each time (a "
+        "run that a filter broke off, an agent that gets nowhere) are told no more; the labels "
+        "stand."
     )
     return made
 

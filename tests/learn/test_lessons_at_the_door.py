@@ -405,17 +405,3 @@ def test_a_text_that_was_taken_for_a_list_names_what_gave_it(learn):
     [memory] = learn(session("Find the file", *steps))
     assert memory["title"].startswith("`tree` of `ingest` is one text, no list")
     assert "tree.split" in memory["content"]
-
-
-@requirement("DIS-4")
-def test_an_agent_that_notes_that_it_gets_nowhere_warns_of_the_place(learn):
-    page = said("agent", "Here is a screenshot of [Rates](https://www.parcels.com/rates).")
-    note = "We are repeatedly trying to enter the size at Parcels without success."
-    steps = [step for n in range(3) for step in (page, said("think", f"{note} Turn {n}."))]
-    steps.append(
-        said("think", "So the new plan gets on at Parcels without repeating failed steps.")
-    )
-    [memory] = learn(session("What does it cost to send a DVD?", *steps))
-    assert "noted itself 3 times" in memory["content"]
-    assert memory["title"].startswith("Got nowhere at www.parcels.com")
-    assert not learn(session("What does it cost to send a letter?", page, page, page))[1:]

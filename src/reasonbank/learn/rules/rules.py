@@ -24,7 +24,6 @@ from reasonbank.learn.rules.printed import letter_by_letter
 from reasonbank.learn.rules.programs import is_program, programs
 from reasonbank.learn.rules.records import records
 from reasonbank.learn.rules.reflections import reflections
-from reasonbank.learn.rules.stuck import stuck
 from reasonbank.learn.rules.surroundings import surroundings
 from reasonbank.learn.rules.unfounded import unfounded
 from reasonbank.learn.rules.unsolved import ended_in_failure, stubborn
@@ -66,7 +65,6 @@ def findings(session: Session, *, outcome: Outcome | None = None, since: int = 0
         *missing(session, entries),
         *surroundings(session, entries),
         *unfounded(session, entries),
-        *stuck(session, entries),
         *reflections(session, entries, outcome),
         *policies(session, entries, outcome),
     ]
