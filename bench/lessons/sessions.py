@@ -1,9 +1,10 @@
 """Real sessions, read as an agent would hand them in.
 
-Two draws of sixty, fifteen of each source; every second one is set aside until the end. The first
-(``chosen.jsonl``) was drawn by a fixed seed, and all of it has been looked at since. The second
-(``fresh.jsonl``) was drawn by the hash of each session's name from those that are not in the
-first: ``python -m bench.lessons draw`` draws it again.
+Three draws of sixty, fifteen of each source; every second one is set aside until the end. The first
+(``chosen.jsonl``) was drawn by a fixed seed. The second (``fresh.jsonl``) and the third
+(``third.jsonl``) were drawn by the hash of each session's name from those that no earlier draw
+has: ``python -m bench.lessons draw`` draws the third again. All of the first two has been looked at
+since.
 What people said about a run afterwards (who made the mistake, the right answer, annotations)
 is never read. An outcome is given only where the source's own verifier gave one: the reward of
 tau-bench's environment, and the tests that reflexion ran.
@@ -11,7 +12,8 @@ tau-bench's environment, and the tests that reflexion ran.
 Who&When, tau-bench and reflexion are read from ``$REASONBANK_DATA`` or ``../shared/data``. That
 folder has TRAIL's annotations only; its traces (github.com/patronus-ai/trail-benchmark at 0ffbed9,
 ``benchmarking/data``) are read from ``$TRAIL_DATA``. Sources differ in what they still hold: of
-tau-bench's fifty tasks thirty-five were left for the second draw, one trial of each.
+tau-bench's fifty tasks thirty-five were left for the second draw and twenty for the third, one
+trial of each. Nine of TRAIL's 148 traces, the largest, were not at hand for the third.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from reasonbank import Trace
 from reasonbank.model import Outcome, Step, derived_id
 
 HERE = Path(__file__).parent
-FIRST, FRESH = "chosen", "fresh"
+FIRST, FRESH, THIRD = "chosen", "fresh", "third"
+EARLIER = (FIRST, FRESH)
 EACH = 15
 SEED = 20
 LONGEST = 20_000
@@ -65,8 +68,8 @@ def listed(draw: str) -> list[dict[str, Any]]:
 
 
 def drawn() -> list[dict[str, Any]]:
-    """The second draw: of each source the first by hash among what the first draw left."""
-    seen = {_task_of(row["session"]) for row in listed(FIRST)}
+    """The third draw: of each source the first by hash among what the earlier ones left."""
+    seen = {_task_of(row["session"]) for draw in EARLIER for row in listed(draw)}
     rows: list[dict[str, Any]] = []
     for place, source in enumerate(_sources()):
         left = sorted((id for id in source() if _task_of(id) not in seen), key=_hashed)
@@ -87,7 +90,7 @@ def _task_of(id: str) -> str:
 
 
 def _hashed(id: str) -> str:
-    return hashlib.sha256(f"lessons, second draw: {id}".encode()).hexdigest()
+    return hashlib.sha256(f"lessons, third draw: {id}".encode()).hexdigest()
 
 
 def _data() -> Path:

@@ -238,6 +238,17 @@ TypeError: 'NoneType' object is not iterable"""
     assert {memory["outcome"] for memory in found} == {"failure"}
 
 
+@requirement("DIS-4")
+def test_what_a_search_in_a_page_did_not_find_is_not_laid_to_what_read_the_page(learn):
+    read = "from bs4 import Soup\n\nsoup = Soup(page)\nprint(soup.find('td').next_row())\n"
+    failed = """exit code 1
+Traceback (most recent call last):
+  File "/srv/agent/run.py", line 4, in <module>
+    print(soup.find('td').next_row())
+AttributeError: 'NoneType' object has no attribute 'next_row'"""
+    assert learn(session("Read the table", ("execute", read, failed))) == []
+
+
 ANSWER = "1. I look it up in the list, because it is there.\n2. I add it up, so that it is right.\n"
 
 
@@ -255,3 +266,142 @@ ANSWER = "1. I look it up in the list, because it is there.\n2. I add it up, so 
 )
 def test_an_exchange_that_would_serve_nobody_else_leaves_nothing(learn, steps):
     assert learn(session("A talk", *steps)) == []
+
+
+RULES = (
+    "## Basics\n- Each user has a profile containing user id, email and reservation numbers.\n"
+    "- A gold member has two free bags, a silver member has one, a regular member has none."
+)
+NO_ID = "I would like to change a booking, but I don't have the reservation ID at hand."
+PROFILE = (
+    "tool",
+    'get_user({"user_id": "ann_1"})',
+    '{"user_id": "ann_1", "membership": "silver", "reservations": ["AAA111", "BBB222", "CCC333"]}',
+)
+
+
+def looked_at(id, flights=2):
+    listed = [{"flight": f"F{n}"} for n in range(flights)]
+    answer = json.dumps({"reservation_id": id, "user_id": "ann_1", "flights": listed})
+    return "tool", json.dumps({"reservation_id": id}).join(("get_reservation(", ")")), answer
+
+
+def served(*steps, **known):
+    return session("A customer asks for help", said("system", RULES), *steps, **known)
+
+
+@requirement("DIS-4")
+def test_what_a_customer_cannot_name_is_looked_up_with_the_tool_that_lists_it(learn):
+    [memory] = learn(served(said("user", NO_ID), PROFILE, looked_at("BBB222")))
+    assert "`get_user` lists the `reservations`" in memory["title"]
+    assert "ann_1" not in memory["content"] and "BBB222" not in memory["content"]
+
+
+@requirement("DIS-4")
+def test_a_lookup_that_nobody_needed_teaches_nothing(learn):
+    asked = said("user", "Please change my booking, the reservation ID is BBB222.")
+    assert not learn(served(asked, PROFILE, looked_at("BBB222")))
+
+
+@requirement("DIS-4")
+def test_asking_again_for_what_a_customer_has_not_got_is_a_warning_if_the_task_failed(learn):
+    again = said("agent", "I need the reservation ID. Please provide it.")
+    pleading = said("user", "As I said, I cannot find it.")
+    steps = [said("user", NO_ID), again, pleading, again, pleading, again]
+    [memory] = learn(served(*steps, outcome="failure"))
+    assert "Asked 3 times for a reservation ID" in memory["title"]
+    assert "a profile containing user id, email and reservation numbers" in memory["content"]
+
+
+@requirement("DIS-4")
+@pytest.mark.parametrize("outcome", ["success", None])
+def test_asking_again_shows_nothing_where_the_task_did_not_fail(learn, outcome):
+    again = said("agent", "I need the reservation ID. Please provide it.")
+    steps = [said("user", NO_ID), *[again] * 4]
+    known = {"outcome": outcome} if outcome else {}
+    assert not learn(served(*steps, **known))
+
+
+def updated(id, flights):
+    listed = [{"flight": f"N{n}"} for n in range(flights)]
+    given = json.dumps({"reservation_id": id, "flights": listed})
+    answer = json.dumps({"reservation_id": id, "user_id": "ann_1", "flights": listed})
+    return "tool", f"update_flights({given})", answer
+
+
+@requirement("DIS-4")
+def test_a_list_that_a_call_cut_short_is_a_warning(learn):
+    steps = [said("user", "Please change my second flight."), looked_at("AAA111", 4)]
+    [memory] = learn(served(*steps, updated("AAA111", 1), outcome="failure"))
+    assert "`update_flights` replaces the whole list `flights`" in memory["title"]
+    assert "had 4 `flights`" in memory["content"]
+
+
+@requirement("DIS-4")
+@pytest.mark.parametrize(("id", "flights"), [("AAA111", 4), ("NEW999", 1)])
+def test_a_list_of_full_length_or_of_another_thing_is_no_warning(learn, id, flights):
+    steps = [said("user", "Please change my second flight."), looked_at("AAA111", 4)]
+    assert not learn(served(*steps, updated(id, flights), outcome="failure"))
+
+
+@requirement("DIS-4")
+def test_some_looked_at_where_all_were_meant_is_a_warning(learn):
+    asked = said("user", "Please downgrade all of my bookings. I am ann_1.")
+    steps = [asked, PROFILE, looked_at("AAA111"), looked_at("BBB222")]
+    [memory] = learn(served(*steps, outcome="failure"))
+    assert "Only 2 of 3 `reservations` were looked at" in memory["title"]
+    assert not learn(served(*steps, looked_at("CCC333"), outcome="failure"))[1:]
+
+
+@requirement("DIS-4")
+def test_a_customers_word_is_held_against_the_record(learn):
+    asked = said("user", "I am a gold member, so the bags are free, aren't they?")
+    [memory] = learn(served(asked, PROFILE, outcome="success"))
+    assert memory["title"] == "Users may be wrong about their `membership`: go by `get_user`"
+    assert "`membership` = silver" in memory["content"]
+
+
+@requirement("DIS-4")
+def test_a_customers_word_that_the_record_bears_out_teaches_nothing(learn):
+    asked = said("user", "I am a silver member, so one bag is free, isn't it?")
+    assert not learn(served(asked, PROFILE, outcome="success"))
+
+
+REQUEST = (
+    'task = (\n    "Please find the number of pages of the report that mention nuclear energy, "\n'
+    '    "and list them all."\n)\n'
+)
+PRINTED = "Please find the number of pages of the report that mention nuclear energy, and list"
+
+
+@requirement("DIS-4")
+def test_a_request_that_was_only_printed_is_a_warning(learn):
+    steps = [
+        said("think", "I will ask our search_agent team member to count the pages."),
+        ("execute", f"{REQUEST}print(task)", PRINTED),
+        said("think", "As provided by our search_agent, the result is 8."),
+        ("execute", 'final_answer("8")', "8"),
+    ]
+    [memory] = learn(session("How many pages mention nuclear energy?", *steps))
+    assert memory["title"] == "The request to `search_agent` was only printed: it was not called"
+    assert "It was never called." in memory["content"]
+    assert "As provided by our search_agent" in memory["content"]
+
+
+@requirement("DIS-4")
+def test_a_request_that_was_sent_is_no_warning(learn):
+    thought = said("think", "I will ask our search_agent team member to count the pages.")
+    asked = ("execute", f"{REQUEST}print(task)\nprint(search_agent(task))", f"{PRINTED}\n7 pages")
+    assert not learn(session("How many pages mention nuclear energy?", thought, asked))
+
+
+@requirement("DIS-4")
+def test_a_text_that_was_taken_for_a_list_names_what_gave_it(learn):
+    got = "from gits import ingest\n\nsummary, tree = ingest('repo')\n"
+    steps = [
+        ("execute", f"{got}for item in tree[:8]:\n    print(item)\n", "D\ni\nr\ne\nc\nt\no\nr\n"),
+        ("execute", f"{got}for line in tree.split('\\n')[:8]:\n    print(line)\n", "README.md\n"),
+    ]
+    [memory] = learn(session("Find the file", *steps))
+    assert memory["title"].startswith("`tree` of `ingest` is one text, no list")
+    assert "tree.split" in memory["content"]

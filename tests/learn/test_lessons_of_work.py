@@ -333,28 +333,6 @@ def test_a_script_that_speaks_of_an_unknown_language_itself_is_none():
     assert learned("Set it", ("execute", "python set.py", "exit code 1\nunknown language xy")) == []
 
 
-BROKEN_OFF = """Here is a screenshot of [Herons of Europe](https://birds.example/h).
-Traceback (most recent call last):
-  File "/srv/agent/team.py", line 9, in handle
-    raise failed
-llm.BadRequestError: Error code: 400 - {'error': {'code': 'filter', 'message': 'The prompt was \
-filtered. Please modify it. To learn more see https://llm.example', 'hate': {'filtered': True}}}
-FINAL ANSWER: 12"""
-
-
-@requirement("DIS-4", "DIS-9")
-def test_a_run_that_its_machinery_broke_off_is_told_with_what_led_to_it():
-    memory = only(learned("How many herons?", ("agent", BROKEN_OFF)), "broken-off")
-    assert memory.title == (
-        "The run was broken off by BadRequestError: The prompt was filtered. Please modify it."
-    )
-    assert "Herons of Europe (birds.example)" in memory.content
-    assert "answered “12” without the rest of its plan" in memory.content
-    assert learned("How many herons?", ("agent", BROKEN_OFF), ("agent", "So it is 12.")) == []
-    passing = BROKEN_OFF.replace("BadRequestError", "APIConnectionError")
-    assert learned("How many herons?", ("agent", passing)) == []
-
-
 WALL = "Address: https://birds.example/list\nTitle: Error 403\n\n## Error 403\n"
 PAGE = "Address: https://birds.example/home\nTitle: Birds\n\nHerons nest in trees.\n"
 

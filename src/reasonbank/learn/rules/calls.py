@@ -240,7 +240,9 @@ def _concerned(arguments: str, said: str) -> Any:
     return by_value or by_name or parsed
 
 
-_AMOUNTS = compile(r"\d[\d.,]*\b.{1,60}\b\d")
+_AMOUNTS = compile(
+    r"(?i)\b(?:amounts?|totals?|prices?|sums?|balance|paid|costs?)\b.{0,40}\d[\d.,]*\b.{1,60}\b\d"
+)
 
 
 def _beside(arguments: str, said: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from reasonbank.learn.rules.lesson import Finding, name_of, noted, short
 from reasonbank.learn.rules.task import gist
+from reasonbank.learn.rules.unfounded import handed_in
 from reasonbank.learn.session import Call, Command, Edit, Entry, Session
 from reasonbank.model import ErrorContext, Outcome
 from reasonbank.safety.patterns import compile
@@ -24,7 +25,8 @@ def missing(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
         written = any(isinstance(e, Edit) and e.path.endswith(name or "") for e in entries)
         if name and not written and not any(_opens(other, name) for other in acts[place + 1 :]):
             tries = [other for other in acts if _missing_in(other, task) == name]
-            yield _not_there(session, name, tries, _place_of(task, name))
+            answer = next((a for act in reversed(acts) if (a := handed_in(act))), "")
+            yield _not_there(session, name, tries, _place_of(task, name), answer)
             return
 
 
@@ -56,12 +58,14 @@ def _opens(act: Command | Call, name: str) -> bool:
 
 
 def _not_there(
-    session: Session, name: str, tries: Sequence[Command | Call], folder: str
+    session: Session, name: str, tries: Sequence[Command | Call], folder: str, answer: str
 ) -> Finding:
     times = "" if len(tries) == 1 else f" ({len(tries)} tries)"
     guidance = (
-        "See whether a file is there before you plan with it; if not, say so and do not guess."
+        "Open the file first, before any plan. Where nothing opens it, say so; no other tool has "
+        "it, and nothing is to be made of what it may contain."
     )
+    guessed = f" It handed in “{answer}” all the same: a guess." if answer else ""
     shown = name_of(name)
     where = f" in {folder}" if folder else ""
     return noted(
@@ -69,8 +73,8 @@ def _not_there(
         title=f"The file of the task ({short(shown, 80)}) could not be opened, and was never read",
         description=f"When a task comes with a file, as in: {gist(session)}",
         content=f"Task: {gist(session)}\n\nThe task names {shown}{where}, and nothing could open "
-        f"it{times}: No such file or directory. Whatever was answered was not taken from it.\n\n"
-        f"{guidance}",
+        f"it{times}: No such file or directory. Whatever was answered was not taken from it."
+        f"{guessed}\n\n{guidance}",
         outcome=Outcome.FAILURE,
         error=ErrorContext(
             error_type="FileNotFoundError",

@@ -8,23 +8,21 @@ then failed, shows nothing but what the agent believed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from reasonbank.learn.outcome import verdict
 from reasonbank.learn.rules.calls import refusal
 from reasonbank.learn.rules.lesson import Finding, noted, short
 from reasonbank.learn.rules.matters import acts, fits_best, objects, of_rule, rarity, stems
+from reasonbank.learn.rules.records import record
 from reasonbank.learn.rules.task import first_of, gist, sentences
 from reasonbank.learn.session import SYSTEM, Call, Entry, Session, Turn
 from reasonbank.model import Outcome
 from reasonbank.safety.patterns import compile
 
 LONGEST = 700
-LONGEST_RECORD = 20_000
 MOST_KNOWN = 6
 MOST_CALLS = 40
 """So many calls before one may tell what it is about."""
@@ -51,6 +49,7 @@ _REFUSING = compile(
 _POINTING = compile(r"(?:This|That|It|These|They)\s")
 _LABEL = compile(r"^(?:[A-Z][\w-]*(?: [\w-]+){0,4}):\s+")
 _HEADING = compile(r"^#{1,5}\s*(.{1,80})$")
+_AGREEING = compile(r"(?i)\s*(?:yes|yeah|ok|okay|correct|please (?:proceed|go ahead))\b")
 _BULLET = compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 
 
@@ -66,7 +65,8 @@ class _Stated:
     """All that was stated: the rules in it, and every line, for a line may allow what one asks."""
 
     rules: tuple[_Rule, ...]
-    lines: tuple[str, ...]
+    lines: tuple[tuple[str, frozenset[str]], ...]
+    """Each with what it is about."""
     weights: Mapping[str, float]
 
 
@@ -120,21 +120,23 @@ def _asked(
     """The latest request for what the rule speaks of, if it speaks of it more than others do."""
     about = objects(_line(rule))
     turns = [e.text for e in entries if isinstance(e, Turn) and e.by_user]
+    turns = [turn for turn in turns if not _AGREEING.match(turn)]
     for turn in reversed(turns[-MOST_TURNS:]):
         wanted = " ".join(s for s in sentences(turn) if acts(s) & matter)
         if objects(turn) & about and wanted:
-            return turn if fits_best(wanted, _line(rule), stated.lines, stated.weights) else None
+            rivals = [line for line, its in stated.lines if its & matter]
+            return turn if fits_best(wanted, _line(rule), rivals, stated.weights) else None
     return None
 
 
 def _stated(texts: Iterable[str]) -> _Stated:
     rules: list[_Rule] = []
-    lines: list[str] = []
+    lines: list[tuple[str, frozenset[str]]] = []
     for rule in islice((rule for text in texts for rule in _rules(text)), MOST):
-        lines.append(_line(rule))
+        lines.append((_line(rule), of_rule(rule.heading, rule.text)))
         if rule.sentences:
             rules.append(rule)
-    return _Stated(tuple(rules), tuple(lines), rarity(lines))
+    return _Stated(tuple(rules), tuple(lines), rarity([line for line, _ in lines]))
 
 
 def _line(rule: _Rule) -> str:
@@ -256,16 +258,16 @@ _DATED = compile(r"(?i)created|booked|date|_at\z|\btime")
 def _known(calls: Sequence[Call], rule: _Rule) -> list[tuple[str, str]]:
     """What the tools had said of the thing that the last call is about, where the rule asks."""
     *before, last = calls
-    given = _record(last.arguments)
+    given = record(last.arguments)
     ids = [v for n, v in given.items() if isinstance(v, str) and len(v) > 3 and _ID.search(n)]
     its = stems(rule.text)
     for call in reversed(before):
-        record = _record(call.answer)
-        if not any(value in ids for value in record.values() if isinstance(value, str)):
+        its_record = record(call.answer)
+        if not any(value in ids for value in its_record.values() if isinstance(value, str)):
             continue
         return [
             (name, str(value))
-            for name, value in record.items()
+            for name, value in its_record.items()
             if isinstance(value, str | int | bool) and value not in ids
             # What the call itself changes is another matter than what the case is.
             and given.get(name, value) == value
@@ -275,14 +277,6 @@ def _known(calls: Sequence[Call], rule: _Rule) -> list[tuple[str, str]]:
     return []
 
 
-def _record(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text[:LONGEST_RECORD])
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _unchecked(
     session: Session, rule: _Rule, call: Call, facts: Sequence[tuple[str, str]], question: str
 ) -> Finding:
@@ -290,8 +284,8 @@ def _unchecked(
     wanted = _wanted(session, question)
     listed = "; ".join(f"{name} = {short(value, 40)}" for name, value in facts)
     known = f" Of the case the tools had said: {listed}." if listed else ""
-    given = [v for v in _record(call.arguments).values() if isinstance(v, str) and len(v) > 40]
-    why = f" It was called with: {short(_IDENTIFIER.sub('<id>', given[0]), 240)}" if given else ""
+    given = [v for v in record(call.arguments).values() if isinstance(v, str) and len(v) > 40]
+    why = f" It was called with: {short(_nameless(given[0]), 240)}" if given else ""
     return noted(
         session, "unchecked", call.number, call.number, weight=0.6,
         title=f"Before `{call.tool}`, the policy ({about}): {short(rule.text, 140)}",
@@ -312,12 +306,18 @@ _NAMING = compile(
     r"(?:my|the|it is|it's|here)\b.{0,40}\b(?:id|number|name|e-?mail)\b"
 )
 _IDENTIFIER = compile(r"\b(?:[A-Za-z_]{1,30}\d\w{0,30}|\d{1,10}[A-Za-z_]\w{1,30}|[A-Z]{5,12})\b")
+_ORDINAL = compile(r"\d{1,2}(?:st|nd|rd|th)")
+
+
+def _nameless(text: str) -> str:
+    """Without the numbers and names that only this case has; the 22nd is a day."""
+    return _IDENTIFIER.sub(lambda m: m[0] if _ORDINAL.fullmatch(m[0]) else "<id>", text)
 
 
 def _wanted(session: Session, question: str) -> str:
     """What was asked for; by whom is nobody's business."""
     kept = [s for s in sentences(question) if not _NAMING.search(s) and len(s.split()) > 2]
-    return first_of(_IDENTIFIER.sub("<id>", " ".join(kept)), 240) or gist(session, 240)
+    return first_of(_nameless(" ".join(kept)), 240) or gist(session, 240)
 
 
 def _held(session: Session, decided: _Decided, outcome: Outcome | None) -> Finding:

@@ -330,13 +330,17 @@ def _that_gave_nothing(failed: Program, failure: Failure) -> tuple[str, str] | N
     """The imported function whose result was None, and where it comes from."""
     if "NoneType" not in failure.message:
         return None
-    code = failed.command.command
+    code, line = failed.command.command, _last_line_of(failed)
+    asked = _ASKED_OF_NOTHING.search(failure.message)
     for module, names in _IMPORTED.findall(code):
         for name in _WORD.findall(names):
-            for used in _WORD.findall(_line_of(failed)):
-                if f"{used} = {name}(" in code:
+            for used in _WORD.findall(line):
+                if f"{used} = {name}(" in code and (not asked or f"{used}.{asked[1]}" in line):
                     return name, module
     return None
+
+
+_ASKED_OF_NOTHING = compile(r"has no attribute '(\w+)'")
 
 
 def _gave_nothing(
@@ -349,7 +353,7 @@ def _gave_nothing(
         title=f"`{name}` of {module} may return None: {failure.message}",
         description=f"When a program uses `{name}` of {module}, as in the task: {gist(session)}",
         content=f"Task: {gist(session)}\n\n`{name}` returned None, and the program failed with:\n"
-        f"{error_line(failure)}\n\nThe line was: `{_line_of(failed)}`\n{guidance}",
+        f"{error_line(failure)}\n\nThe line was: `{_last_line_of(failed)}`\n{guidance}",
         outcome=Outcome.FAILURE,
         error=_error(failure, guidance),
         tags=(name, failure.type),
@@ -364,7 +368,7 @@ def _made_up(session: Session, found: list[Program]) -> Iterator[Finding]:
     for program in found:
         if program.failure is not None:
             missing = program if _is_out_of_reach(program.failure) else missing
-        elif missing and program.command.exit_code == 0 and invents(program.command.command):
+        elif missing and program.ran and invents(program.command.command):
             yield _invented(session, missing, program)
             return
 
@@ -408,7 +412,8 @@ def _invented(session: Session, missing: Program, program: Program) -> Finding:
 # What was called again and again, and never worked.
 
 _QUOTED = compile(r"(?s)failed at line '(.{1,400}?)' due to")
-_SOURCE = compile(r"(?m)^\s+File \"[^\"\n]*\", line \d+, in <module>\n\s+(\S.*)$")
+_SOURCE = compile(r"(?m)^\s+File \"[^\n]*\", line \d+, in <module>\n\s+(\S.*)$")
+_FRAME = compile(r"(?m)^\s+File \"[^\n]*\", line \d+, in \S+\n\s+(\S.*)$")
 _NAME = compile(r"\b([A-Za-z_][\w.]{2,60})\(")
 _COMMON = frozenset(_words("""
     print asyncio.run run open len range str int list dict set sorted json.loads json.dumps get
@@ -420,6 +425,12 @@ def _line_of(program: Program) -> str:
     output = program.command.output
     found = _QUOTED.search(output[:2_000]) or _SOURCE.search(output[-4_000:])
     return short(" ".join(found[1].split()), 200) if found else short(program.lines[0].strip(), 120)
+
+
+def _last_line_of(program: Program) -> str:
+    """The line that failed, in whatever function."""
+    frames = _FRAME.findall(program.command.output[-4_000:])
+    return short(frames[-1], 200) if frames else _line_of(program)
 
 
 def _never_worked(session: Session, found: list[Program]) -> Iterator[Finding]:

@@ -25,7 +25,9 @@ SAME = 0.6
 """From this share of words in the same order on, two reflections say the same."""
 NEARER = 0.15
 """So much nearer must a reflection be to the one before the last, if two take turns."""
-MOST_LINES = 8
+MOST_LINES = 12
+FEW_LINES = 8
+"""A longer program may fail for another reason than the one that was put right."""
 MOST_WRITTEN = 40
 LAST_WORDS = 2
 """So many turns may follow the last word of a session."""
@@ -131,8 +133,12 @@ def _take_turns(texts: list[str]) -> bool:
 # What a reflection asks for, and how a program would say it.
 _ASKED = tuple(
     (compile(f"(?i)\\bshould\\b[^.]{{0,120}}\\b{words}"), sign)
-    for words, sign in (("less than or equal", "<="), ("greater than or equal", ">="))
-)
+    for words, sign in (
+        ("less than or equal", "<="), ("greater than or equal", ">="), ("modulo", "%"),
+        ("absolute value", "abs("), ("lower ?case", "lower("), ("upper ?case", "upper("),
+        ("return None", "None"),
+    )
+)  # fmt: skip
 _QUOTED = compile(
     r"(?i)\b(?:should be|changed to|replaced (?:by|with)|should use)\s+`([^`\n]{3,80})`"
 )
@@ -161,10 +167,11 @@ def _body(program: str) -> list[str]:
 def _that_misled(session: Session, turns: list[Turn], tries: Sequence[Entry]) -> Iterator[Finding]:
     """One that was acted upon, and nothing else."""
     [first, *others] = turns
-    rewritten = any(isinstance(entry, Edit) for entry in tries)
-    if others or first.role != REFLECTION or not rewritten:
+    program = _program(tries)
+    if others or first.role != REFLECTION or not program or len(_body(program)) > FEW_LINES:
         return
-    if found := _written(first):
+    found = _written(first)
+    if found and not _contradicted(found.said, program):
         yield _did_not_hold(session, found)
 
 

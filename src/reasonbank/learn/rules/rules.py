@@ -20,7 +20,9 @@ from reasonbank.learn.rules.lesson import Finding, Run
 from reasonbank.learn.rules.looking import looking
 from reasonbank.learn.rules.missing import missing
 from reasonbank.learn.rules.policies import policies
+from reasonbank.learn.rules.printed import letter_by_letter
 from reasonbank.learn.rules.programs import is_program, programs
+from reasonbank.learn.rules.records import records
 from reasonbank.learn.rules.reflections import reflections
 from reasonbank.learn.rules.surroundings import surroundings
 from reasonbank.learn.rules.unfounded import unfounded
@@ -57,7 +59,9 @@ def findings(session: Session, *, outcome: Outcome | None = None, since: int = 0
         *ended_in_failure(session, entries, runs, outcome),
         *programs(session, entries),
         *looking(session, entries),
+        *letter_by_letter(session, entries),
         *calls(session, entries, outcome),
+        *records(session, entries, outcome),
         *missing(session, entries),
         *surroundings(session, entries),
         *unfounded(session, entries),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from reasonbank.learn.rules.lesson import Finding, at_home, noted, short
+from reasonbank.learn.rules.lesson import Finding, noted, short
 from reasonbank.learn.rules.task import gist
 from reasonbank.learn.session import Call, Command, Entry, Session, Turn
 from reasonbank.model import ErrorContext, Outcome
@@ -21,7 +21,6 @@ def surroundings(session: Session, entries: Sequence[Entry]) -> Iterator[Finding
     yield from _of_unknown_language(session, entries)
     yield from _indented(session, entries)
     yield from _ended_early(session, entries)
-    yield from _broken_off(session, entries)
     yield from _shut_out(session, entries)
 
 
@@ -164,51 +163,6 @@ def _ended_early(session: Session, entries: Sequence[Entry]) -> Iterator[Finding
             return
 
 
-# A run that ended in an error of its own machinery.
-
-_ERROR_LINE = compile(r"(?m)^(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception)): ([^\n]{3,})$")
-_MESSAGE = compile(r"['\"]message['\"]: (?:\"([^\"]{10,400})\"|'([^']{10,400})')")
-_TRIPPED = compile(r"'(\w{3,20})': \{'filtered': True")
-_FRAME = '\n  File "'
-_PASSING = compile(r"(?i)connection|time(?:d )?out|unavailable|rate.?limit")
-_READ_MORE = compile(r"(?i)\s(?:to learn more|for more information|see https?:)")
-_ANSWERED = compile(r"(?m)^FINAL ANSWER: ([^\n]{1,200})$")
-_SHOWN = compile(r"screenshot of \[([^\]\n]{1,160})\]\((https?://[^\s)]{3,300})\)")
-
-
-def _broken_off(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
-    last = entries[-1] if entries else None
-    if not isinstance(last, Turn) or last.by_user or _FRAME not in last.text:
-        return
-    found = next(iter(reversed(list(_ERROR_LINE.finditer(last.text)))), None)
-    if found is None or _PASSING.search(found[1]) or _PASSING.search(found[2][:80]):
-        return
-    said = _MESSAGE.search(found[2])
-    whole = " ".join(((said[1] or said[2]) if said else found[2]).split())
-    message = _READ_MORE.split(whole, 1)[0]
-    tripped = _TRIPPED.search(found[2])
-    page = next((p for e in reversed(entries) if isinstance(e, Turn) for p in _pages(e.text)), "")
-    answered = _ANSWERED.search(last.text)
-    yield _warned(
-        session, "broken-off", (last.number, last.number), 0.55,
-        title=f"The run was broken off by {found[1]}: {short(at_home(message), 110)}",
-        when="When the text of pages goes into a prompt" if page else "When a run may break off",
-        seen=f"The run ended with {found[1]}: {short(at_home(message), 240)}"
-        + (f" What was found in it: {tripped[1]}." if tripped else "")
-        + (f"\nThe last page whose text had gone into the prompt: {page}." if page else "")
-        + (f"\nIt then answered “{short(answered[1], 80)}” without the rest of its plan; nothing "
-           "supports that." if answered else ""),
-        guidance="Expect it: keep what was found so far, leave out or shorten what the prompt was "
-        "refused for, and try again; do not answer with a guess.",
-        error=(found[1], short(at_home(message), 300)),
-    )  # fmt: skip
-
-
-def _pages(text: str) -> Iterator[str]:
-    for title, url in _SHOWN.findall(text):
-        yield f"{title} ({urlsplit(url).netloc})"
-
-
 # A site that lets no program in.
 
 _WALL = compile(
@@ -216,6 +170,7 @@ _WALL = compile(
     r"unusual traffic|enable javascript and cookies|are you a robot|error 40[13]\b|error 429\b|"
     r"\b(?:401|403|429) client error"
 )
+_SHOWN = compile(r"screenshot of \[([^\]\n]{1,160})\]\((https?://[^\s)]{3,300})\)")
 _ADDRESS = compile(r"(?im)^address: (https?://[^\s]{3,300})|for url: (https?://[^\s]{3,300})")
 BEGINS = 1_500
 """A page that is a wall says so at its beginning."""
@@ -225,7 +180,7 @@ def _shut_out(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
     walls: dict[str, list[tuple[int, str]]] = {}
     opened: set[str] = set()
     for entry in entries:
-        for host, text in _visited(entry):
+        for host, text in visited(entry):
             if wall := _WALL.search(text):
                 walls.setdefault(host, []).append((entry.number, wall[0]))
             else:
@@ -246,7 +201,7 @@ def _shut_out(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _visited(entry: Entry) -> Iterator[tuple[str, str]]:
+def visited(entry: Entry) -> Iterator[tuple[str, str]]:
     """The hosts that a step opened, each with the beginning of what was there."""
     text = (
         entry.answer if isinstance(entry, Call) else entry.text if isinstance(entry, Turn) else ""

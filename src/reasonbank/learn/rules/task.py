@@ -17,7 +17,7 @@ _LABEL = compile(
 )
 _ENDING = compile(r"</\w{1,20}>|\"\"\"|'''|(?:^|\s)Example(?:s|\s*1)?\s*:|>>>")
 _AFTER_A_SENTENCE = compile(r"([.!?])\s+([A-Z`\"'(*])")
-_GREETING = compile(r"(?i)^(?:hi|hello|hey|good (?:morning|day|evening))\b[^.!?\n]{0,30}[.!,]\s*")
+_GREETING = compile(r"(?i)^(?:hi|hello|hey|good (?:morning|day|evening))\b[^.!?,\n]{0,30}[.!,]\s*")
 
 
 def gist(session: Session, longest: int = LONGEST) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reasonbank.learn.rules.lesson import Finding, noted, short
+from reasonbank.learn.rules.printed import never_sent
 from reasonbank.learn.rules.task import gist, sentences
 from reasonbank.learn.session import Call, Command, Entry, Session, Turn
 from reasonbank.model import ErrorContext, Outcome
@@ -24,7 +25,8 @@ _PLANNED = compile(
 _MEANS = compile(r"(?i)\b(?:[a-z]+_[a-z_]+|agents?|tools?|team member|web search|browser)\b")
 _VARIABLE = compile(r"[A-Za-z_]\w*\z")
 _CLAIMING = compile(
-    r"(?i)\b(?:(?:i|we) (?:have )?(?:verified|confirmed|checked|looked up|found)|verified data|"
+    r"(?i)\b(?:(?:i|we) (?:have )?(?:verified|confirmed|checked|looked up|found|consulted)|"
+    r"verified data|(?:on|upon) (?:checking|verification|review)|"
     r"(?:research|search|source|record)s? (?:\w+ ){0,4}(?:confirms?|shows?|revealed))\b"
 )
 
@@ -44,7 +46,9 @@ _SEEN = compile(r"(?im)screenshot of \[|^address: \S|^exitcode: |^search result|
 
 def unfounded(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
     acts = [entry for entry in entries if isinstance(entry, Command | Call)]
-    if acts:
+    if sent := list(never_sent(session, entries)):
+        yield from sent
+    elif acts:
         yield from _unplanned(session, entries, acts)
     else:
         yield from _made_believe(session, entries)
@@ -89,7 +93,7 @@ def _only_said(session: Session, turn: Turn, claim: str) -> Finding:
 def _unplanned(
     session: Session, entries: Sequence[Entry], acts: Sequence[Command | Call]
 ) -> Iterator[Finding]:
-    answer = next((a for act in acts if (a := _handed_in(act))), "")
+    answer = next((a for act in acts if (a := handed_in(act))), "")
     if not answer or not all(map(_only_answers, acts)):
         return
     before = acts[0].number
@@ -101,11 +105,11 @@ def _unplanned(
         claims = (s for e in said if e.number > turn.number for s in sentences(e.text[:4_000]))
         claim = next((s for s in claims if _CLAIMING.search(s)), "")
         # A plan that names no means may be one for thinking.
-        if claim or _MEANS.search(steps[0]):
+        if claim or _MEANS.search(steps[0]) or _ELSEWHERE.search(steps[0]):
             yield _skipped(session, (turn.number, before), steps, answer, claim)
 
 
-def _handed_in(act: Command | Call) -> str:
+def handed_in(act: Command | Call) -> str:
     if isinstance(act, Call):
         return short(act.arguments, 80) if act.tool in _ANSWERING else ""
     found = _HANDED_IN.search(act.command)
@@ -130,7 +134,10 @@ def _skipped(
 ) -> Finding:
     planned = "\n".join(f"- {short(' '.join(step.split()), 240)}" for step in steps)
     wrote = f" Yet it wrote: “{short(' '.join(claim.split()), 200)}”" if claim else ""
-    guidance = "Begin with these steps; do not take the answer over."
+    guidance = (
+        "Call a tool for each of these steps before anything is handed in: what a source says is "
+        "not answered from memory. Do not take this answer over."
+    )
     begun = "Called verified, and never looked up" if claim else "Never looked up, though planned"
     return noted(
         session, "unfounded", *span, weight=0.5,
