@@ -544,8 +544,8 @@ class Hit:
     opposite. ``suspicious`` says why its text looks like an instruction rather than a lesson;
     such a memory is never put into a prompt unasked. ``weak``: it is near, but not surely about
     the question; such hits come last, and only to whoever asked. ``outdated_by`` is a newer
-    memory that states another value of the same fact. ``parts`` is filled in when an
-    explanation was asked for.
+    memory that states another value of the same fact. ``passage`` is the part of a long memory
+    that is nearest to the question. ``parts`` is filled in when an explanation was asked for.
     """
 
     memory: Memory
@@ -560,6 +560,7 @@ class Hit:
     suspicious: tuple[str, ...] = ()
     weak: bool = False
     outdated_by: str | None = None
+    passage: str | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -585,6 +586,8 @@ class Hit:
                    "suspicious": list(self.suspicious)}  # fmt: skip
         if self.outdated_by is not None:
             result["outdated_by"] = self.outdated_by
+        if self.passage is not None:
+            result["passage"] = self.passage
         if self.expected is not None:
             result["expected"] = self.expected
         if not self.tried:

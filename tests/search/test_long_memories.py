@@ -72,3 +72,19 @@ def test_a_revision_has_passages_of_its_own(folder):
     assert bank.search(QUESTION).hits[0].memory.id == id
     assert not bank.store.ledger.read().has_passages()
     bank.close()
+
+
+def test_a_hit_says_which_passage_it_was_and_a_card_shows_that(folder):
+    path, id = folder
+    command = [sys.executable, "-m", "reasonbank.surfaces.cli", "search", QUESTION]
+    env = {"REASONBANK_URL": f"sqlite:///{path}/bank.db", "HOME": str(path), "COLUMNS": "80"}
+    card = subprocess.run(command, cwd=path, capture_output=True, text=True, check=True, env=env)
+    first = card.stdout.split("╰─")[0]
+    assert "two of us are on holiday" in first and f"reasonbank show {id}" in first
+    assert len(first.splitlines()) < 20
+    told = subprocess.run(
+        [*command, "--json"], cwd=path, capture_output=True, text=True, check=True, env=env
+    )
+    [found, *rest] = json.loads(told.stdout)["memories"]
+    assert TAIL in found["passage"] and found["content"] == long_notes().content
+    assert all("passage" not in other for other in rest)

@@ -27,6 +27,10 @@ SAID = [
     ("Environments are managed with Poetry.", "Poetry was replaced by uv for all environments."),
     ("Merging is allowed on Fridays.", "From now on nothing is merged on Fridays."),
     ("New components use styled-components.", "We no longer use styled-components for components."),
+    (
+        "The staging database lives on db-stage-2.internal port 5433.",
+        "The staging database moved to db-stage-3.internal port 5433.",
+    ),
     ("Pipelines of customers run on Airflow.", "Customer pipelines run on X instead of Airflow."),
 ]  # fmt: skip
 BOTH_TRUE = [

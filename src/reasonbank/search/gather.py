@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -159,6 +159,8 @@ class Gathered:
     """Of each text what all its words are worth; None where meaning tells what was found."""
     complete: bool
     """True if no further row could pass the filter."""
+    nearest_passage: Mapping[int, int] = field(default_factory=dict)
+    """Of the rows of long memories, which of their passages is nearest."""
     hidden: Sequence[tuple[str, str]] = ()
     """Of an explained question, what took no part because of who wrote it: ids and reasons."""
 
@@ -333,6 +335,7 @@ def _weighed(
     cosines = np.full((len(senses.texts), len(nums)), np.nan)
     cosines[:, : len(nearest)] = matches.cosines
     vectors = None
+    nearest_passage: dict[int, int] = {}
     if senses.vectors is not None:
         try:
             vectors = indexing.index.vectors(nums)
@@ -344,7 +347,7 @@ def _weighed(
         cosines[:, len(nearest) :] = np.where(
             by_words.any(axis=1), senses.vectors @ by_words.T, np.nan
         )
-        _look_into_long_ones(context, reading, senses.vectors, nums, cosines)
+        nearest_passage = _look_into_long_ones(context, reading, senses.vectors, nums, cosines)
     cosines = cosines[:, place]
     bm25 = np.zeros((len(senses.texts), len(rows.nums)))
     for row, (worded, scores) in enumerate(matches.worded):
@@ -363,6 +366,7 @@ def _weighed(
         allowed=rows.allowed & trusted(confidence, trust, question),
         wholes=_wholes(context, reading, question, senses),
         complete=matches.complete,
+        nearest_passage=nearest_passage,
         hidden=_hidden(context, reading, rows, trust) if question.explain else (),
     )
 
@@ -373,17 +377,21 @@ def _look_into_long_ones(
     asked: NDArray[np.float32],
     nums: Nums,
     cosines: Floats,
-) -> None:
-    """A long memory is as near as the nearest of its passages."""
+) -> dict[int, int]:
+    """A long memory is as near as the nearest of its passages: which that is."""
     import numpy as np
 
     if not reading.cached("passages", reading.has_passages):
-        return
+        return {}
+    nearest = {}
     embedder = context.store.indexing.embedder
     long = reading.passages(embedder.name, nums.tolist(), embedder.dimensions)
     for i, num in enumerate(nums.tolist() if long else ()):
         if num in long:
-            cosines[:, i] = np.fmax(cosines[:, i], (asked @ long[num].T).max(axis=1))
+            near = asked @ long[num].T
+            cosines[:, i] = np.fmax(cosines[:, i], near.max(axis=1))
+            nearest[num] = int(near.max(axis=0).argmax())
+    return nearest
 
 
 def _hidden(

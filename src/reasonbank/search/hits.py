@@ -17,6 +17,8 @@ from reasonbank.search.pieces import doubts
 from reasonbank.search.text import error_match, tokens_in, tokens_of
 from reasonbank.search.trials import UNTRIED, is_failing, is_left_out, trials_of
 from reasonbank.store.context import Context
+from reasonbank.store.passages import passages
+from reasonbank.store.vectors import embedding_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,6 +131,7 @@ def hits_of(
             **_forecast(context, float(expected[i]), seen.get(i)),
             weak=bool(weak[i]),
             outdated_by=outdated.get(rows[num].id),
+            passage=_passage(rows[num], found.nearest_passage.get(num)),
             parts=parts.get(i, {}),
         )
         for i, num, score in zip(order, nums, ranked.scores.tolist(), strict=True)
@@ -160,6 +163,13 @@ def hits_of(
         tokens += cost
         kept.append(hit)
     return tuple(kept), tokens, tuple(cut)
+
+
+def _passage(row: Row, which: int | None) -> str | None:
+    if which is None:
+        return None
+    found = passages(embedding_text(row.memory()))
+    return found[which] if which < len(found) else None  # Else it was changed just now.
 
 
 def _with_length(memory: Memory) -> tuple[Memory, int]:

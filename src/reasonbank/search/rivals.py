@@ -94,6 +94,7 @@ _CHANGED = brief(
     r"(?i)\b(?:no longer|any ?more|any longer|(?:replaced|superseded) (?:by|with)|instead of"
     r"|in place of|from now on|now|stopped|switched (?:off|from|to|over)|migrated"
     r"|(?:was|were|been|has|have) (?:moved|renamed|changed|raised|lowered|abolished|dropped)"
+    r"|(?:moved|renamed|changed|raised|lowered|upgraded) (?:from|to)"
     r"|nicht mehr|ab sofort|jetzt|ersetzt durch|ne \w{1,20} plus|désormais|remplacée? par"
     r"|ya no|a partir de ahora|ahora)\b",
     LIMITS.content,

@@ -560,6 +560,7 @@ else:
         expected=NotRequired[float],
         untried=NotRequired[bool],
         outdated_by=NotRequired[str],
+        passage=NotRequired[str],
         via=NotRequired[str],
         parts=NotRequired[dict[str, float]],
     )

@@ -51,8 +51,14 @@ def _card(place: int, hit: Hit) -> None:
     for part in wrapped(clean(memory.title), room):
         click.echo(f"{_edge(edge, colour)}{lead}{click.style(part, bold=not doubted, dim=doubted)}")
         edge, lead = "│", " " * columns(f"─ {place}. ✓ ")
-    _lines(memory.description, colour, italic=True, dim=doubted)
-    _lines(memory.content, colour, dim=doubted)
+    if memory.description != memory.title:
+        _lines(memory.description, colour, italic=True, dim=doubted)
+    if hit.passage is not None:
+        _lines(f"…\n{hit.passage}\n…", colour, dim=doubted)
+        whole = f"the nearest part; all {len(memory.content):,} characters:"
+        _lines(f"{whole}\nreasonbank show {memory.id}", colour, dim=True)
+    elif memory.content not in (memory.title, memory.description):
+        _lines(memory.content, colour, dim=doubted)
     if error := memory.error_context:
         _lines(f"Warning: {error.error_type}: {error.failure_pattern}", colour, fg="red")
         _lines(f"Instead: {error.corrective_guidance}", colour, fg="red")
