@@ -15,7 +15,7 @@ import psycopg
 
 from reasonbank.errors import NewerBank, NotInUse, StorageError
 from reasonbank.ledger.commits import GroupCommit
-from reasonbank.ledger.migrations import REFOLD_BEFORE, REWEIGH_BEFORE, STEPS, meta, upgrade
+from reasonbank.ledger.migrations import STEPS, meta, upgrade
 from reasonbank.ledger.postgres.address import address_of
 from reasonbank.ledger.postgres.connection import PooledDatabase, Snapshot, WritingDatabase
 from reasonbank.ledger.postgres.dialect import BEFORE_THE_FIRST_STEP
@@ -170,12 +170,9 @@ class PostgresLedger:
                 (SCHEMA, str(len(STEPS))),
             )
             protect(self.db, self.address.schema)
-            if 0 < start < REWEIGH_BEFORE:
-                writer = Writer(self.db, meta(self.db, "bank_id"), self._clock, half_life_days)
-                if start < REFOLD_BEFORE:
-                    writer.refold()
-                else:
-                    writer.refold_all()
+            if start > 0:
+                bank_id = meta(self.db, "bank_id")
+                Writer(self.db, bank_id, self._clock, half_life_days).upgraded(start)
 
     def _make_schema(self) -> None:
         schema = self.address.schema

@@ -14,7 +14,7 @@ import apsw
 from reasonbank import private
 from reasonbank.errors import NewerBank, NotInUse, StorageError
 from reasonbank.ledger.commits import GroupCommit
-from reasonbank.ledger.migrations import REFOLD_BEFORE, REWEIGH_BEFORE, STEPS, meta, upgrade
+from reasonbank.ledger.migrations import STEPS, meta, upgrade
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.sqlite.connection import Access, Connection, patiently
@@ -187,12 +187,9 @@ class SQLiteLedger:
                 self.db.handle.pragma("application_id", APPLICATION_ID)
             if start < len(STEPS):
                 self.db.handle.pragma("user_version", len(STEPS))
-            if 0 < start < REWEIGH_BEFORE:
-                writer = Writer(self.db, meta(self.db, "bank_id"), self._clock, half_life_days)
-                if start < REFOLD_BEFORE:
-                    writer.refold()
-                else:
-                    writer.refold_all()
+            if start > 0:
+                bank_id = meta(self.db, "bank_id")
+                Writer(self.db, bank_id, self._clock, half_life_days).upgraded(start)
 
     def _schema(self) -> int:
         return int(self.db.handle.pragma("user_version"))
