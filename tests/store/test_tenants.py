@@ -14,6 +14,7 @@ from lived_in import HASHED, live_in, open_over, seen
 from psycopg import errors
 from tests.engines import postgres
 from tests.requirement import requirement
+from tests.surfaces.http_server import command
 
 from reasonbank import Bank, NotFound, Scope, StorageError
 from reasonbank.health import health
@@ -336,6 +337,22 @@ def test_an_owner_that_is_no_superuser_has_rules_made_and_is_not_held_back_by_th
     finally:
         postgres_server.drop(postgres_url)
         postgres_server.execute("drop role keeper")
+
+
+@requirement("DEP-1")
+def test_what_was_imported_is_in_the_index_before_anybody_searches(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """So neither a command that ends nor a tenant has to fill one."""
+    (tmp_path / "lines.jsonl").write_text(
+        "".join(json.dumps(a_memory(title=f"Zebra {n}").to_json()) + "\n" for n in range(100))
+    )
+    place = {"REASONBANK_URL": postgres_url, "REASONBANK_EMBED_MODEL": "hashed"}
+    code, told = command(tmp_path, "import", "lines.jsonl", **place)
+    assert code == 0, told
+    with Bank.open(postgres_url, workspace=tmp_path, settings=HASHED, read_only=True) as bank:
+        assert len(bank.search("zebra", limit=50).hits) == 50
+        assert bank.store.indexing.index.name.startswith("pgvector")  # Not one of its own.
 
 
 @requirement("WSP-2")
