@@ -136,9 +136,12 @@ class CachedReader(Reader):
     def past_outcomes(
         self, nums: Nums, viewer: str, model: str, dimensions: int, compatible: Sequence[str] = ()
     ) -> PastOutcomes:
-        any_at_all = self.cached("questions", lambda: self.db.one("select 1 from questions"))
-        nums = nums if any_at_all else nums[:0]
-        return super().past_outcomes(nums, viewer, model, dimensions, compatible)
+        if self.cached("questions", lambda: self.db.one("select 1 from questions")):
+            return super().past_outcomes(nums, viewer, model, dimensions, compatible)
+        return self.cached(
+            ("no outcomes", dimensions),
+            lambda: Reader.past_outcomes(self, nums[:0], viewer, model, dimensions),
+        )
 
     def candidates(self, view: View, filter: Filter, nums: Nums) -> Candidates:
         if filter.narrows or not len(nums):
