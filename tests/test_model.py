@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from reasonbank import ErrorContext, InvalidInput, Memory, Outcome, Scope, Source, State
 from reasonbank.fields import LIMITS, checked, parse_id
-from reasonbank.model import Right, new_id
+from reasonbank.model import Right, View, new_id
 from reasonbank.testing import a_memory, a_warning
 from tests.requirement import requirement
 
@@ -210,3 +210,26 @@ def test_a_right_includes_those_before_it():
         [True, True, False],
         [True, True, True],
     ]
+
+
+written = st.text(alphabet="a/%2F", min_size=5, max_size=5)
+places = st.integers(1, 3)
+
+
+@requirement("WSP-2")
+@given(written, written, places, places)
+def test_two_teams_share_a_partition_only_if_they_and_their_orgs_have_the_same_names(
+    one, other, here, there
+):
+    """Also where one text is cut in two places."""
+    for text in (one, other):
+        a = View(workspace=one, org=one[:here], team=one[here + 1 :])
+        b = View(workspace=other, org=text[:there], team=text[there + 1 :])
+        for scope, names in NAMED_AFTER.items():
+            same = all(getattr(a, name) == getattr(b, name) for name in names)
+            assert (a.realm(scope) == b.realm(scope)) is same
+            for state in State:
+                assert (a.realm(scope, state) in b.realms(tuple(Scope), tuple(State))) is same
+
+
+NAMED_AFTER = {Scope.PROJECT: ("workspace",), Scope.TEAM: ("org", "team"), Scope.ORG: ("org",)}

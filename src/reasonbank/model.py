@@ -377,7 +377,7 @@ class View:
         """The partition that memories of this scope belong to."""
         key = {
             Scope.PROJECT: f"project:{self.workspace}",
-            Scope.TEAM: f"team:{self.org}/{self.team}",
+            Scope.TEAM: f"team:{up_to_a_slash(self.org)}/{self.team}",
             Scope.ORG: f"org:{self.org}",
         }[scope]
         return key if state is State.ACTIVE else f"{state}:{key}"
@@ -386,6 +386,12 @@ class View:
         if not (self.workspace and self.team and self.org):
             return ()  # An empty view fails closed.
         return tuple(self.realm(scope, state) for state in states for scope in scopes)
+
+
+def up_to_a_slash(name: str) -> str:
+    """A name as it stands before a slash: none of its own can be taken for that one. So org
+    ``a/b`` with team ``c`` is not org ``a`` with team ``b/c``."""
+    return name.replace("%", "%25").replace("/", "%2F")
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,12 @@ import pytest
 from reasonbank.embed.hashed import Hashed
 from reasonbank.index.local import LocalIndex
 from reasonbank.learn.lessons import prepare
-from reasonbank.model import EvidenceKind, new_id
+from reasonbank.model import EvidenceKind, Filter, Scope, State, View, new_id
 from reasonbank.testing import a_memory, a_trace
 from tests.conftest import Clock, Opener
 from tests.engines import chroma
 from tests.engines.backends import Elsewhere
-from tests.faults.fault_tools import MEMORY
+from tests.faults.fault_tools import MEMORY, child
 from tests.requirement import requirement
 from tests.search import test_search as searching
 from tests.store import test_transfer as transfer, test_workspaces as workspaces
@@ -105,6 +105,59 @@ def test_a_search_sees_its_project_its_team_and_its_org_and_nothing_else(people)
     workspaces.test_traces_are_seen_by_their_own_workspace_only(people)
     workspaces.test_knowing_the_id_of_a_memory_out_of_sight_is_of_no_use(people)
     workspaces.test_archived_memories_stay_as_private_as_active_ones(people)
+
+
+@on_each
+@requirement("WSP-2")
+def test_teams_are_apart_however_their_names_and_orgs_are_written(open_bank):
+    workspaces.assert_apart(workspaces.alike_in(open_bank))
+
+
+def glued(view, scope, state=State.ACTIVE):
+    """`View.realm` until schema 12."""
+    key = {
+        Scope.PROJECT: f"project:{view.workspace}",
+        Scope.TEAM: f"team:{view.org}/{view.team}",
+        Scope.ORG: f"org:{view.org}",
+    }[scope]
+    return key if state is State.ACTIVE else f"{state}:{key}"
+
+
+TWELVE = {
+    FILE: lambda db: db.handle.pragma("user_version", 12),
+    SERVER: lambda db: db.execute("update meta set value = '12' where key = 'schema'"),
+}
+
+
+def write_as_before(folder: Path, url: str, ledger: str) -> None:
+    """In a process of its own, which is the older program."""
+    View.realm = glued
+    open_bank = Elsewhere(folder, Clock(), lambda name: url)
+    bank = workspaces.alike_in(open_bank)["a/b", "c"]
+    assert workspaces.titles(bank) == {"active a-b c", "active a b-c"}  # As it was seen then.
+    with bank.store.ledger.alone() as db:
+        TWELVE[ledger](db)
+    for bank in open_bank.opened:
+        bank.close()
+
+
+@pytest.mark.parametrize("ledger", [FILE, SERVER])
+@requirement("WSP-2", "DEP-4")
+def test_teams_that_an_older_program_took_for_one_are_apart_once_it_is_upgraded(banks_on, ledger):
+    open_bank = banks_on(ledger)
+    with child(write_as_before, open_bank.folder, open_bank.url(), ledger) as older:
+        older.join()
+        assert older.exitcode == 0
+    banks = {
+        each: open_bank(workspace=open_bank.project(workspaces.team_name(*each)))
+        for each in workspaces.ALIKE
+    }
+    workspaces.assert_apart(banks)
+    everything = Filter(states=tuple(State))
+    upgraded = [bank.memories(everything) for bank in banks.values()]
+    open_bank.opened[0].rebuild()
+    assert [bank.memories(everything) for bank in banks.values()] == upgraded
+    workspaces.assert_apart(banks)
 
 
 class Careless(LocalIndex):

@@ -114,6 +114,7 @@ class Proxy:
 
     def __init__(self, port: int) -> None:
         self.cut: str | None = None
+        self._answer_is_lost = False
         self._to = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -127,18 +128,20 @@ class Proxy:
             while True:
                 client, _ = self._listener.accept()
                 server = socket.create_connection(self._to)
-                for pair in ((client, server), (server, client)):
-                    threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
+                for way in ((client, server, False), (server, client, True)):
+                    threading.Thread(target=self._pass_on, args=way, daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+    def _pass_on(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65_536):
-                if self.cut and b"; commit\0" in data:
-                    if self.cut == "after":
-                        sink.sendall(data)
-                        sink.recv(1)  # It has answered, and so has committed.
-                    self.cut = None
+                if answers and self._answer_is_lost:
+                    self._answer_is_lost = False
                     break
+                if self.cut and b"commit\0" in data:
+                    cut, self.cut = self.cut, None
+                    if cut == "before":
+                        break
+                    self._answer_is_lost = True  # When it answers, it has committed.
                 sink.sendall(data)
         for end in (source, sink):
             with contextlib.suppress(OSError):
@@ -155,12 +158,12 @@ def test_who_loses_the_answer_to_a_commit_learns_what_became_of_it(
     try:
         ledger = PostgresLedger(postgres_url.replace(f":{postgres_server.port}", f":{proxy.port}"))
         proxy.cut = cut
-        work = lambda txn: txn.db.execute("insert into awaited values ('one')")  # noqa: E731
+        work = lambda txn: txn.db.execute("insert into awaited values (?)", ("one",))  # noqa: E731
         if cut == "before":
             with pytest.raises(StorageError, match="before anything of this call was stored"):
                 ledger.write(work)
         else:
-            assert ledger.write(work) == 1
+            ledger.write(work)
         assert proxy.cut is None
         stored = ledger.read().db.all("select id from awaited")
         assert stored == ([] if cut == "before" else [("one",)])

@@ -14,6 +14,7 @@ from lived_in import HASHED, live_in, open_over, seen
 from psycopg import errors
 from tests.engines import postgres
 from tests.requirement import requirement
+from tests.surfaces.http_server import command
 
 from reasonbank import Bank, NotFound, Scope, StorageError
 from reasonbank.health import health
@@ -338,22 +339,45 @@ def test_an_owner_that_is_no_superuser_has_rules_made_and_is_not_held_back_by_th
         postgres_server.execute("drop role keeper")
 
 
+@requirement("DEP-1")
+def test_what_was_imported_is_in_the_index_before_anybody_searches(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """So neither a command that ends nor a tenant has to fill one."""
+    (tmp_path / "lines.jsonl").write_text(
+        "".join(json.dumps(a_memory(title=f"Zebra {n}").to_json()) + "\n" for n in range(100))
+    )
+    place = {"REASONBANK_URL": postgres_url, "REASONBANK_EMBED_MODEL": "hashed"}
+    code, told = command(tmp_path, "import", "lines.jsonl", **place)
+    assert code == 0, told
+    with Bank.open(postgres_url, workspace=tmp_path, settings=HASHED, read_only=True) as bank:
+        assert len(bank.search("zebra", limit=50).hits) == 50
+        assert bank.store.indexing.index.name.startswith("pgvector")  # Not one of its own.
+
+
 @requirement("WSP-2")
-def test_orgs_whose_names_meet_in_the_key_of_a_team_are_not_shown_each_others_words(
+def test_a_tenant_whose_org_and_team_read_like_anothers_is_shown_its_own_words_and_vectors(
     postgres_server: postgres.Server, postgres_url: str
 ) -> None:
     name = postgres_url.rpartition("/")[2]
-    for org, team in (("a", "b/c"), ("a/b", "c")):
-        with Bank.open(postgres_url, workspace=f"/{team}", settings=HASHED) as bank:
+    nums = {}
+    for org, team in (("a", "b/c"), ("a/b", "c"), ("a%2Fb", "c")):
+        with Bank.open(postgres_url, workspace=f"/{org} {team}", settings=HASHED) as bank:
             bank.join_workspace(org=org, team=team)
+        with Bank.open(postgres_url, workspace=f"/{org} {team}", settings=HASHED) as bank:
             bank.record(a_memory(title=f"Zebra of {org}", scope=Scope.TEAM))
+            found = bank.search("zebra").hits
+            assert [hit.memory.title for hit in found] == [f"Zebra of {org}"]
+            nums[org] = max(postgres_server.execute("table reasonbank.vectors", database=name))[1]
     postgres_server.execute("create role between login password 'x'")
     try:
-        postgres_server.execute("select reasonbank.admit('between', 'a')", database=name)
-        with psycopg.connect(postgres_server.url(name, user="between", password="x")) as db:
-            for table in ("words", "vectors"):
-                assert db.execute(f"select * from reasonbank.{table}").fetchall() == []
-            assert len(db.execute("select * from reasonbank.memories").fetchall()) == 1
+        for org, num in nums.items():
+            admitted = f"select reasonbank.admit('between', '{org}')"
+            postgres_server.execute(admitted, database=name)
+            with psycopg.connect(postgres_server.url(name, user="between", password="x")) as db:
+                for table in ("words", "vectors", "memories"):
+                    shown = db.execute(f"select distinct num from reasonbank.{table}").fetchall()
+                    assert shown == [(num,)], (org, table)
     finally:
         postgres_server.drop(postgres_url)
         postgres_server.execute("drop role between")

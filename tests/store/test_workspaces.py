@@ -123,7 +123,7 @@ VISIBLE = {
 }  # fmt: skip
 
 
-@requirement("WSP-2", left="org a/b with team c, and org a with team b/c, are taken for one team")
+@requirement("WSP-2")
 @pytest.mark.parametrize("who", VISIBLE)
 def test_a_search_sees_its_project_its_team_and_its_org_and_nothing_else(people, who):
     bank = people[who]
@@ -134,6 +134,48 @@ def test_a_search_sees_its_project_its_team_and_its_org_and_nothing_else(people,
         assert titles(bank, filter=Filter(scopes=(scope,))) == wanted
     assert {m.title for m in bank.memories(Filter(states=tuple(State)))} == VISIBLE[who]
     assert bank.statistics().memories == len(VISIBLE[who])
+
+
+ALIKE = (
+    ("a/b", "c"),
+    ("a", "b/c"),
+    ("a%2Fb", "c"),
+    ("a%252Fb", "c"),
+    ("a", "b%2Fc"),
+    ("a/b/c", "c"),
+)
+"""Orgs and their teams that a careless hand would write alike."""
+
+
+def alike_in(open_bank):
+    """A project in each team, with a memory that the team shares and one that it archived."""
+    for org, team in ALIKE:
+        project = open_bank.project(team_name(org, team))
+        open_bank(workspace=project).join_workspace(org=org, team=team)
+        bank = open_bank(workspace=project)
+        for title in ("active", "archived"):
+            memory = bank.record(
+                a_memory(title=f"{title} {team_name(org, team)}", scope=Scope.TEAM)
+            )
+        bank.archive(memory.id)
+    return {each: open_bank(workspace=open_bank.project(team_name(*each))) for each in ALIKE}
+
+
+def team_name(org, team):
+    return f"{org} {team}".replace("/", "-")
+
+
+def assert_apart(banks):
+    for who, bank in banks.items():
+        own = team_name(*who)
+        assert titles(bank) == {f"active {own}"}
+        assert titles(bank, filter=Filter(states=(State.ARCHIVED,))) == {f"archived {own}"}
+        assert {m.title for m in bank.memories()} == {f"active {own}"}
+
+
+@requirement("WSP-2")
+def test_teams_are_apart_however_their_names_and_orgs_are_written(open_bank):
+    assert_apart(alike_in(open_bank))
 
 
 @requirement("WSP-2")

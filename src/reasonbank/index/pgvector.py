@@ -209,15 +209,10 @@ class PgvectorEngine:
 
     def _put(self, handle: Handle, nums: Ints, realms: Ints, vectors: Floats) -> None:
         if len(nums):
-            self._run(
-                handle,
-                f"insert into {self._table} (num, realm, vector)"
-                f" select num, realm, vector::{self._half}"
-                " from unnest($1::bigint[], $2::bigint[], $3::text[]) as new(num, realm, vector)"
-                " on conflict (num) do update"
-                " set realm = excluded.realm, vector = excluded.vector",
-                nums.tolist(), realms.tolist(), [_text(vector) for vector in vectors],
-            )  # fmt: skip
+            self._remove(handle, nums)
+            sql = f"copy {self._table} (num, realm, vector) from stdin (format binary)"
+            with handle.cursor().copy(sql.encode()) as rows:
+                rows.write(_packed(nums, realms, vectors))
 
     def _remove(self, handle: Handle, nums: Ints) -> None:
         if len(nums):
@@ -232,11 +227,17 @@ class PgvectorEngine:
             return
         self._run(handle, "select set_config('statement_timeout', '0', true)")
         self._make_room(handle)
-        self._run(
-            handle,
+        make = (
             f"create index {self._table}_graph on {self._table}"
-            f" using hnsw (vector {self._classes}) with (m = 16, ef_construction = 100)",
+            f" using hnsw (vector {self._classes}) with (m = 16, ef_construction = 100)"
         )
+        try:
+            with handle.transaction():
+                self._run(handle, make)
+        except (errors.DiskFull, errors.OutOfMemory):
+            # Several processes share the memory that a container has little of; one needs none.
+            self._run(handle, "select set_config('max_parallel_maintenance_workers', '0', true)")
+            self._run(handle, make)
 
     def _make_room(self, handle: Handle) -> None:
         """A graph that does not fit into the memory for it is made many times as slowly."""
@@ -247,11 +248,7 @@ class PgvectorEngine:
         row = self._run(handle, sql).fetchone()
         wanted = min(int(row[1]) * (2 * self._dimensions + NEIGHBOURS), MOST_ROOM)
         if wanted > int(row[0]):
-            # Of several that make it together, the memory is shared, and containers have little.
-            sql = (
-                "select set_config('maintenance_work_mem', $1, true),"
-                " set_config('max_parallel_maintenance_workers', '0', true)"
-            )
+            sql = "select set_config('maintenance_work_mem', $1, true)"
             self._run(handle, sql, f"{wanted // 1024}kB")
 
     def _are_few(self, handle: Handle, realms: Sequence[int] | None) -> bool:
@@ -319,6 +316,22 @@ class PgvectorEngine:
             raise Gone from None
         except psycopg.Error as error:
             raise Unreachable(f"{self.name} failed: {in_words(error, self.name)}") from None
+
+
+def _packed(nums: Ints, realms: Ints, vectors: Floats) -> bytes:
+    """As COPY takes them: each number and vector after its length in bytes, and before a vector
+    how many numbers it has. As text they take several times as long, here and there."""
+    dimensions = vectors.shape[1]
+    row = np.dtype([
+        ("columns", ">i2"), ("of_num", ">i4"), ("num", ">i8"), ("of_realm", ">i4"),
+        ("realm", ">i8"), ("of_vector", ">i4"), ("dimensions", ">i2"), ("unused", ">i2"),
+        ("vector", ">f2", dimensions),
+    ])  # fmt: skip
+    rows = np.zeros(len(nums), row)
+    rows["columns"], rows["of_num"], rows["of_realm"] = 3, 8, 8
+    rows["of_vector"], rows["dimensions"] = 4 + 2 * dimensions, dimensions
+    rows["num"], rows["realm"], rows["vector"] = nums, realms, vectors
+    return b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows.tobytes() + b"\xff\xff"
 
 
 def _text(vector: Floats) -> str:

@@ -128,10 +128,15 @@ class Database(Protocol):
 
     def all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]: ...
     def one(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None: ...
-    def execute(self, sql: str, values: Values = ()) -> int:
+    def execute(self, sql: str, values: Values = ()) -> None:
+        """In a transaction it may be sent with what is asked next, and fail there; in any case
+        before the transaction ends, or the part of it."""
+
+    def changed(self, sql: str, values: Values = ()) -> int:
         """How many rows it changed."""
 
-    def many(self, sql: str, rows: Iterable[Values]) -> None: ...
+    def many(self, sql: str, rows: Iterable[Values]) -> None:
+        """The same statement for each of the rows, sent as ``execute`` would."""
 
 
 def inline(nums: Iterable[int]) -> str:

@@ -34,6 +34,8 @@ REFOLD_BEFORE = 9
 """What follows from the log of an older bank is made anew, but for words and vectors."""
 REWEIGH_BEFORE = 12
 """What the evidence of an older bank amounts to is made anew."""
+APART_BEFORE = 13
+"""What teams of an older bank share is told from what teams of a like-named org do."""
 
 Step = Callable[[Database], None]
 
@@ -401,6 +403,12 @@ delete from tally;
 update evidence set rolled = 0 where rolled = 1;
 """
 
+
+def apart(db: Database) -> None:
+    """No table changes: see ``Writer.upgraded``. A program that knows this step and one that does
+    not would look for the same memories in two places."""
+
+
 # What an embedding model made of each passage of a long memory. Those of before are embedded anew.
 _PASSAGES = """
 create table passages (
@@ -422,5 +430,6 @@ STEPS: list[Step] = [
     _define(_MERGED),
     _define(_AUTHOR_TASKS),
     _define(_PARTS),
+    apart,
     _define(_PASSAGES),
 ]

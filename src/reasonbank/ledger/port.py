@@ -368,7 +368,7 @@ class Reading(VectorReading, Protocol):
         of forgotten memories, those that the workspace had to do with."""
 
     def taken(self, id: str) -> bool:
-        """Whether any memory has this id, in view or not."""
+        """Whether any memory has this id, in view or not, or had it until it was forgotten."""
 
     def forgotten(self, id: str) -> bool: ...
     def touched(self, workspace: str, id: str) -> bool:

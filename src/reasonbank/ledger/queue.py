@@ -195,7 +195,7 @@ class JobQueue:
         self._db.execute("delete from jobs where workspace = ?", (workspace,))
 
     def drop_done(self, before: int) -> int:
-        return self._db.execute(
+        return self._db.changed(
             "delete from jobs where state = 'done' and created_at < ?", (before,)
         )
 

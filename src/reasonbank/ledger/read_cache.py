@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -55,9 +55,9 @@ class ReadCache:
 class CachedReader(Reader):
     """A reader that looks into the cache first. One for each thread, for searches only."""
 
-    def __init__(self, db: Database, full_text: PostedText, cache: ReadCache) -> None:
+    def __init__(self, db: PostedDatabase, cache: ReadCache) -> None:
         super().__init__(db)
-        self._full_text = full_text
+        self._full_text = db.full_text
         self.cache = cache
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -136,9 +136,12 @@ class CachedReader(Reader):
     def past_outcomes(
         self, nums: Nums, viewer: str, model: str, dimensions: int, compatible: Sequence[str] = ()
     ) -> PastOutcomes:
-        any_at_all = self.cached("questions", lambda: self.db.one("select 1 from questions"))
-        nums = nums if any_at_all else nums[:0]
-        return super().past_outcomes(nums, viewer, model, dimensions, compatible)
+        if self.cached("questions", lambda: self.db.one("select 1 from questions")):
+            return super().past_outcomes(nums, viewer, model, dimensions, compatible)
+        return self.cached(
+            ("no outcomes", dimensions),
+            lambda: Reader.past_outcomes(self, nums[:0], viewer, model, dimensions),
+        )
 
     def candidates(self, view: View, filter: Filter, nums: Nums) -> Candidates:
         if filter.narrows or not len(nums):
@@ -180,6 +183,33 @@ class CachedReader(Reader):
 
     def _apart(self, realms: tuple[int, ...]) -> tuple[int, ...] | None:
         return self.cached(("apart", realms), lambda: Reader._apart(self, realms))
+
+
+class PostedDatabase(Database, Protocol):
+    @property
+    def full_text(self) -> PostedText: ...
+
+
+class Shelf:
+    """The cache that the searches of a ledger share, and the reader that each thread has."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cache: ReadCache | None = None
+        self._local = threading.local()
+
+    def reader(self, version: object, db: PostedDatabase) -> CachedReader:
+        """``version`` is the ledger's, asked just now; ``db`` is this thread's."""
+        with self._lock:
+            if self._cache is None or self._cache.version != version:
+                postings = Postings() if self._cache is None else self._cache.postings
+                self._cache = ReadCache(version, postings)
+            cache = self._cache
+        reader: CachedReader | None = getattr(self._local, "reader", None)
+        if reader is None or reader.db is not db:
+            reader = self._local.reader = CachedReader(db, cache)
+        reader.cache = cache
+        return reader
 
 
 class CachedRows:

@@ -54,13 +54,13 @@ class UnansweredQuestions:
 
     def drop(self, workspace: str, questions: Iterable[str]) -> int:
         wanted = self._db.dialect.texts([*questions])
-        return self._db.execute(
+        return self._db.changed(
             f"delete from misses where workspace = ? and question in {wanted.sql}",
             (workspace, *wanted.values),
         )
 
     def drop_before(self, at: int) -> int:
-        return self._db.execute("delete from misses where last < ?", (at,))
+        return self._db.changed("delete from misses where last < ?", (at,))
 
     def bring_home(self, workspace: str, home: str) -> None:
         """The workspace was merged into another; what both were asked counts once."""

@@ -17,6 +17,7 @@ T = TypeVar("T")
 MANY = 2_000
 TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2")
 """English endings are cut off; case and accents do not count."""
+MOST_COUNTS = 50_000
 _local = threading.local()
 
 
@@ -51,6 +52,30 @@ def rarest(terms: Sequence[T], counts: Mapping[T, int], rows: int, limit: int) -
         reach += counts[term]
         rare.append(term)
     return ()
+
+
+class KeptCounts:
+    """In how many rows words were found, for as long as that is true, or nearly so."""
+
+    def __init__(self) -> None:
+        self._nearly: dict[Any, int] = {}
+        self._rows = 0
+        self._now: dict[Any, int] = {}
+        self._state: object = None
+
+    def nearly(self, rows: int) -> dict[Any, int]:
+        """Until a twentieth of the rows has come or gone."""
+        if abs(rows - self._rows) > rows // 20 or len(self._nearly) > MOST_COUNTS:
+            self._rows = rows
+            self._nearly.clear()
+        return self._nearly
+
+    def now(self, state: object) -> dict[Any, int]:
+        """Until any word is written: then the ``state`` of the full text is another."""
+        if state != self._state or len(self._now) > MOST_COUNTS:
+            self._state = state
+            self._now.clear()
+        return self._now
 
 
 def arrays(found: Sequence[tuple[Any, ...]]) -> tuple[Nums, Scores]:

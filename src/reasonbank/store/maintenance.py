@@ -70,7 +70,8 @@ def _prune(context: Context) -> list[str]:
 def embed_new(context: Context, progress: Progress | None = None) -> int:
     indexing = context.store.indexing
     embedded = indexing.embed_all(any_model=False, progress=progress)
-    # An index on a server has to be told, for those too who may only read.
+    # An index on a server has to be told, and whoever searches next tells it only a part: a
+    # command that ends, or somebody who may only read.
     with suppress(StorageError):
         indexing.follow()
     return embedded

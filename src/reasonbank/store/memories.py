@@ -49,10 +49,9 @@ def record_in(
 
 
 def _must_be_free(context: Context, txn: Reading, id: str) -> None:
-    gone = txn.forgotten(id)
-    if not gone and not txn.taken(id):
+    if not txn.taken(id):
         return
-    if gone and txn.touched(context.view.workspace, id):
+    if txn.forgotten(id) and txn.touched(context.view.workspace, id):
         raise Forgotten(f"memory {id} was forgotten for good; record it again")
     if txn.row(context.view, id) is not None:
         raise Refused(f"memory {id} exists already; use `update` to change it")

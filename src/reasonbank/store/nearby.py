@@ -35,17 +35,10 @@ def hint(context: Context) -> str | None:
 
 def _nearby(context: Context, reading: Reading) -> list[Workspace]:
     """Those above, below, and in the same repository, that the caller may know of."""
-    if context.path is None:
+    if (given := context.path) is None:
         return []
-    path = os.path.realpath(context.path)
-    checkout = checkout_of(path)
-    folders = {path, context.path}
-    if checkout is not None:
-        folders |= {checkout.root, checkout.main, *checkouts(checkout.main)}
-    above = {each for folder in (path, context.path) for each in upwards(folder)}
-    under = tuple(sorted(folder.rstrip(os.sep) + os.sep for folder in folders))
-    exact = tuple(sorted(above | folders))
-    found = reading.cached(("near", under, exact), lambda: reading.workspaces_near(under, exact))
+    # Until something is written: what lies where is seldom another from one search to the next.
+    path, found = reading.cached(("near", given), lambda: _around(given, reading))
     near = (
         place
         for place in found
@@ -54,3 +47,14 @@ def _nearby(context: Context, reading: Reading) -> list[Workspace]:
     )
     # The nearest first: below, then above.
     return sorted(near, key=lambda place: (not is_within(place.path or "", path), place.path))
+
+
+def _around(given: str, reading: Reading) -> tuple[str, list[Workspace]]:
+    """The real path, and what is known above and below it, whoever may know of it."""
+    path = os.path.realpath(given)
+    folders = {path, given}
+    if (checkout := checkout_of(path)) is not None:
+        folders |= {checkout.root, checkout.main, *checkouts(checkout.main)}
+    above = {each for folder in (path, given) for each in upwards(folder)}
+    under = tuple(sorted(folder.rstrip(os.sep) + os.sep for folder in folders))
+    return path, reading.workspaces_near(under, tuple(sorted(above | folders)))

@@ -269,7 +269,7 @@ def _import_memories(
         new = 0
         for done, (number, memory) in enumerate(found, 1):
             progress(done, len(found))
-            if txn.forgotten(memory.id) or txn.taken(memory.id):
+            if txn.taken(memory.id):
                 continue
             try:
                 memories.record_in(context, txn, memory)

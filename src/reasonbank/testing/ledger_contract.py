@@ -499,7 +499,7 @@ class LedgerContract(QueueContract, VectorContract):
         ledger.scrub()
         assert b"swordfish" not in self.stored(ledger)
         reading = ledger.read()
-        assert reading.forgotten(memory.id) and not reading.taken(memory.id)
+        assert reading.forgotten(memory.id) and reading.taken(memory.id)
         assert found(ledger, HERE, "swordfish") == []
         assert reading.trace(HERE, trace.id) is not None
         assert ledger.write(lambda txn: txn.take(story.told)) == 0

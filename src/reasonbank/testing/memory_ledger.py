@@ -79,7 +79,10 @@ class MemoryDatabase:
         found = self.all(sql, values)
         return found[0] if found else None
 
-    def execute(self, sql: str, values: Values = ()) -> int:
+    def execute(self, sql: str, values: Values = ()) -> None:
+        self.changed(sql, values)
+
+    def changed(self, sql: str, values: Values = ()) -> int:
         with self.lock:
             return self._run(sql, values).rowcount
 

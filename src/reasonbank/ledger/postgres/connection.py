@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -23,6 +23,9 @@ Cursor = psycopg.Cursor[tuple[Any, ...]]
 
 VERSION = "(select value from meta where key = 'schema')"
 """How many steps the bank has taken."""
+MOST_TOLD = 200
+FEW = 20
+"""Rows for which a statement is sent with others; more are sent by themselves."""
 ASK_AGAIN = 0.2
 ASK_FOR = 10.0
 """Seconds. So long somebody whose connection broke at the very end waits to learn what became of
@@ -30,7 +33,7 @@ it: a server that is restarted needs about as much."""
 
 
 class Statements:
-    """What both have in common: ``_with`` runs something on a connection."""
+    """What both have in common: ``_with`` asks something of a connection, and takes the answer."""
 
     dialect = PostgreSQL()
 
@@ -41,29 +44,32 @@ class Statements:
         self.full_text = PostedWords(weakref.proxy(self))
 
     def all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        return self._with(lambda handle: _executed(handle, sql, values).fetchall())
+        return self._with(lambda handle: _executed(handle, sql, values), Cursor.fetchall)
 
     def one(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
-        return self._with(lambda handle: _executed(handle, sql, values).fetchone())
+        return self._with(lambda handle: _executed(handle, sql, values), Cursor.fetchone)
 
-    def execute(self, sql: str, values: Values = ()) -> int:
-        return self._with(lambda handle: _executed(handle, sql, values).rowcount)
+    def changed(self, sql: str, values: Values = ()) -> int:
+        return self._with(lambda handle: _executed(handle, sql, values), _rows_changed)
+
+    def execute(self, sql: str, values: Values = ()) -> None:
+        self.changed(sql, values)
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         if given := [list(row) for row in rows]:
-            self._with(lambda handle: handle.cursor().executemany(numbered(sql), given))
+            self._with(lambda handle: _executed_many(handle, sql, given), lambda _: None)
 
-    def _with(self, work: Callable[[Handle], T]) -> T:
+    def _with(self, ask: Callable[[Handle], Cursor], take: Callable[[Cursor], T]) -> T:
         raise NotImplementedError
 
 
 class PooledDatabase(Statements):
     """For reading: each statement for itself, as others see the ledger at that moment."""
 
-    def _with(self, work: Callable[[Handle], T]) -> T:
+    def _with(self, ask: Callable[[Handle], Cursor], take: Callable[[Cursor], T]) -> T:
         with self.pool.connection() as handle:
             try:
-                return work(handle)
+                return take(ask(handle))
             except psycopg.Error as error:
                 if not is_lost(handle) or self.pool.closed:
                     raise self._in_words(error) from None
@@ -71,7 +77,7 @@ class PooledDatabase(Statements):
         self.pool.drop_idle()
         with self.pool.connection() as handle:
             try:
-                return work(handle)
+                return take(ask(handle))
             except psycopg.Error as error:
                 raise self._in_words(error) from None
 
@@ -87,6 +93,9 @@ class WritingDatabase(Statements):
 
     The lock is let go when what it guarded can be seen. So numbers of events become visible in
     their order: whoever has read one will never find a lower one later.
+
+    What needs no answer waits (``_told``) and is sent together with the next question, or with
+    the end, in order: a way to the server and back takes longer than most statements do.
     """
 
     def __init__(self, pool: Pool, lock: tuple[int, int]) -> None:
@@ -97,13 +106,40 @@ class WritingDatabase(Statements):
         """Told the version of the bank: another process may have upgraded it since."""
         self._lock = lock
         self._transaction_id = ""
+        self._told: list[tuple[str, Values]] = []
 
-    def _with(self, work: Callable[[Handle], T]) -> T:
+    def execute(self, sql: str, values: Values = ()) -> None:
+        if not values:  # There may be several statements in it, which cannot be sent with others.
+            self._send()
+            super().execute(sql)
+            return
+        self._go_on()
+        self._told.append((sql, values))
+        if len(self._told) == MOST_TOLD:
+            self._send()
+
+    def many(self, sql: str, rows: Iterable[Values]) -> None:
+        given = [*rows]
+        if len(given) > FEW:
+            super().many(sql, given)
+            return
+        for row in given:
+            self.execute(sql, row)
+
+    def _send(self) -> None:
+        if self._told:
+            sql, values = self._told.pop()
+            self._with(lambda handle: _executed(handle, sql, values), lambda _: None)
+
+    def _go_on(self) -> None:
         if self.cancelled is not None and self.cancelled():
             raise KeyboardInterrupt
+
+    def _with(self, ask: Callable[[Handle], Cursor], take: Callable[[Cursor], T]) -> T:
+        self._go_on()
         assert self.handle is not None, "only valid inside a transaction"
         try:
-            return work(self.handle)
+            return take(self._after_all_told(self.handle, ask))
         except psycopg.errors.ReadOnlySqlTransaction as error:
             # When that ends, only who connects anew is let write.
             self.handle.close()
@@ -114,13 +150,26 @@ class WritingDatabase(Statements):
                 raise StorageError(f"{self.url}: {LOST}") from None
             raise in_words(error, self.url) from None
 
+    def _after_all_told(self, handle: Handle, ask: Callable[[Handle], Cursor]) -> Cursor:
+        told, self._told = self._told, []
+        if not told:
+            return ask(handle)
+        with handle.pipeline():
+            for sql, values in told:
+                _executed(handle, sql, values)
+            cursor = ask(handle)
+        if cursor.pgresult is None:  # psycopg says nothing of a connection that broke meanwhile.
+            handle.close()
+            raise psycopg.OperationalError(LOST)
+        return cursor
+
     def translated(self) -> AbstractContextManager[None]:
         return translated(self.url)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         with self._begun() as handle, self.translated():
-            self.handle = handle
+            self.handle, self._told = handle, []
             try:
                 yield
                 self._commit(handle)
@@ -132,13 +181,15 @@ class WritingDatabase(Statements):
                 self.handle = None
 
     def mark(self) -> None:
-        self.execute("savepoint part")
+        self._told.append(("savepoint part", ()))
 
     def release(self) -> None:
-        self.execute("release part")
+        """What is wrong with this part is known when it ends, and not in the next."""
+        self._told.append(("release part", ()))
+        self._send()
 
     def undo(self) -> bool:
-        handle = self.handle
+        handle, self._told = self.handle, []
         if handle is None or is_lost(handle):
             return False
         if handle.info.transaction_status not in (
@@ -184,8 +235,9 @@ class WritingDatabase(Statements):
         return int(row[1])
 
     def _commit(self, handle: Handle) -> None:
+        self._told.append(("update counters set version = version + 1", ()))
         try:
-            handle.execute(b"update counters set version = version + 1; commit")
+            self._after_all_told(handle, lambda handle: handle.execute(b"commit", prepare=False))
         except psycopg.Error:
             if not is_lost(handle):
                 raise
@@ -217,7 +269,17 @@ class Snapshot(WritingDatabase):
         handle.execute(b"commit")
 
 
+def _rows_changed(cursor: Cursor) -> int:
+    return cursor.rowcount
+
+
 def _executed(handle: Handle, sql: str, values: Values) -> Cursor:
     if values:
         return handle.execute(numbered(sql), list(values))
     return handle.execute(sql.encode())
+
+
+def _executed_many(handle: Handle, sql: str, rows: Sequence[Values]) -> Cursor:
+    cursor = handle.cursor()
+    cursor.executemany(numbered(sql), rows)
+    return cursor

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline
-from reasonbank.ledger.words import MANY, arrays, rarest, tokens
+from reasonbank.ledger.words import MANY, KeptCounts, arrays, rarest, tokens
 
 if TYPE_CHECKING:
     from reasonbank.ledger.database import Database, Nums, Scores, Words
 
-MOST_COUNTS = 50_000
 # A phrase does not go on from one text of a memory into the next.
 COLUMN = 100_000
 LONGEST = 200
@@ -29,10 +28,7 @@ Phrase = tuple[str, ...]
 class PostedWords:
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._about: dict[Any, int] = {}
-        self._about_at = 0
-        self._counts: dict[Any, int] = {}
-        self._counted_at = b""
+        self._kept = KeptCounts()
 
     def create(self) -> None:
         self._db.execute(
@@ -103,21 +99,9 @@ class PostedWords:
     ) -> list[int]:
         phrases = [phrase_of(term) for term in terms]
         rows, _, changes = self._totals()
-        found = self._counted(realms, phrases, self._before(rows) if about else self._now(changes))
+        kept = self._kept.nearly(rows) if about else self._kept.now(changes)
+        found = self._counted(realms, phrases, kept)
         return [found[phrase] for phrase in phrases]
-
-    def _before(self, rows: int) -> dict[Any, int]:
-        if abs(rows - self._about_at) > rows // 20 or len(self._about) > MOST_COUNTS:
-            self._about_at = rows
-            self._about.clear()
-        return self._about
-
-    def _now(self, changes: int) -> dict[Any, int]:
-        state = str(changes).encode()
-        if state != self._counted_at or len(self._counts) > MOST_COUNTS:
-            self._counted_at = state
-            self._counts.clear()
-        return self._counts
 
     def _counted(
         self, realms: Sequence[int] | None, phrases: Iterable[Phrase], kept: dict[Any, int]
@@ -172,7 +156,7 @@ class PostedWords:
     ) -> tuple[Nums, Scores]:  # fmt: skip
         """Rows by BM25, best first; a phrase that is asked for twice counts twice."""
         rows, length, changes = totals
-        counts = self._counted(None, phrases, self._now(changes))
+        counts = self._counted(None, phrases, self._kept.now(changes))
         weights: dict[Phrase, float] = {}
         for phrase in phrases:
             if counts[phrase]:
@@ -194,7 +178,7 @@ class PostedWords:
     ) -> Sequence[Phrase]:
         if rows < MANY:
             return ()
-        counts = self._counted(realms, phrases, self._before(rows))
+        counts = self._counted(realms, phrases, self._kept.nearly(rows))
         return rarest(phrases, counts, rows, limit)
 
 

@@ -15,7 +15,7 @@ import psycopg
 
 from reasonbank.errors import NewerBank, NotInUse, StorageError
 from reasonbank.ledger.commits import GroupCommit
-from reasonbank.ledger.migrations import REFOLD_BEFORE, REWEIGH_BEFORE, STEPS, meta, upgrade
+from reasonbank.ledger.migrations import STEPS, meta, upgrade
 from reasonbank.ledger.postgres.address import address_of
 from reasonbank.ledger.postgres.connection import PooledDatabase, Snapshot, WritingDatabase
 from reasonbank.ledger.postgres.dialect import BEFORE_THE_FIRST_STEP
@@ -26,7 +26,7 @@ from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
 
 if TYPE_CHECKING:
-    from reasonbank.ledger.read_cache import CachedReader, ReadCache
+    from reasonbank.ledger.read_cache import CachedReader, Shelf
 
 T = TypeVar("T")
 Written = TypeVar("Written", bound=WritingDatabase)
@@ -65,8 +65,7 @@ class PostgresLedger:
         self._clock = clock
         self._closed = self._abandoned = False
         self._local = threading.local()
-        self._read_cache: ReadCache | None = None
-        self._shelving = threading.Lock()
+        self._shelf: Shelf | None = None
         self.pool = Pool(self.address, read_only=read_only)
         lock = zlib.crc32(self.address.schema.encode())
         # Two banks of one database do not wait for each other.
@@ -172,12 +171,9 @@ class PostgresLedger:
                 (SCHEMA, str(len(STEPS))),
             )
             protect(self.db, self.address.schema)
-            if 0 < start < REWEIGH_BEFORE:
-                writer = Writer(self.db, meta(self.db, "bank_id"), self._clock, half_life_days)
-                if start < REFOLD_BEFORE:
-                    writer.refold()
-                else:
-                    writer.refold_all()
+            if start > 0:
+                bank_id = meta(self.db, "bank_id")
+                Writer(self.db, bank_id, self._clock, half_life_days).upgraded(start)
 
     def _make_schema(self) -> None:
         schema = self.address.schema
@@ -209,20 +205,11 @@ class PostgresLedger:
         return reader
 
     def cached_read(self) -> CachedReader:
-        from reasonbank.ledger.read_cache import CachedReader, Postings, ReadCache
+        from reasonbank.ledger.read_cache import Shelf
 
-        version = self.version()
-        with self._shelving:
-            if self._read_cache is None or self._read_cache.version != version:
-                postings = Postings() if self._read_cache is None else self._read_cache.postings
-                self._read_cache = ReadCache(version, postings)
-            cache = self._read_cache
-        cached_read: CachedReader | None = getattr(self._local, "cached_read", None)
-        if cached_read is None:
-            db = self._reading()
-            cached_read = self._local.cached_read = CachedReader(db, db.full_text, cache)
-        cached_read.cache = cache
-        return cached_read
+        if (shelf := self._shelf) is None:
+            shelf = self._shelf = Shelf()
+        return shelf.reader(self.version(), self._reading())
 
     def version(self) -> int:
         """Asked anew each time. A notification would save the question, and come too late: what
@@ -262,7 +249,7 @@ class PostgresLedger:
     def scrub(self) -> None:
         """Free what the rows held that are gone. What a server keeps of its log of writes, and
         who keeps backups of it, is beyond our reach."""
-        self._read_cache = None
+        self._shelf = None
         with (
             contextlib.suppress(StorageError, psycopg.Error),
             self.pool.connection() as handle,
@@ -293,9 +280,8 @@ class PostgresLedger:
     def abandon(self) -> None:
         """In a process that was forked: nothing of it is used again, not even its locks."""
         self._closed = self._abandoned = True
-        self._read_cache = None
+        self._shelf = None
         self._local = threading.local()
-        self._shelving = threading.Lock()
         self.pool.abandon()
 
     def close(self) -> None:
@@ -305,7 +291,7 @@ class PostgresLedger:
             self._closed = True
             self.commits.close()
             self.pool.close()
-            self._read_cache = None
+            self._shelf = None
         self._local = threading.local()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 
 from reasonbank.ledger.events import CHANGES, OBSERVATIONS, Event, EventType, encode
+from reasonbank.ledger.migrations import APART_BEFORE, REFOLD_BEFORE, REWEIGH_BEFORE
 from reasonbank.ledger.port import SINCE, Token
 from reasonbank.ledger.projection.forgetting import Forgetting
 from reasonbank.ledger.queries.administration import TOKEN
@@ -198,6 +199,16 @@ class Writer(Forgetting):
             f" on conflict (id) do update set {new}",
             [lists[name] if name in lists else getattr(token, name) for name in names],
         )
+
+    def upgraded(self, version: int) -> None:
+        """Make anew what follows from the log by other rules than in a bank of this version."""
+        if version < REFOLD_BEFORE:
+            self.refold()
+            return
+        if version < REWEIGH_BEFORE:
+            self.refold_all()
+        if version < APART_BEFORE:
+            self._tell_orgs_apart()
 
     def rebuild(self) -> None:
         """Throw every table away and make it anew from the log (vectors are embedded anew)."""

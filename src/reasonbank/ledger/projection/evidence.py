@@ -235,7 +235,7 @@ class EvidenceProjection(AuthorProjection):
     def _observe_awaited(self, recorded: Iterable[str]) -> None:
         """What was observed of these memories may have come in before they did."""
         self._observe_anew([
-            id for id in recorded if self.db.execute("delete from awaited where id = ?", (id,))
+            id for id in recorded if self.db.changed("delete from awaited where id = ?", (id,))
         ])  # fmt: skip
 
     def _unroll(self, key: bytes) -> None:

@@ -65,18 +65,14 @@ class MemoryProjection(EvidenceProjection):
 
     def _write(self, id: str, old: tuple[Any, ...] | None, memory: Memory, values: JSON) -> int:
         owner = (values["workspace"], values["author"])
+        num: int
         if old is None:
             # The number is that of the event which came in first: the same after a rebuild.
-            row = self.db.one(
-                "select min(seq) from events where subject = ? and what = ? and payload != ''",
-                (id, EventType.RECORDED),
-            )
-            assert row is not None
-            num = int(row[0])
-            names = ", ".join(("num", *values))
-            marks = ", ".join("?" * (1 + len(values)))
-            self.db.execute(
-                f"insert into memories ({names}) values ({marks})", (num, *values.values())
+            [(num,)] = self.db.all(
+                f"insert into memories (num, {', '.join(values)})"
+                f" values ((select min(seq) from events where subject = ? and what = ?"
+                f" and payload != ''){', ?' * len(values)}) returning num",
+                (id, EventType.RECORDED, *values.values()),
             )
             self._author(*owner, 1)
         else:
@@ -203,7 +199,7 @@ class MemoryProjection(EvidenceProjection):
     def _retire(self, num: int, model: int, realm: int) -> None:
         """What follows that model learns that its vector is gone."""
         there = "num = ? and model = ? and vector is not null"
-        if self.db.execute(f"delete from vectors where {there}", (num, model)):
+        if self.db.changed(f"delete from vectors where {there}", (num, model)):
             self._put_vector(num, model, realm, None)
             self.db.execute("delete from passages where num = ? and model = ?", (num, model))
 
@@ -211,7 +207,7 @@ class MemoryProjection(EvidenceProjection):
         keep = self._model(except_model) or 0
         if keep:
             self._keep_graves(keep)
-        gone = self.db.execute("delete from vectors where model != ?", (keep,))
+        gone = self.db.changed("delete from vectors where model != ?", (keep,))
         self.db.execute("delete from passages where model != ?", (keep,))
         self.db.execute(
             "update memories set embedded = (select model from vectors"

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from reasonbank.ledger.events import Event, EventType, homes
 from reasonbank.ledger.projection.memories import MemoryProjection
 from reasonbank.ledger.queries.base import EVENT, EVENT_AT_HOME, ORDER, event_of, texts
+from reasonbank.model import Scope, up_to_a_slash
 
 _TASKS = frozenset({EventType.ENDED, EventType.WITHHELD})
 
@@ -40,6 +41,15 @@ class Places(MemoryProjection):
         if old != (None if row is None else row[1:]):
             # What it shares is shared with others now.
             for (memory,) in self.db.all("select id from memories where workspace = ?", (id,)):
+                self._stand(memory)
+
+    def _tell_orgs_apart(self) -> None:
+        for memory, org in self.db.all(
+            "select m.id, org from memories m join workspaces w on w.id = m.workspace"
+            " where scope = ?",
+            (Scope.TEAM,),
+        ):
+            if up_to_a_slash(org) != org:
                 self._stand(memory)
 
     def _told_of(self, ids: Collection[str]) -> tuple[str | None, str, str] | None:

@@ -83,7 +83,10 @@ class MemoryQueries(Queries):
         return [] if self.row(view, id) is None else self._events_about(id)
 
     def taken(self, id: str) -> bool:
-        return self.db.one("select 1 from memories where id = ?", (id,)) is not None
+        found = (
+            "select 1 from memories where id = ? union all select 1 from tombstones where id = ?"
+        )
+        return self.db.one(found, (id, id)) is not None
 
     def forgotten(self, id: str) -> bool:
         return self.db.one("select 1 from tombstones where id = ?", (id,)) is not None

@@ -141,12 +141,15 @@ class Connection:
         except apsw.Error as error:
             raise in_words(error, self.path) from None
 
-    def execute(self, sql: str, values: Values = ()) -> int:
+    def execute(self, sql: str, values: Values = ()) -> None:
         self._go_on()
         try:
             self.handle.execute(sql, values)
         except apsw.Error as error:
             raise in_words(error, self.path) from None
+
+    def changed(self, sql: str, values: Values = ()) -> int:
+        self.execute(sql, values)
         return self.handle.changes()
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from reasonbank.errors import StorageError
-from reasonbank.ledger.words import MANY, arrays, rarest
+from reasonbank.ledger.words import MANY, KeptCounts, arrays, rarest
 
 if TYPE_CHECKING:
     from reasonbank.ledger.database import Nums, Scores, Words
     from reasonbank.ledger.sqlite.connection import Connection
 
-MOST_COUNTS = 50_000
 # The realm restricts; it says nothing about how well a row fits. And not rank, which keeps the
 # positions of every match and takes half as long again.
 _SCORE = "-bm25(words, 1, 1, 1, 1, 0)"
@@ -23,10 +22,7 @@ _SCORE = "-bm25(words, 1, 1, 1, 1, 0)"
 class FTS5:
     def __init__(self, db: Connection) -> None:
         self._db = db
-        self._about: dict[str, int] = {}
-        self._about_at = 0
-        self._counts: dict[str, int] = {}
-        self._counted_at = b""
+        self._kept = KeptCounts()
 
     def create(self) -> None:
         # Not `contentless_delete`: it only marks a row as deleted, and its words stay in the file.
@@ -116,22 +112,8 @@ class FTS5:
     def counts(
         self, realms: Sequence[int] | None, terms: Sequence[str], *, about: bool = False
     ) -> list[int]:
-        kept = self._counted_before() if about else self._counted_now()
+        kept = self._kept.nearly(self.rows()) if about else self._kept.now(self.state())
         return [self._rows_with(expression(realms, [term]), kept) for term in terms]
-
-    def _counted_before(self) -> dict[str, int]:
-        rows = self.rows()
-        if abs(rows - self._about_at) > rows // 20 or len(self._about) > MOST_COUNTS:
-            self._about_at = rows
-            self._about.clear()
-        return self._about
-
-    def _counted_now(self) -> dict[str, int]:
-        state = self.state()
-        if state != self._counted_at or len(self._counts) > MOST_COUNTS:
-            self._counted_at = state
-            self._counts.clear()
-        return self._counts
 
     def _rows_with(self, match: str, kept: dict[str, int]) -> int:
         if match not in kept:

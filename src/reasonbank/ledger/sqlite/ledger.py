@@ -14,7 +14,7 @@ import apsw
 from reasonbank import private
 from reasonbank.errors import NewerBank, NotInUse, StorageError
 from reasonbank.ledger.commits import GroupCommit
-from reasonbank.ledger.migrations import REFOLD_BEFORE, REWEIGH_BEFORE, STEPS, meta, upgrade
+from reasonbank.ledger.migrations import STEPS, meta, upgrade
 from reasonbank.ledger.projection import Writer
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.sqlite.connection import Access, Connection, patiently
@@ -23,7 +23,7 @@ from reasonbank.ledger.sqlite.forks import refuse_in_child, watch_ledger
 from reasonbank.ledger.sqlite.schema_check import check_schema, unlike_its_version
 
 if TYPE_CHECKING:
-    from reasonbank.ledger.read_cache import CachedReader, ReadCache
+    from reasonbank.ledger.read_cache import CachedReader, Shelf
 
 T = TypeVar("T")
 
@@ -74,8 +74,7 @@ class SQLiteLedger:
         self._watch: Connection | None = None
         self._watching = threading.Lock()
         self.scrub_again_at: float | None = None
-        self._read_cache: ReadCache | None = None
-        self._shelving = threading.Lock()
+        self._shelf: Shelf | None = None
         refuse_in_child()
         watch_ledger(self)
         if not read_only:
@@ -187,12 +186,9 @@ class SQLiteLedger:
                 self.db.handle.pragma("application_id", APPLICATION_ID)
             if start < len(STEPS):
                 self.db.handle.pragma("user_version", len(STEPS))
-            if 0 < start < REWEIGH_BEFORE:
-                writer = Writer(self.db, meta(self.db, "bank_id"), self._clock, half_life_days)
-                if start < REFOLD_BEFORE:
-                    writer.refold()
-                else:
-                    writer.refold_all()
+            if start > 0:
+                bank_id = meta(self.db, "bank_id")
+                Writer(self.db, bank_id, self._clock, half_life_days).upgraded(start)
 
     def _schema(self) -> int:
         return int(self.db.handle.pragma("user_version"))
@@ -220,21 +216,11 @@ class SQLiteLedger:
         return reader
 
     def cached_read(self) -> CachedReader:
-        from reasonbank.ledger.read_cache import CachedReader, Postings, ReadCache
+        from reasonbank.ledger.read_cache import Shelf
 
-        version = self.version()
-        with self._shelving:
-            if self._read_cache is None or self._read_cache.version != version:
-                postings = Postings() if self._read_cache is None else self._read_cache.postings
-                self._read_cache = ReadCache(version, postings)
-            cache = self._read_cache
-        cached_read: CachedReader | None = getattr(self._local, "cached_read", None)
-        if cached_read is None:
-            cached_read = self._local.cached_read = CachedReader(
-                (db := self._reading()), db.full_text, cache
-            )
-        cached_read.cache = cache
-        return cached_read
+        if (shelf := self._shelf) is None:
+            shelf = self._shelf = Shelf()
+        return shelf.reader(self.version(), self._reading())
 
     def version(self) -> int:
         self._look_again()
@@ -272,7 +258,7 @@ class SQLiteLedger:
                 yield db
 
     def scrub(self) -> None:
-        self._read_cache = None
+        self._shelf = None
         self._scrub(ATTEMPTS)
 
     def unscrubbed(self) -> bool:
@@ -329,9 +315,9 @@ class SQLiteLedger:
     def abandon(self) -> None:
         """In a process that was forked: nothing of it is used again, not even its locks."""
         self._closed = self._abandoned = True
-        self._watch = self._read_cache = None
+        self._watch = self._shelf = None
         self._local = threading.local()
-        self._watching, self._shelving = threading.Lock(), threading.Lock()
+        self._watching = threading.Lock()
 
     def close_as_one_file(self) -> None:
         """Close it so that all of it is in the one file, which can be copied and only read."""
@@ -351,5 +337,5 @@ class SQLiteLedger:
             for db in list(self._opened):
                 db.close()
             self._opened.clear()
-            self._watch = self._read_cache = None
+            self._watch = self._shelf = None
         self._local = threading.local()
