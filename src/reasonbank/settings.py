@@ -312,6 +312,9 @@ class Gaps:
 class Server:
     """What `reasonbank serve` takes from the network."""
 
+    host: Annotated[str, "Where it listens; for more than loopback, make a token first."
+    ] = "127.0.0.1"
+    port: Annotated[int, Whole(0, 65_535), "On which port; 0 picks any free one."] = 8321
     hosts: Annotated[str,
         "Names besides its own that the server answers to, separated by commas."] = ""
     origins: Annotated[str,
