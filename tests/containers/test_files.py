@@ -39,7 +39,7 @@ def test_only_what_is_copied_is_sent_to_whoever_builds():
     assert sent == {name.rstrip("/") for line in copied for name in line.split()}
 
 
-@requirement("DEP-2")
+@requirement("DEP-2", left="an engine that starts what the Compose file says")
 @pytest.mark.parametrize("service", SERVICES)
 def test_no_service_is_root_or_writes_beside_its_volumes(service):
     about = SERVICES[service]
@@ -52,7 +52,7 @@ def test_no_service_is_root_or_writes_beside_its_volumes(service):
     assert mounted and mounted <= set(COMPOSE["volumes"])
 
 
-@requirement("DEP-2")
+@requirement("DEP-2", left="an engine that starts what the Compose file says")
 @pytest.mark.parametrize("service", SERVICES)
 def test_the_health_of_every_service_is_watched(service):
     watched_by_image = "HEALTHCHECK" in (ROOT / "Dockerfile").read_text()
@@ -62,7 +62,7 @@ def test_the_health_of_every_service_is_watched(service):
         assert "healthcheck" in SERVICES[needed]
 
 
-@requirement("DEP-2")
+@requirement("DEP-2", left="an engine that starts what the Compose file says")
 @pytest.mark.parametrize(
     ("bank", "ledger", "index"),
     [("reasonbank", "sqlite", ""), ("reasonbank-postgres", "postgresql", ""),
@@ -113,6 +113,35 @@ def test_a_stop_gives_calls_their_time_to_end():
 
     for about in BANKS.values():
         assert int(about["stop_grace_period"].removesuffix("s")) > FAREWELL_SECONDS
+
+
+def commands_of_the_page():
+    """(service, words) of what the page would run in a container."""
+    page = (ROOT / "docs" / "how-to" / "run-in-a-container.md").read_text()
+    lines = "\n".join(re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    found = re.findall(r"^docker compose (?:run --rm|exec) (\S+) (.*)$", lines, re.MULTILINE)
+    return [(service, words.removeprefix("reasonbank ")) for service, words in found]
+
+
+def test_the_commands_of_the_page_do_what_it_says(tmp_path):
+    """In a folder that stands for the volume; no engine is needed for that."""
+    home = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path),
+            "XDG_DATA_HOME": str(tmp_path)}  # fmt: skip
+    folder = f"{tmp_path}/reasonbank"
+    asked = commands_of_the_page()
+    assert {service for service, _ in asked} <= set(SERVICES)
+    assert len(asked) == 6
+    for service, words in asked:
+        if words.startswith("cat "):
+            continue  # The token that a server made: see test_image.py.
+        if service != "reasonbank":
+            assert ("reasonbank", words) in asked
+            continue
+        done = subprocess.run(
+            ["reasonbank", *words.replace("/data/reasonbank", folder).split()],
+            env=home, cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (words, done.stderr)
 
 
 @pytest.mark.parametrize("profile", ["", "postgres", "qdrant", "chroma"])
