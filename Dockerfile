@@ -44,8 +44,8 @@ ENV PATH=/opt/reasonbank/bin:/usr/local/bin:/usr/bin:/bin \
     LANG=C.UTF-8 \
     XDG_CONFIG_HOME=/etc \
     XDG_DATA_HOME=/data \
-    REASONBANK_SERVER_HOST=0.0.0.0 \
-    REASONBANK_SERVER_PORT=8321
+    REASONBANK_HOST=0.0.0.0 \
+    REASONBANK_PORT=8321
 # By number, so that whoever runs it can see that it is not root.
 USER 10001:10001
 WORKDIR /data
@@ -53,7 +53,7 @@ VOLUME /data
 EXPOSE 8321
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s --retries=3 CMD ["python", "-c", \
-    "from urllib.request import urlopen; from reasonbank.settings import load; urlopen(f'http://127.0.0.1:{load().server.port}/readyz', timeout=8)"]
+    "import os; from urllib.request import urlopen; urlopen('http://127.0.0.1:' + os.environ['REASONBANK_PORT'] + '/readyz', timeout=8)"]
 ENTRYPOINT ["reasonbank"]
 # As JSON: what a server tells people has the owner's token in it, and a container's words are logged.
 CMD ["serve", "--json"]

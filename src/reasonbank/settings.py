@@ -35,9 +35,11 @@ S = TypeVar("S")
 
 ORG, TEAM = "local", "default"
 
-# Ours, but no settings: where to find settings, where an agent keeps its token, and what
-# benches and tests read.
-_OTHER_VARIABLES = ("REASONBANK_CONFIG", "REASONBANK_TOKEN", "REASONBANK_DATA")
+# Ours, but no settings: where to find settings, where an agent keeps its token, where a server
+# listens (options of `serve`), and what benches and tests read.
+_OTHER_VARIABLES = tuple(
+    f"REASONBANK_{name}" for name in ("CONFIG", "TOKEN", "HOST", "PORT", "DATA")
+)
 _FOR_TESTS = "REASONBANK_TEST_"
 
 
@@ -312,9 +314,6 @@ class Gaps:
 class Server:
     """What `reasonbank serve` takes from the network."""
 
-    host: Annotated[str, "Where it listens; for more than loopback, make a token first."
-    ] = "127.0.0.1"
-    port: Annotated[int, Whole(0, 65_535), "On which port; 0 picks any free one."] = 8321
     hosts: Annotated[str,
         "Names besides its own that the server answers to, separated by commas."] = ""
     origins: Annotated[str,

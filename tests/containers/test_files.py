@@ -94,7 +94,7 @@ def test_every_extra_that_a_url_needs_is_in_the_image():
 def test_only_this_machine_reaches_a_bank_and_nobody_its_backend():
     for name, about in SERVICES.items():
         if name in BANKS:
-            assert about["ports"][0].startswith("${REASONBANK_ADDRESS:-127.0.0.1}:")
+            assert about["ports"][0].startswith("${PUBLISH_ADDRESS:-127.0.0.1}:")
         else:
             assert "ports" not in about and about["networks"] == ["backend"]
     assert COMPOSE["networks"]["backend"] == {"internal": True}

@@ -106,7 +106,7 @@ def test_its_health_is_that_of_the_server(image, tmp_path):
 @requirement("DEP-2")
 def test_another_port_is_a_variable_and_the_health_check_follows(image, tmp_path):
     token = a_token(image, tmp_path / "data")
-    port = {"REASONBANK_SERVER_PORT": "9000"}
+    port = {"REASONBANK_PORT": "9000"}
     with Container(image, tmp_path / "data", environment=port) as container:
         assert json.loads(container.first_line())["address"].endswith(":9000")
         assert container.is_healthy()
@@ -151,8 +151,8 @@ def test_a_bank_in_postgresql_is_used_with_the_password_of_the_environment(
     more = {
         "REASONBANK_URL": f"postgresql://{url.username}@127.0.0.1:{url.port}{url.path}",
         "PGPASSWORD": PASSWORD,
-        "REASONBANK_SERVER_HOST": "127.0.0.1",
-        "REASONBANK_SERVER_PORT": "0",
+        "REASONBANK_HOST": "127.0.0.1",
+        "REASONBANK_PORT": "0",
     }
     options = {"environment": more, "shares_network": True}
     token = a_token(image, tmp_path / "data", **options)

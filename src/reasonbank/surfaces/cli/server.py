@@ -59,10 +59,12 @@ def _refuse(wire: Wire, error: ReasonBankError) -> None:
 
 
 @command()
-@click.option("--host", help="Where to listen; for more than loopback, make a token first "
-              "[default: server.host, 127.0.0.1].")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535),
-              help="0 picks any free port [default: server.port, 8321].")  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True, envvar="REASONBANK_HOST",
+              show_envvar=True,
+              help="Where to listen; for more than loopback, make a token first.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True,
+              envvar="REASONBANK_PORT", show_envvar=True,
+              help="0 picks any free port.")  # fmt: skip
 @click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
               help="MCP tools; core: only search, record and outcome.")  # fmt: skip
 @click.option("--no-auth", is_flag=True,
@@ -76,13 +78,7 @@ def _refuse(wire: Wire, error: ReasonBankError) -> None:
 )
 @click.option("--member", is_flag=True, hidden=True)  # fmt: skip
 def serve(
-    shell: Shell,
-    host: str | None,
-    port: int | None,
-    tools: str,
-    no_auth: bool,
-    processes: int,
-    member: bool,
+    shell: Shell, host: str, port: int, tools: str, no_auth: bool, processes: int, member: bool
 ) -> None:
     """Serve agents and programs over HTTP.
 
@@ -98,8 +94,6 @@ def serve(
         from reasonbank.surfaces.http.server import serve as listen
 
         logs.embeds(bank)
-        host = bank.settings.server.host if host is None else host
-        port = bank.settings.server.port if port is None else port
         if processes > 1:
             _serve_many(shell, bank, host=host, port=port, tools=tools, no_auth=no_auth,
                         count=processes)  # fmt: skip
