@@ -31,7 +31,7 @@ RUN tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
 FROM ${BASE}
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates python3 \
+    && apt-get install --yes --no-install-recommends ca-certificates python3 tini \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 reasonbank \
     && useradd --uid 10001 --gid 10001 --home-dir /data --no-create-home \
@@ -54,6 +54,7 @@ EXPOSE 8321
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s --retries=3 CMD ["python", "-c", \
     "import os; from urllib.request import urlopen; urlopen('http://127.0.0.1:' + os.environ['REASONBANK_PORT'] + '/readyz', timeout=8)"]
-ENTRYPOINT ["reasonbank"]
+# The first process of a container is deaf to signals until it says otherwise: tini hears them.
+ENTRYPOINT ["tini", "--", "reasonbank"]
 # As JSON: what a server tells people has the owner's token in it, and a container's words are logged.
 CMD ["serve", "--json"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -44,6 +44,16 @@ class Image:
 
     def __init__(self, folder: Path, extras: str = "postgres") -> None:
         self.folder = folder
+        # In memory, about 2 GB: on a disk, thousands of small files are waited for one by one.
+        run("mount", "-t", "tmpfs", "-o", "size=6g,mode=0755", "tmpfs", str(folder))
+        try:
+            self._build(extras)
+        except BaseException:
+            self.remove()
+            raise
+
+    def _build(self, extras: str) -> None:
+        folder = self.folder
         self._buildah = [
             "buildah", "--root", str(folder / "store"), "--runroot", str(folder / "run"),
             "--storage-driver", "vfs",
@@ -73,7 +83,7 @@ class Image:
         return run(*self._buildah, *words).strip()
 
     def remove(self) -> None:
-        shutil.rmtree(self.folder)  # The driver vfs copies files, and mounts nothing.
+        run("umount", str(self.folder))  # The driver vfs copies files, and mounts nothing itself.
 
 
 class Container:
@@ -131,13 +141,22 @@ class Container:
             [*self._runc, "run", "--bundle", str(bundle), self.name],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+        # Until then there is nothing to be stopped or looked into.
+        while self._process.poll() is None and self._state() not in ("running", "stopped"):
+            time.sleep(0.02)
+
+    def _state(self) -> str:
+        done = subprocess.run(
+            [*self._runc, "state", self.name], capture_output=True, text=True, check=False
+        )
+        return str(json.loads(done.stdout)["status"]) if done.returncode == 0 else ""
 
     def __enter__(self) -> Container:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
+            run(*self._runc, "kill", self.name, "KILL")
             self._process.communicate(timeout=60)
 
     def first_line(self) -> str:

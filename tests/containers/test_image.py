@@ -1,6 +1,8 @@
 """The image is built as its page says, and run as an engine would."""
 
 import json
+import re
+import signal
 from urllib.parse import urlsplit
 
 import pytest
@@ -69,11 +71,16 @@ def test_it_is_not_root_and_has_no_rights(image, tmp_path):
     a_token(image, tmp_path / "data")
     with Container(image, tmp_path / "data") as container:
         container.first_line()
-        status = container.execute("cat", "/proc/1/status").stdout
-        fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-        assert {*fields["Uid"].split(), *fields["Gid"].split()} == {"10001"}
-        assert int(fields["CapEff"], 16) == 0
-        assert fields["NoNewPrivs"] == "1"
+        said = container.execute("sh", "-c", "cat /proc/[0-9]*/status").stdout
+        for name, value in {
+            "Uid": "10001",
+            "Gid": "10001",
+            "CapEff": "0" * 16,
+            "NoNewPrivs": "1",
+        }.items():
+            found = re.findall(rf"^{name}:(.*)$", said, re.MULTILINE)
+            assert len(found) >= 2  # The first process, and the server.
+            assert {word for line in found for word in line.split()} == {value}
 
 
 @requirement("DEP-2")
@@ -101,6 +108,12 @@ def test_its_health_is_that_of_the_server(image, tmp_path):
     with Container(image, tmp_path / "data") as container:
         container.first_line()
         assert container.is_healthy()
+
+
+@requirement("DEP-2")
+def test_a_stop_is_heeded_before_it_serves(image, tmp_path):
+    with Container(image, tmp_path / "data", "worker") as container:
+        assert container.stop()[0] in (0, 128 + signal.SIGTERM)
 
 
 @requirement("DEP-2")
