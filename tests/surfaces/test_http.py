@@ -342,3 +342,19 @@ def test_a_port_in_use_is_told(tmp_path):
         code, told = command(tmp_path, "serve", "--port", port)
     assert (code, told["field"]) == (2, "port")
     assert f"{port} is taken" in told["message"]
+
+
+def test_where_it_listens_is_a_variable_that_an_option_overrules(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        settings = {"REASONBANK_PORT": port}
+        code, told = command(tmp_path, "serve", **settings)
+        assert (code, told["field"]) == (2, "port") and str(port) in told["message"]
+        with serving(tmp_path, **settings) as server:  # It says --port 0.
+            assert server.port != port
+    code, told = command(tmp_path, "serve", REASONBANK_HOST="0.0.0.0")
+    assert code == 4 and "0.0.0.0" in told["message"]
+    code, told = command(tmp_path, "serve", REASONBANK_PORT=70_000)
+    assert code == 2 and "--port" in told["message"]

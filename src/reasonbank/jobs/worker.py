@@ -80,7 +80,7 @@ class Worker:
         self._slots = slots
         self._max_attempts = max_attempts
         self._idle = idle_seconds
-        self._rng = rng or random.Random()  # noqa: S311
+        self._rng = rng or random.Random()  # nosec B311  # how long to pause
         self._name = holders.name()
         self._workspace = workspace
         self._only = None if only is None else list(only)

@@ -136,7 +136,7 @@ def _run(words: list[str], folder: Path) -> tuple[int, str]:
         "GIT_CEILING_DIRECTORIES": str(folder.parent), "HOME": os.devnull,
     }  # fmt: skip
     try:
-        process = subprocess.Popen(  # noqa: S603
+        process = subprocess.Popen(  # nosec B603  # git, with words of ours
             words, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip

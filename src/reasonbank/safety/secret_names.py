@@ -14,9 +14,9 @@ from reasonbank.safety.patterns import compile
 class Meaning(Enum):
     """How sure a name is, from the surest: a password may be weak, a key has to look random."""
 
-    PASSWORD = "password"
+    PASSWORD = "password"  # nosec B105  # a kind
     WORDS = "words"
-    SECRET = "secret"
+    SECRET = "secret"  # nosec B105  # a kind
     KEY = "key"
     NOTHING = ""
 

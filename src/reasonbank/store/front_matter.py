@@ -45,7 +45,7 @@ def _values(text: str, loader: Any = None) -> Mapping[str, Any]:
     import yaml
 
     try:
-        found = yaml.load(text, Loader=loader or yaml.SafeLoader)  # noqa: S506
+        found = yaml.load(text, Loader=loader or yaml.SafeLoader)  # nosec B506  # both loaders make plain values only
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 2}" if mark else ""

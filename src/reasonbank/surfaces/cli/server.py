@@ -59,9 +59,11 @@ def _refuse(wire: Wire, error: ReasonBankError) -> None:
 
 
 @command()
-@click.option("--host", default="127.0.0.1", show_default=True,
+@click.option("--host", default="127.0.0.1", show_default=True, envvar="REASONBANK_HOST",
+              show_envvar=True,
               help="Where to listen; for more than loopback, make a token first.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True,
+              envvar="REASONBANK_PORT", show_envvar=True,
               help="0 picks any free port.")  # fmt: skip
 @click.option("--tools", type=click.Choice(["all", "core"]), default="all", show_default=True,
               help="MCP tools; core: only search, record and outcome.")  # fmt: skip

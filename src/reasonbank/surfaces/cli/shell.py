@@ -163,7 +163,7 @@ MODULES = {
     "hooks": "hook",
     "server": "mcp serve",
     "solve": "solve",
-    "token": "token",
+    "token": "token",  # nosec B105  # a command
 }  # fmt: skip
 """Where each command is: a module is loaded when one of its commands is asked for. What is not
 here is in the table of operations, if anywhere."""

@@ -63,7 +63,7 @@ def start_worker(context: Context) -> subprocess.Popen[bytes] | None:
     if lock is None:
         return None
     try:
-        worker = subprocess.Popen(  # noqa: S603
+        worker = subprocess.Popen(  # nosec B603  # ourselves
             [sys.executable, "-c", _WORKER, "worker", "--until-empty"],
             # Not as an argument, which everybody on this machine can read.
             env={**os.environ, "REASONBANK_URL": context.store.url},

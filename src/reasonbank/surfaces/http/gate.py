@@ -80,7 +80,7 @@ class AllowedHosts:
     def of(cls, host: str, settings: Server) -> AllowedHosts:
         host, further = host.lower(), _listed(settings.hosts)
         # Listening everywhere is no name that anybody could call.
-        own = [] if host in ("0.0.0.0", "::") else [host]  # noqa: S104
+        own = [] if host in ("0.0.0.0", "::") else [host]  # nosec B104  # compared, not bound
         shown = [*own, *further, LOOPBACK[0]][0]
         origins = frozenset(origin.rstrip("/") for origin in _listed(settings.origins))
         for origin in origins:

@@ -18,7 +18,7 @@ NAME = "reasonbank"
 SERVES = ("mcp", "--tools", "core")
 SECONDS = 3
 """A hook ends by itself after 1.5 s; this is for the day on which it does not even start."""
-TOKEN = "REASONBANK_TOKEN"  # noqa: S105
+TOKEN = "REASONBANK_TOKEN"  # nosec B105  # a name
 HEADER = "X-ReasonBank-Workspace"
 _HOOK = re.compile(
     r"\breasonbank\S{0,200}[\"']? hook [a-z-]{1,40} --agent [a-z-]{1,40}(?: --bank .{1,600})?$"
