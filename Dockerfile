@@ -1,7 +1,7 @@
 # ReasonBank as a server, with its embedding model. docs/how-to/run-in-a-container.md says how to use it.
 #
 # BASE is any Debian root whose Python is 3.11 or later; one made by debootstrap will do.
-ARG BASE=docker.io/library/debian:trixie-slim
+ARG BASE=debian:trixie-slim
 
 FROM ${BASE} AS build
 # Debian's packages are taken as they come: a version that is named is gone with its next fix.

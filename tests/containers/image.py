@@ -11,14 +11,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 ROOT = Path(__file__).parent.parent.parent
 DEBIAN = "trixie"
-MIRROR = "http://deb.debian.org/debian/"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 WANTED = "REASONBANK_TEST_CONTAINERS"
 
@@ -31,11 +31,14 @@ def obstacle() -> str | None:
         return "only root may make a Debian root and mount it"
     if missing := [each for each in ("buildah", "debootstrap", "runc") if not shutil.which(each)]:
         return f"not installed: {', '.join(missing)}; `apt-get install` them"
-    for needed in (MIRROR, "https://pypi.org/simple/click/"):
-        try:
-            urlopen(needed, timeout=30).close()
-        except OSError as error:
-            return f"{needed} cannot be reached: {error}"
+    with tempfile.TemporaryDirectory() as folder:
+        for words in (
+            ("debootstrap", "--print-debs", DEBIAN, f"{folder}/root"),
+            (sys.executable, "-m", "pip", "download", "--no-deps", "--dest", folder, "click"),
+        ):
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode:
+                return f"packages cannot be had ({words[0]}): {done.stderr[-300:]}"
     return None
 
 
@@ -73,7 +76,7 @@ class Image:
         root = self._do("mount", container)
         run(
             "debootstrap", "--variant=minbase", "--include=ca-certificates,python3,python3-venv",
-            DEBIAN, root, MIRROR,
+            DEBIAN, root,
         )  # fmt: skip
         # Whom this machine trusts, the image trusts while it is built: there may be a mirror.
         shutil.copy(CERTIFICATES, f"{root}{CERTIFICATES}")
