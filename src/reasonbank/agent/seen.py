@@ -85,7 +85,7 @@ def _too_much(path: str) -> bool:
     """A folder that holds a home, or is one."""
     homes = {"/root", os.path.expanduser("~"), os.path.realpath(os.path.expanduser("~"))}
     real = os.path.realpath(path)
-    return real in ("/", "/home", "/proc", "/sys", "/dev", "/run", "/var", "/etc", "/tmp") or any(  # nosec B108
+    return real in ("/", "/home", "/proc", "/sys", "/dev", "/run", "/var", "/etc", "/tmp") or any(  # nosec B108  # compared
         home == real or home.startswith(f"{real}/") for home in homes
     )
 
