@@ -184,7 +184,11 @@ def judges(found: Found) -> tables.Table | None:
 
 
 def targets(found: Found) -> tables.Table:
-    table = tables.Table("targets", "Targets", ("what", "ours", "target", "reached"))
+    table = tables.Table(
+        "targets",
+        "Targets, which were set for streams at full length",
+        ("what", "ours", "target", "reached"),
+    )
 
     def add(what: str, at: tuple[str, str, str], least: float | None, most: float | None) -> None:
         stream, condition, name = at
