@@ -268,7 +268,7 @@ def gap(differences: Sequence[Sequence[int]]) -> tuple[float, float]:
     """
     tasks = [each for seed in differences for each in seed]
     seeds = [sum(seed) / len(seed) for seed in differences]
-    error = max(map(_standard_error, (tasks, seeds)))
+    error = max(_standard_error(tasks), _standard_error(seeds))
     return 100 * sum(tasks) / len(tasks), 196 * error
 
 
