@@ -124,6 +124,8 @@ class Run:
     """Of tasks with a memory: how likely it was said to help."""
     seen: list[float] = field(default_factory=list)
     """Of the same tasks: how they went."""
+    told: list[float] = field(default_factory=list)
+    """And what was told of that, which is all that a memory can know."""
     poisoned: list[bool] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     silent: list[bool] = field(default_factory=list)
@@ -154,7 +156,8 @@ class Run:
         count = len(self.rewards)
         end = slice(count - max(1, int(LAST * count)), None)
         rewards = np.array(self.rewards)
-        ece, brier = calibration(self.expected, self.seen)
+        ece, brier = calibration(self.expected, self.told)
+        hidden, _ = calibration(self.expected, self.seen)
         return {
             "success": float(rewards.mean()),
             "end": float(rewards[end].mean()),
@@ -162,6 +165,7 @@ class Run:
             "repeated": self.repeated / self.chances if self.chances else float("nan"),
             "poisoned": float(np.mean(self.poisoned[end])),
             "ece": ece,
+            "ece_hidden": hidden,
             "brier": brier,
             "tokens": float(np.mean(self.tokens)),
             "silent": float(np.mean(self.silent)),
@@ -288,12 +292,14 @@ def play(stream: Stream, system: System, seed: int, embedder: Embedded) -> Run:
                 tokens=tokens_in(hit.memory.format_for_prompt()) if hit else 0,
                 silent=bool(memories) and hit is None,
             )  # fmt: skip
+            told = bool(reward) != flipped
             if memories is None:
                 continue
             if hit and not hit.warning and hit.expected is not None:
                 run.expected.append(hit.expected)
                 run.seen.append(reward)
-            memories.learn(task, action, hit, session, told=bool(reward) != flipped)
+                run.told.append(float(told))
+            memories.learn(task, action, hit, session, told=told)
             memories.now += PAUSE
         if memories:
             memories.bank.close()

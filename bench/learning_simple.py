@@ -282,10 +282,11 @@ def play(stream: Stream, learner: Learner, seed: int, world: World) -> Run:
         forecast = learner.forecast(question, action)
         poisoned = bool(world.poisoned[action, question])
         reward = run.note(task, names[action], poisoned=poisoned)
+        told = bool(reward) != flipped
         if forecast is not None:
             run.expected.append(forecast)
             run.seen.append(reward)
-        told = bool(reward) != flipped
+            run.told.append(float(told))
         shares = SHARES[: len(given)] if len(given) > 1 else (1.0,)
         for each, share in zip(given, shares, strict=True):
             learner.learn(question, each, told, share / sum(shares))

@@ -18,7 +18,8 @@ MAKERS: dict[str, Callable[..., Stream]] = {
     "lens": learning_tools.lens,
 }
 EVERY = (*CONDITIONS, *CREDIT)
-SHORT = {"repair": 200, "tools": 300, "bash": 300, "options": 300, "lens": 300}
+SHORT = 300
+"""So many tasks, unless it is said how many."""
 
 
 def stream(

@@ -119,6 +119,7 @@ COLUMNS: dict[str, tuple[str, float, int]] = {
     "repeated mistakes %": ("repeated", 100, 0),
     "poisoned at the end %": ("poisoned", 100, 1),
     "ECE": ("ece", 1, 3),
+    "ECE, hidden": ("ece_hidden", 1, 3),
     "Brier": ("brier", 1, 3),
     "silent %": ("silent", 100, 1),
     "tokens": ("tokens", 1, 0),
@@ -183,7 +184,11 @@ def judges(found: Found) -> tables.Table | None:
 
 
 def targets(found: Found) -> tables.Table:
-    table = tables.Table("targets", "Targets", ("what", "ours", "target", "reached"))
+    table = tables.Table(
+        "targets",
+        "Targets, which were set for streams at full length",
+        ("what", "ours", "target", "reached"),
+    )
 
     def add(what: str, at: tuple[str, str, str], least: float | None, most: float | None) -> None:
         stream, condition, name = at
@@ -219,11 +224,13 @@ def targets(found: Found) -> tables.Table:
     return table
 
 
-def by_seed(found: Found, stream: str, condition: str, system: str) -> dict[str, float]:
-    """The success of every seed that was run, in %."""
+def by_seed(found: Found, stream: str, condition: str, system: str) -> dict[str, list[int]]:
+    """Task by task, did it succeed? Of every seed that was run."""
+    if system in STILL and condition == "noise":
+        condition = "clean"  # Who is told nothing cannot be told wrongly.
     prefix = f"{stream}/{condition}/{system}/"
     return {
-        key.removeprefix(prefix): 100 * run["success"]
+        key.removeprefix(prefix): [*map(int, run["tasks"])]
         for key, run in found.items()
         if key.startswith(prefix)
     }
@@ -231,23 +238,47 @@ def by_seed(found: Found, stream: str, condition: str, system: str) -> dict[str,
 
 def beside(
     found: Found, stream: str, condition: str, others: Sequence[str]
-) -> tuple[str, list[float], list[float]] | None:
-    """Who of the others does best on the seeds that ours was run on, its success, and ours less
-    its, seed by seed. That the best is chosen by what is reported speaks for the others."""
+) -> tuple[str, float, list[list[int]]] | None:
+    """Who of the others does best on the seeds that ours was run on, its success in %, and ours
+    less its, task by task of each seed. That the best is chosen by what is reported speaks for
+    the others."""
     ours = by_seed(found, stream, condition, OURS)
     theirs = {name: by_seed(found, stream, condition, name) for name in others}
     theirs = {name: known for name, known in theirs.items() if ours and ours.keys() <= known.keys()}
     if not theirs:
         return None
-    name = max(theirs, key=lambda name: sum(theirs[name][seed] for seed in ours))
+    name = max(theirs, key=lambda name: sum(sum(theirs[name][seed]) for seed in ours))
     known = [theirs[name][seed] for seed in ours]
-    return name, known, [ours[seed] - other for seed, other in zip(ours, known, strict=True)]
+    success = 100 * sum(map(sum, known)) / sum(map(len, known))
+    return (
+        name,
+        success,
+        [
+            [mine - other for mine, other in zip(ours[seed], each, strict=True)]
+            for seed, each in zip(ours, known, strict=True)
+        ],
+    )
 
 
-def verdict(differences: Sequence[float]) -> str:
-    mean, half = spread(differences)
-    if math.isnan(half):
-        return "one seed"
+def gap(differences: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """Mean and half the 95 % interval, in %, of differences task by task of each seed.
+
+    The standard error is that over tasks or that over seeds, whichever is larger: what was learnt
+    from one task goes on to the next, so that whole orders may differ by more than their tasks say.
+    """
+    tasks = [each for seed in differences for each in seed]
+    seeds = [sum(seed) / len(seed) for seed in differences]
+    error = max(_standard_error(tasks), _standard_error(seeds))
+    return 100 * sum(tasks) / len(tasks), 196 * error
+
+
+def _standard_error(numbers: Sequence[float]) -> float:
+    mean = sum(numbers) / len(numbers)
+    squares = sum((each - mean) ** 2 for each in numbers)
+    return math.sqrt(squares / max(1, len(numbers) - 1) / len(numbers))
+
+
+def verdict(mean: float, half: float) -> str:
     if mean - half > 0:
         return "better"
     return "WORSE" if mean + half < 0 else "alike"
@@ -259,30 +290,32 @@ STILL = (NOT_LEARNING, "cosine only", UNTOLD)
 
 
 def musts(found: Found) -> tables.Table:
-    """Ours beside the best simple learner and beside not learning, paired over the seeds."""
+    """Ours beside the best simple learner and beside not learning, paired over tasks and seeds."""
     table = tables.Table(
         "musts",
         "Ours beside the best simple learner and beside not learning: success in %, paired",
         ("", "ours", "best simple learner", "ours less it", "", "best without learning",
-         "ours less it", "", "ECE", "silent %", "seeds"),
+         "ours less it", "", "ECE, of what is told", "ECE, of what happened", "silent %", "seeds"),
     )  # fmt: skip
     for stream in NAMES:
         for condition, said in CONDITIONS.items():
             ours = values(found, stream, condition, OURS, "success")
             if not ours or stream == "webarena":
                 continue
-            cells = [f"{stream}, {said}", cell(ours, 100, 1)]
+            cells = [f"{stream}, {said}", f"{100 * sum(ours) / len(ours):.1f}"]
             for others in (LEARN, STILL):
                 best = beside(found, stream, condition, others)
                 if best is None:
                     cells += ["–", "–", "–"]
                 else:
                     name, theirs, differences = best
-                    mean = spread(theirs)[0]
-                    cells += [f"{name} {mean:.1f}", cell(differences, 1, 1), verdict(differences)]
+                    mean, half = gap(differences)
+                    less = f"{mean:+.1f} ± {half:.1f}"
+                    cells += [f"{name} {theirs:.1f}", less, verdict(mean, half)]
             table.add(
                 *cells,
                 error(values(found, stream, condition, OURS, "ece")),
+                error(values(found, stream, condition, OURS, "ece_hidden")),
                 cell(values(found, stream, condition, OURS, "silent"), 100, 1),
                 len(ours),
             )

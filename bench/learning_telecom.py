@@ -40,8 +40,6 @@ from reasonbank.store.vectors import embedding_text
 
 CONDITIONS = ("clean", "noise")
 TASKS = 300
-SHORT = 60
-"""So many of them where the streams are shortened."""
 EARLY = 200
 """Success is counted after so many tasks of own experience."""
 BUDGET = 10
@@ -98,10 +96,13 @@ class Calls:
     """Of every line: was nothing said about it?"""
     expected: list[float] = field(default_factory=list)
     seen: list[float] = field(default_factory=list)
-    """Of every step that could be judged: how likely it was said to help, and whether it did."""
+    told: list[float] = field(default_factory=list)
+    """Of every step that could be judged: how likely it was said to help, whether it did, and
+    what was told of that."""
 
     def numbers(self) -> dict[str, float]:
-        ece, brier = calibration(self.expected, self.seen)
+        ece, brier = calibration(self.expected, self.told)
+        hidden, _ = calibration(self.expected, self.seen)
         late = self.solved[min(EARLY, len(self.solved) // 2) :]
         return {
             "success": sum(self.solved) / len(self.solved),
@@ -111,6 +112,7 @@ class Calls:
             "tokens": sum(self.tokens) / len(self.tokens),
             "silent": sum(self.silent) / max(1, len(self.silent)),
             "ece": ece,
+            "ece_hidden": hidden,
             "brier": brier,
         }
 
@@ -323,10 +325,12 @@ def call(
     solved = False
 
     def tell(advice: Advice, succeeded: bool) -> None:
+        told = succeeded != (rng.random() < wrong)
         if advice.expected is not None:
             calls.expected.append(advice.expected)
             calls.seen.append(float(succeeded))
-        memory.tell(advice, succeeded=succeeded != (rng.random() < wrong))
+            calls.told.append(float(told))
+        memory.tell(advice, succeeded=told)
 
     for advice in plan:
         # What it was meant for may have changed with an earlier step.

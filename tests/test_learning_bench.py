@@ -14,6 +14,9 @@ from bench.learning_simple import LEARNERS, Cosine, KernelBeta, Ridge, Space, Vo
 from bench.learning_streams import shortened
 from bench.learning_vectors import Embedded
 
+from reasonbank.trust import belief
+from tests.requirement import requirement
+
 ACTIONS = ("left", "right", "up")
 
 
@@ -164,38 +167,65 @@ def test_telecoms_append_only_memory_appends(tmp_path):
     assert again.action == first.action and again.memory != first.memory
 
 
-def runs_of(**success):
-    """Runs of one cell, seed by seed, as they are kept."""
+def runs_of(condition="clean", **solved):
+    """Runs of one cell, seed by seed, as they are kept: so many of a hundred tasks succeeded."""
     return {
-        f"tools/clean/{name.replace('_', ' ')}/{seed}/300": {"success": each}
-        for name, seeds in success.items()
+        f"tools/{condition}/{name.replace('_', ' ')}/{seed}/300": {
+            "success": each / 100,
+            "tasks": "1" * each + "0" * (100 - each),
+        }
+        for name, seeds in solved.items()
         for seed, each in enumerate(seeds)
     }
 
 
 def test_ours_is_compared_with_the_best_learner_on_the_same_seeds():
     found = runs_of(
-        ours=(0.50, 0.52, 0.51),
-        LinUCB=(0.60, 0.61, 0.63),
-        append_and_vote=(0.40, 0.41, 0.42, 0.99),
-        nearest_lesson=(0.30, 0.31, 0.32),
+        ours=(50, 52, 51),
+        LinUCB=(60, 61, 63),
+        append_and_vote=(40, 41, 42, 99),
+        nearest_lesson=(30, 31, 32),
     )
     (row,) = learning_tables.musts(found).rows
-    assert row[2:5] == ["LinUCB 61.3", "-10.3 ± 3.8", "WORSE"]
+    assert row[2:5] == ["LinUCB 61.3", "-10.3 ± 3.5", "WORSE"]
     assert row[5].startswith("nearest lesson") and row[7] == "better"
 
 
 def test_a_learner_that_was_not_run_on_every_seed_is_not_compared():
-    found = runs_of(ours=(0.50, 0.52), LinUCB=(0.60,), **{"kernel-Beta": (0.1, 0.1)})
+    found = runs_of(ours=(50, 52), LinUCB=(60,), **{"kernel-Beta": (10, 10)})
     assert (
         learning_tables.beside(found, "tools", "clean", learning_tables.LEARN)[0] == "kernel-Beta"
     )
 
 
+def test_who_is_told_nothing_does_the_same_where_feedback_is_wrong():
+    found = runs_of("noise", ours=(50, 52)) | runs_of(nearest_lesson=(30, 31))
+    (row,) = learning_tables.musts(found).rows
+    assert row[5] == "nearest lesson 30.5"
+
+
 @pytest.mark.parametrize(
     ("differences", "said"),
-    [((1.0, 1.1, 0.9), "better"), ((-1.0, -1.1, -0.9), "WORSE"), ((1.0, -1.0, 0.1), "alike"),
-     ((1.0,), "one seed")],
+    [([[1, 0, 0, 1] * 20], "better"), ([[-1, 0, 0, -1] * 20] * 2, "WORSE"),
+     ([[1, -1, 0, 0] * 20], "alike"), ([[1] * 80, [0] * 80], "alike")],
 )  # fmt: skip
 def test_a_difference_counts_beyond_its_interval(differences, said):
-    assert learning_tables.verdict(differences) == said
+    """That of tasks, and that of whole orders."""
+    assert learning_tables.verdict(*learning_tables.gap(differences)) == said
+
+
+def test_forecasts_are_measured_by_what_was_told_and_by_what_happened():
+    run = Run(rewards=[1.0] * 10, best=[1.0] * 10, poisoned=[False] * 10, tokens=[0] * 10,
+              silent=[False] * 10, expected=[0.8] * 10, seen=[1.0] * 10,
+              told=[1.0] * 8 + [0.0] * 2)  # fmt: skip
+    numbers = run.numbers()
+    assert numbers["ece"] == pytest.approx(0.0)
+    assert numbers["ece_hidden"] == pytest.approx(0.2)
+
+
+@requirement("CON-10")
+def test_all_models_of_belief_are_compared_and_are_told_the_same():
+    told = {system.settings.belief.model for system in SYSTEMS if system.reports}
+    assert told == belief.MODELS.keys()
+    for stream in learning.CELLS.keys() - {"webarena"}:
+        assert {system.name for system in SYSTEMS} <= {*learning.systems(stream, "clean")}

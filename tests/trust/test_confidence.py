@@ -390,7 +390,7 @@ def test_every_way_to_ask_gives_the_same_number(plain_bank, clock):
 
 
 @pytest.mark.parametrize("model", ["bayesian", "additive", "safla"])
-@requirement("CON-10", left="a test that the learning benchmark compares all four")
+@requirement("CON-10")
 def test_the_model_of_belief_is_a_setting(open_bank, model):
     chosen = Settings(belief=BeliefSettings(model=model), embed=Embed(model="hashed"))
     bank = open_bank(settings=chosen)

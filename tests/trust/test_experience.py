@@ -176,6 +176,27 @@ def test_where_resemblance_misled_each_time_it_counts_less_for_what_was_never_tr
     assert learnt(tasks, memories=13, resembled=0.75).lift[12] < -0.1
 
 
+def test_where_most_things_fail_a_failure_is_hardly_held_against_what_was_tried() -> None:
+    """Or the bank would leave what fits best for what merely was not tried yet."""
+
+    def held_against(others_succeed: bool) -> float:
+        others = [
+            Task(at(90, 1 + number % 6), others_succeed, (number,)) for number in range(2, 40)
+        ]
+        found = learnt([Task(HERE, False, (0,)), *others], memories=40)
+        assert (found.base > 0) == others_succeed
+        return float(found.lift[1] - found.lift[0])
+
+    assert 0 < held_against(False) < held_against(True) / 2
+
+
+def test_what_holds_for_all_alike_changes_forecasts_and_no_order() -> None:
+    failed = [Task(at(90, 1 + number % 6), False, (number,)) for number in range(12)]
+    found = learnt(failed, memories=13, resembled=0.0)
+    assert found.lift[12] == pytest.approx(0.0, abs=1e-9)
+    assert found.base < 0 and found.chance(np.array([0.5]))[0] < 0.45
+
+
 def test_what_fits_better_is_never_expected_to_help_less() -> None:
     """Even where whatever fitted best failed."""
     tasks = [Task(at(10 * number), number > 4, (number,)) for number in range(9)]

@@ -31,7 +31,8 @@ class Reading(NamedTuple):
 
 NARROW = (1, 2, 4)
 READINGS = tuple(Reading(narrow, doubt) for narrow in NARROW for doubt in (1.0, 4.0, 16.0))
-"""Beside these: that outcomes say nothing, and resemblance is all there is to go by."""
+PLAIN = 4.0
+"""Beside these: that only what holds anywhere can be learnt, read with this doubt."""
 DECISION = 2.0
 """How clearly a reading is preferred that foretells better."""
 STRANGERS = 0.02
@@ -41,6 +42,9 @@ USUAL, USUAL_COUNT = 0.13, 10.0
 POWERS = (1.0, 12.0)
 MISLED = 1.0
 """How far resemblance itself may mislead in a bank, as where much of it is poisoned."""
+BASE = 0.25
+"""How far all memories of a bank may help more, or less, than they resemble. What failed because
+most things fail is then not held against the memory that was tried."""
 TRAIT = 0.5
 """How far memories fare alike, and unlike others, that came in the same way, from one author or on
 one day."""
@@ -93,11 +97,13 @@ class Past:
 class Learnt:
     """``lift``: what outcomes add to the resemblance of each memory, or take from it.
 
-    ``heard``: how much of what was told concerns the question at hand, 0..1. ``shift`` and
-    ``slope`` turn a guess into a chance, by how such guesses came true.
+    ``base`` is what they add to all alike: a forecast counts it, an order need not. ``heard``: how
+    much of what was told concerns the question at hand, 0..1. ``shift`` and ``slope`` turn a guess
+    into a chance, by how such guesses came true.
     """
 
     lift: Floats
+    base: float = 0.0
     heard: float = 0.0
     shift: float = 0.0
     slope: float = 1.0
@@ -105,7 +111,8 @@ class Learnt:
     def chance(self, guess: Floats) -> Floats:
         import numpy as np
 
-        chance: Floats = 1.0 / (1.0 + np.exp(-self.shift - self.slope * _log_odds(guess)))
+        odds = _log_odds(guess + self.base)
+        chance: Floats = 1.0 / (1.0 + np.exp(-self.shift - self.slope * odds))
         return chance.clip(CERTAIN, 1.0 - CERTAIN)
 
 
@@ -117,9 +124,8 @@ def learnt(
     column for each of them, in which equals have the same number."""
     import numpy as np
 
-    count = len(memories)
     if not len(past.place):
-        return Learnt(lift=np.zeros(count))
+        return Learnt(lift=np.zeros(len(memories)))
     power = _power(past.cosine)
     past = past.nearest(NEAREST)
     tasks, task = np.unique(past.task, return_inverse=True)
@@ -134,27 +140,30 @@ def learnt(
     shared = [part @ (kin[past.place] * each) @ part.T for each in _shared(related, power)]
     company = TRAIT * _company(traits, past.place)
     anywhere = MISLED * np.outer(guess, past.resembled) + company
-    theirs = MISLED * np.outer(past.resembled, past.resembled) + company[past.place]
-    alike = np.stack(shared)[[NARROW.index(each.narrow) for each in READINGS]]
-    alike += part @ theirs @ part.T
+    theirs = MISLED * np.outer(past.resembled, past.resembled) + company[past.place] + BASE
     every = np.arange(len(tasks))
-    doubt = np.array([each.doubt for each in READINGS])
+    near_by = [shared[NARROW.index(each.narrow)] for each in READINGS]
+    alike = np.stack([*near_by, np.zeros_like(shared[0])])
+    alike += part @ theirs @ part.T
+    doubt = np.array([*(each.doubt for each in READINGS), PLAIN])
     # What is not known to have had a part may be worth anything.
     alike[:, every, every] += doubt[:, None] / told.strength + told.rest**2
     inverse = np.linalg.inv(alike)
     weight = inverse @ told.surprise
-    foretold = told.target - weight / inverse[:, every, every]
-    foretold = np.concatenate([foretold, told.guess[None]]).clip(0.0, 1.0)
+    foretold = (told.target - weight / inverse[:, every, every]).clip(0.0, 1.0)
     preferred = _preferred(foretold, told)
     near = past.cosine.astype(np.float64).clip(0.0, 1.0)
-    lift = np.zeros(count)
     here = _shared(near, power)
-    for each, how, much in zip(READINGS, weight, preferred, strict=False):
-        said = much * share * how[task]
-        lift += kin @ (here[NARROW.index(each.narrow)] * said) + anywhere @ said
+    said = preferred[:, None] * share * weight[:, task]
+    lift = anywhere @ said.sum(0)
+    for each, how in zip(READINGS, said, strict=False):
+        lift += kin @ (here[NARROW.index(each.narrow)] * how)
     heard = float((here[1] * share * past.strength).sum())
     shift, slope = _curve(preferred @ foretold, told)
-    return Learnt(lift=lift, heard=heard / (1.0 + heard), shift=shift, slope=slope)
+    return Learnt(
+        lift=lift, base=BASE * float(said.sum()), heard=heard / (1.0 + heard), shift=shift,
+        slope=slope,
+    )  # fmt: skip
 
 
 class _Told(NamedTuple):
@@ -231,7 +240,7 @@ def _kin(memories: NDArray[np.float32], place: NDArray[np.intp]) -> Floats:
 
 
 def _preferred(foretold: Floats, told: _Told) -> Floats:
-    """How far to go by each reading, and by none."""
+    """How far to go by each reading."""
     import numpy as np
 
     loss = ((foretold - told.succeeded) ** 2 * told.strength).sum(1)
