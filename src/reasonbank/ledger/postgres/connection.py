@@ -121,6 +121,7 @@ class WritingDatabase(Statements):
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         given = [*rows]
         if len(given) > FEW:
+            self._send()
             super().many(sql, given)
             return
         for row in given:
