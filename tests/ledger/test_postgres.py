@@ -451,3 +451,37 @@ def test_what_was_told_and_is_wrong_fails_the_call_that_told_it_and_no_other(led
         ledger.write(lambda txn: txn.db.execute(add, ("there",)))
     ledger.write(lambda txn: txn.db.execute(add, ("after",)))
     assert ledger.read().db.all("select id from awaited order by 1") == [("after",), ("there",)]
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_one_call_that_fails_leaves_the_others_of_its_commit_alone(ledger, asks):
+    """Also where it has told the server something, or nothing at all, and asked nothing yet."""
+    add = "insert into awaited values (?)"
+
+    def wrong(txn):
+        txn.db.execute(add, ("wrong",))
+        if asks:
+            txn.db.one("select 1")
+        raise ZeroDivisionError
+
+    works = [lambda txn, n=n: txn.db.execute(add, (f"right {n}",)) for n in range(3)]
+    works[1:1] = [wrong, lambda txn: 1 / 0]
+    errors = []
+
+    def write(work):
+        try:
+            ledger.write(work)
+        except ZeroDivisionError as error:
+            errors.append(error)
+
+    with ledger.commits.turn:
+        threads = [threading.Thread(target=write, args=(work,)) for work in works]
+        for thread in threads:
+            thread.start()
+        while len(ledger.commits.waiting) < len(works):
+            os.sched_yield()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 2
+    stored = ledger.read().db.all("select id from awaited order by 1")
+    assert stored == [("right 0",), ("right 1",), ("right 2",)]
