@@ -426,3 +426,62 @@ def test_a_bank_that_nobody_closed_leaves_no_connection_behind(postgres_url: str
     """psycopg would warn of each, in whatever else is running by then."""
     PostgresLedger(postgres_url).read().memory_count()
     gc.collect()
+
+
+@pytest.mark.parametrize("many", [0, 1, 20, 21, 500])
+def test_what_is_told_without_an_answer_is_stored_in_its_order_whatever_follows(ledger, many):
+    add = "insert into awaited values (?)"
+
+    def work(txn):
+        for n in range(many):
+            txn.db.execute(add, (f"told {n}",))
+        txn.db.many(add, [(f"one of many {n}",) for n in range(many)])
+        txn.db.execute("delete from awaited where id = ?", ("told 0",))
+        return txn.db.changed("delete from awaited where id = ?", ("one of many 0",))
+
+    assert ledger.write(work) == min(many, 1)
+    [(stored,)] = ledger.read().db.all("select count(*) from awaited")
+    assert stored == max(0, 2 * many - 2)
+
+
+def test_what_was_told_and_is_wrong_fails_the_call_that_told_it_and_no_other(ledger):
+    add = "insert into awaited values (?)"
+    ledger.write(lambda txn: txn.db.execute(add, ("there",)))
+    with pytest.raises(Exception, match="duplicate key"):
+        ledger.write(lambda txn: txn.db.execute(add, ("there",)))
+    ledger.write(lambda txn: txn.db.execute(add, ("after",)))
+    assert ledger.read().db.all("select id from awaited order by 1") == [("after",), ("there",)]
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_one_call_that_fails_leaves_the_others_of_its_commit_alone(ledger, asks):
+    """Also where it has told the server something, or nothing at all, and asked nothing yet."""
+    add = "insert into awaited values (?)"
+
+    def wrong(txn):
+        txn.db.execute(add, ("wrong",))
+        if asks:
+            txn.db.one("select 1")
+        raise ZeroDivisionError
+
+    works = [lambda txn, n=n: txn.db.execute(add, (f"right {n}",)) for n in range(3)]
+    works[1:1] = [wrong, lambda txn: 1 / 0]
+    errors = []
+
+    def write(work):
+        try:
+            ledger.write(work)
+        except ZeroDivisionError as error:
+            errors.append(error)
+
+    with ledger.commits.turn:
+        threads = [threading.Thread(target=write, args=(work,)) for work in works]
+        for thread in threads:
+            thread.start()
+        while len(ledger.commits.waiting) < len(works):
+            os.sched_yield()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 2
+    stored = ledger.read().db.all("select id from awaited order by 1")
+    assert stored == [("right 0",), ("right 1",), ("right 2",)]

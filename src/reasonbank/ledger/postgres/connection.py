@@ -23,6 +23,7 @@ Cursor = psycopg.Cursor[tuple[Any, ...]]
 
 VERSION = "(select value from meta where key = 'schema')"
 """How many steps the bank has taken."""
+MARK: tuple[str, Values] = ("savepoint part", ())
 MOST_TOLD = 200
 FEW = 20
 """Rows for which a statement is sent with others; more are sent by themselves."""
@@ -121,6 +122,7 @@ class WritingDatabase(Statements):
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         given = [*rows]
         if len(given) > FEW:
+            self._send()
             super().many(sql, given)
             return
         for row in given:
@@ -181,7 +183,7 @@ class WritingDatabase(Statements):
                 self.handle = None
 
     def mark(self) -> None:
-        self._told.append(("savepoint part", ()))
+        self._told.append(MARK)
 
     def release(self) -> None:
         """What is wrong with this part is known when it ends, and not in the next."""
@@ -189,7 +191,9 @@ class WritingDatabase(Statements):
         self._send()
 
     def undo(self) -> bool:
-        handle, self._told = self.handle, []
+        handle, told, self._told = self.handle, self._told, []
+        if MARK in told:
+            return True  # The server has not even heard of it.
         if handle is None or is_lost(handle):
             return False
         if handle.info.transaction_status not in (
