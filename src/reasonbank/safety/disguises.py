@@ -104,6 +104,9 @@ def readings(text: str) -> Readings:
             shown = visible(one)
             letters = lettered(shown)
             texts |= dict.fromkeys((one, shown, joined(letters)))
+            if not shown.isascii():
+                # Letters of another alphabet may be meant: what is written in Russian stays Russian.
+                texts[joined(shown)] = None
             spelled |= dict.fromkeys(_spelled(letters))
             decoded += payloads(shown)
         waiting = [one for one in decoded if one not in texts]

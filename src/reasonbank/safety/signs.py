@@ -77,7 +77,7 @@ _ENGLISH = (
 # Every other language: (to ignore, the earlier ones, orders), in any order within a sentence.
 _OVERRIDING = (
     # German
-    (r"(?:ignorier\w*|vergiss|vergessen sie|missachte\w*|verwirf|ueberschreib\w*|überschreib\w*|umgeh(?:e|en sie)|beachte\w*[^.\n]{0,40}nicht|befolge\w*[^.\n]{0,40}nicht)",
+    (r"(?:ignorier\w*|vergiss|vergessen sie|missachte\w*|verwirf|ueberschreib\w*|überschreib\w*|umgeh(?:e|en sie))",
      r"(?:vorherig|fr(?:ü|ue)her|bisherig|obig|vorig|vorangegangen|vorhergehend|vorstehend|alle|sämtlich|deine|ihre|eure|system)\w*",
      r"(?:anweisung|instruktion|regel|befehl|vorgabe|richtlinie|prompt|system-?prompt)\w*"),
     # French
@@ -97,7 +97,7 @@ _OVERRIDING = (
      r"(?:anterior(?:es)?|pr[eé]vi[ao]s?|acima|todas|todos|suas|tuas|do sistema|iniciais)",
      r"(?:instru[cç](?:[aã]o|[oõ]es)|regras?|ordens|diretrizes|orienta[cç][oõ]es|prompts?)"),
     # Dutch
-    (r"(?:negeer|negeren|vergeet|vergeten|omzeil|schrap|volg[^.\n]{0,40}niet)",
+    (r"(?:negeer|negeren|vergeet|vergeten|omzeil|schrap)",
      r"(?:vorige|eerdere|voorgaande|bovenstaande|alle|jouw|je|uw|systeem)",
      r"(?:instructies?|regels?|opdrachten|aanwijzingen|richtlijnen|systeemprompt|prompts?)"),
     # Russian
@@ -115,7 +115,8 @@ _OVERRIDING = (
 )  # fmt: skip
 
 _FURTHER = (
-    ("changes the role", r"\bdu bist (?:jetzt|nun|ab (?:jetzt|sofort|nun)|von nun an|nicht mehr)\b|\bsie sind (?:jetzt|nun|ab sofort) (?:ein|kein|der|die)\w*|\b(?:ab (?:jetzt|sofort|nun)|von nun an|k[uü]nftig) (?:immer|antwort\w*|empfiehl\w*|empfehl\w*|musst|sollst|wirst|sende|schick\w*|ignorier\w*|du|bist)\b"),
+    ("overrides instructions", r"\b(?:beacht\w*|befolg\w*|folge\w*)\b[^.\n]{0,15}\b(?:vorherig|fr(?:ü|ue)her|bisherig|obig|vorig|deine|ihre|system)\w*[^.\n]{0,20}\b(?:anweisung|instruktion|regel|befehl|vorgabe|richtlinie|prompt)\w*[^.\n]{0,15}\bnicht\b|\bvolg\b[^.\n]{0,15}\b(?:vorige|eerdere|voorgaande|bovenstaande|je|jouw|uw)\b[^.\n]{0,20}\b(?:instructies?|regels?|opdrachten|aanwijzingen|richtlijnen)\b[^.\n]{0,15}\bniet\b"),
+    ("changes the role", r"\bdu bist (?:jetzt|nun|ab (?:jetzt|sofort|nun)|von nun an|nicht mehr) (?:ein|kein|der|die|das|mein|frei|ohne|im|an)\w*|\bsie sind (?:jetzt|nun|ab sofort) (?:ein|kein|der|die)\w*|\b(?:ab (?:jetzt|sofort|nun)|von nun an|k[uü]nftig) (?:immer|antwort\w*|empfiehl\w*|empfehl\w*|musst|sollst|wirst|sende|schick\w*|ignorier\w*|du|bist)\b"),
     ("changes the role", r"\b(?:tu es|vous [eê]tes) (?:maintenant|d[ée]sormais|d[ée]sormais)\b|\b(?:d[ée]sormais|à partir de maintenant|dor[ée]navant),? (?:tu|vous|r[ée]ponds|r[ée]pondez|recommande\w*|toujours|n'|agis|agissez|envoie)\b"),
     ("changes the role", r"\bahora eres\b|\beres ahora\b|\b(?:a partir de ahora|de ahora en adelante|desde ahora),? (?:eres|ser[aá]s|act[uú]a|responde\w*|siempre|debes|recomienda|nunca|env[ií]a|tu|t[uú])\b"),
     ("changes the role", r"\b(?:ora|adesso) sei (?:un|il|lo|la|libero|senza)\w*|\bsei (?:ora|adesso) (?:un|il|la|libero)\w*|\b(?:d'ora in (?:poi|avanti)|da (?:ora|adesso) in (?:poi|avanti)),? (?:sei|sarai|rispondi|raccomanda|consiglia|sempre|devi|invia|agisci|non)\b"),
@@ -141,7 +142,7 @@ _FURTHER = (
     ("dictates answers", r"(?:когда|если)[^.\n]{0,30}(?:спрашива|спрос|спрош)[^.\n]{0,60}(?:отвечай|рекомендуй|говори|советуй|ответь|скажи)"),
     ("dictates answers", r"(?:当|當|如果|每当|只要)[^。\n]{0,20}(?:问|問|询问|咨询)[^。\n]{0,30}(?:回答|推荐|推薦|回复|说|建议)|(?:聞かれ|尋ねられ|質問され)[^。\n]{0,30}(?:答え|勧め|推奨|回答|おすすめ)"),
     ("sends data away", rf"(?:\b(?:send(?:e|en|et)|schick\w*|[uü]bermittl\w*|leite|lade|envoie\w*|envoye[rz]|transmet\w*|transf[eè]re\w*|env[ií]a\w*|envi[eé]\w*|manda\w*|sube|suba|reenv[ií]a\w*|invia\w*|inoltra\w*|carica\w*|encaminh\w*|stuur\w*|verzend\w*|upload\w*)\b|отправ|пересыла|перешли|загруз|передай|发送|發送|上传|上傳|转发|提交|传输|送信|送っ|アップロード|転送)[^\n]{{0,80}}(?:passw|kennw|token|zugangsdaten|schl[uü]ssel|geheim|mots? de passe|identifiants|\bcl[eé]s?\b|contrase[nñ]a|credencia|\bclaves?\b|chiav[ei]|credenzial|segret|senhas?\b|\bchaves?\b|wachtwoord|sleutel|парол|токен|ключ|учетн|секрет|密码|密碼|密钥|令牌|凭证|凭据|パスワード|トークン|鍵|認証情報|秘密|\bdaten\b|donn[eé]es|\bdatos\b|\bdati\b|\bdados\b|gegevens|данны|数据|數據|データ|対話|对话|聊天记录)[^\n]{{0,80}}{_PLACE}"),
-    ("sends data away", rf"(?:パスワード|トークン|鍵|認証情報|秘密|データ|密码|密钥|令牌|凭证|数据)[^\n]{{0,60}}{_PLACE}[^\n]{{0,20}}(?:送信|送っ|アップロード|転送|发送|上传|转发|提交)"),
+    ("sends data away", rf"(?:パスワード|トークン|鍵|認証情報|秘密|データ|密码|密碼|密钥|令牌|凭证|数据|數據)[^\n]{{0,60}}{_PLACE}[^\n]{{0,20}}(?:送信|送っ|アップロード|転送|发送|上传|转发|提交)|(?:密码|密碼|密钥|令牌|凭证|数据|數據|对话|聊天记录)[^\n]{{0,20}}(?:发送|發送|上传|上傳|转发|提交|传输|发)[^\n]{{0,20}}{_PLACE}"),
     ("skips safeguards", r"\b(?:deaktivier\w*|schalte?)\b[^.\n]{0,15}\b(?:alle|s[aä]mtliche|deine)\b[^.\n]{0,20}(?:sicherheits|schutz|filter)\w*|\bd[ée]sactive[rz]?\b[^.\n]{0,10}\b(?:toutes|tous|tes|vos)\b[^.\n]{0,30}\b(?:s[ée]curit[ée]|filtres?|protections?)\b|\b(?:desactiv[ae]|disattiva\w*|desativ[ae])\b[^.\n]{0,10}\b(?:todos|todas|tus|tutti|tutte|seus|suas)\b[^.\n]{0,30}\b(?:seguridad|sicurezza|seguran[cç]a|filtr\w+|controles|controlli)\b|\bschakel\b[^.\n]{0,10}\b(?:alle|je)\b[^.\n]{0,30}(?:veiligheid|beveiliging|filter)\w*|отключи(?:те)?[^.\n]{0,10}(?:все|свои)[^.\n]{0,20}(?:безопасност|провер|фильтр|защит)|(?:关闭|禁用|停用|取消|关掉)[^。\n]{0,6}(?:所有|全部|一切|你的)[^。\n]{0,8}(?:安全|检查|验证|审核|过滤|防护)|(?:すべて|全て|全部)の?[^。\n]{0,8}(?:安全|チェック|検証|フィルタ|保護)[^。\n]{0,12}(?:無効|オフ|解除|停止)"),
 )  # fmt: skip
 
