@@ -88,32 +88,34 @@ _BACKWARDS = _written([word[::-1] for word in _COMMON])
 
 @dataclass(frozen=True)
 class Readings:
-    texts: tuple[str, ...]
-    """The text as it stands, first, and what else it reads as."""
+    shown: tuple[str, ...]
+    """The text as it stands, first; as it is seen; and what is encoded in it."""
+    words: tuple[str, ...]
+    """The same with what only looks like letters read as letters, and sentences on one line."""
     spelled: tuple[str, ...]
     """What is spelled letter by letter: the letters alone, since nobody knows where words end."""
 
 
 def readings(text: str) -> Readings:
-    texts: dict[str, None] = {}
+    shown: dict[str, None] = {}
+    words: dict[str, None] = {}
     spelled: dict[str, None] = {}
     waiting = [text]
     for _ in range(DEPTH):
         decoded = []
         for one in waiting:
-            shown = visible(one)
-            letters = lettered(shown)
-            texts |= dict.fromkeys((one, shown, joined(letters)))
-            if not shown.isascii():
-                # Letters of another alphabet may be meant: what is written in Russian stays Russian.
-                texts[joined(shown)] = None
+            seen = visible(one)
+            letters = lettered(seen)
+            shown |= dict.fromkeys((one, seen))
+            words[joined(letters)] = None
+            if not seen.isascii():
+                # Another alphabet may be meant: what is written in Russian stays Russian.
+                words[joined(seen)] = None
             spelled |= dict.fromkeys(_spelled(letters))
-            decoded += payloads(shown)
-        waiting = [one for one in decoded if one not in texts]
-        if not waiting:
-            break
-    texts |= dict.fromkeys(waiting)
-    return Readings(tuple(texts), tuple(spelled))
+            decoded += payloads(seen)
+        waiting = [one for one in decoded if one not in shown]
+    shown |= dict.fromkeys(waiting)
+    return Readings(tuple(shown), tuple(w for w in words if w not in shown), tuple(spelled))
 
 
 def visible(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from reasonbank.bounded import Bounded
 from reasonbank.model import Memory
+from reasonbank.safety import patterns
 from reasonbank.safety.disguises import BIDI, readings
 from reasonbank.safety.signs import SIGNS, without_blanks
 
@@ -26,7 +27,7 @@ def suspicions(text: str) -> tuple[str, ...]:
     """Why ``text`` should not reach a model unasked; nothing for an ordinary lesson."""
     reasons = dict.fromkeys(_hidden(text))
     read = readings(text)
-    for said in read.texts:
+    for said in (*read.shown, *read.words):
         reasons |= _matched(_signs(), said)
     for letters in read.spelled:
         reasons |= _matched(_spelled_signs(), letters)
@@ -78,19 +79,9 @@ def _matched(signs: Any, text: str) -> dict[str, None]:
 
 @cache
 def _signs() -> Any:
-    return _filter([pattern for _, pattern in SIGNS])
+    return patterns.any_of([pattern for _, pattern in SIGNS])
 
 
 @cache
 def _spelled_signs() -> Any:
-    return _filter([without_blanks(pattern) for _, pattern in SIGNS])
-
-
-def _filter(patterns: list[str]) -> Any:
-    import re2
-
-    signs = re2.Filter()
-    for pattern in patterns:
-        signs.Add(pattern)
-    signs.Compile()
-    return signs
+    return patterns.any_of([without_blanks(pattern) for _, pattern in SIGNS])
