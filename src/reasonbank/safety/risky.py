@@ -49,7 +49,7 @@ _KEY_FILES = (
     r"(?:\.ssh(?:/id_\w+|/?(?:\s|$|[\"'`]))|\bid_(?:rsa|ed25519|ecdsa)\b|\.aws/credentials|\.netrc|\.pgpass|\.pypirc|\.npmrc|"
     r"\.git-credentials|\.gnupg|\.kube/config|\.docker/config\.json|/etc/shadow|(?:^|[\s\"'`/])\.env\b)"
 )
-_OFF = r"(?:disable|turn off|switch off|deactivate|bypass|circumvent|skip|suppress)"
+_OFF = r"(?:disabl(?:e|ed|ing)|turn(?:ed)? off|switch(?:ed)? off|deactivat(?:e|ed)|bypass(?:ed)?|circumvent|skip(?:ped)?|suppress)"
 _ROOTS = r"(?:bin|boot|dev|etc|home|lib|lib64|mnt|opt|root|sbin|srv|usr|var|Users|Library)"
 _END = r"(?:$|[\s\"'`.,;:)])"
 
@@ -69,7 +69,7 @@ _RISKS = (
     (Action.CHECK_OFF, r"(?i)\b(?:NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY|HUSKY)=[\"']?0|\bGIT_SSL_NO_VERIFY\b|\bStrictHostKeyChecking[ =](?:no|off|accept-new)\b|\bUserKnownHostsFile[ =]/dev/null|\bSKIP=[\w,-]+ git commit"),
     (Action.CHECK_OFF, r"(?i)\bchmod\s+(?:-\w+\s+)?(?:0?777|a\+rwx)\b|\bsetenforce 0\b|\bufw disable\b|\biptables -F\b|\bcontinue-on-error:\s*true\b|\ballow_failure:\s*true\b"),
     (Action.CHECK_OFF, r"(?i)\b(?:pytest|tox|nox|ruff|mypy|flake8|pylint|eslint|tsc|jest|ctest|(?:npm|yarn|pnpm|cargo|go|make|mvn|gradle)\s+(?:run\s+)?(?:test|lint|check|vet|verify))\b[^\n|&;]{0,80}\|\|\s*(?:true\b|:|exit 0)"),
-    (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |its |every |strict ){{0,2}}(?:\w+ )?(?:(?:tls|ssl|certificate|cert|signature|checksum|hash|host[- ]key|integrity|https)(?: certificate| peer)? (?:verification|validation|checks?|checking)|branch protection|(?:lint|type|security|safety|permission|license|vulnerability|dependency|secret)[- ](?:checks?|checking|step|scan(?:s|ning|ner)?)|lint(?:er|ing)?\b|pre-commit|firewall|selinux|apparmor|antivirus|csrf protection)"),
+    (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |its |every |strict ){{0,2}}(?:\w+ )?(?:(?:tls|ssl|certificate|cert|signature|checksum|hash|host[- ]key|integrity|https)(?: certificate| peer)? (?:verification|validation|checks?|checking)|branch protection|(?:lint|type|security|safety|permission|license|vulnerability|dependency|secret)[- ](?:checks?|checking|step|scan(?:s|ning|ner)?)|lint(?:er|ing)?\b|pre-commit|firewall|selinux|apparmor|antivirus|csrf protection|input validation|rate limit(?:s|ing)?|two-factor|2fa\b|mfa\b|(?:automated |nightly )backups)"),
     (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |every |all the )(?:unit |integration |failing |code |git |commit )?(?:tests?|test suite|review|reviews|hooks?|sandbox|authentication|approval|authorization|checks)\b"),
     (Action.CREDENTIALS, rf"(?i)\b{_READING}\b[^\n;]{{0,40}}{_KEY_FILES}"),
     (Action.CREDENTIALS, r"(?i)\bprintenv\b|`env`|(?:^|[\s;&`])env\s*(?:\||>)|\bexport -p\b|\b(?:print|dump|log|dumps|send|echo|post|write|show)\b[^\n]{0,20}\bos\.environ\b(?:$|[^.\[])|\bprocess\.env\s*\)|\bGet-ChildItem env:"),
@@ -84,20 +84,27 @@ _RISKS = (
 )  # fmt: skip
 
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}\.){1,8}[A-Za-z0-9-]{1,62}"
+_MOVING = (
+    r"(?:send|sent|forward|upload|report|post|submit|sync|push|pull|e?-?mail|copy|copied|mirror|stream|export|download|fetch|"
+    r"connect|clone|load|install|share|notify|query|poll|run|execute)(?:s|d|ed|ing|ned)?"
+)
 _VERBS = (
-    r"(?:curl|wget|fetch\w*|download\w*|clone|push|pull|post|put|send|upload|report|submit|forward|open|visit|browse|follow|read|"
-    r"call|contact|connect|ping|poll|query|install|add|set|export|e?-?mail|scp|rsync|s?ftp|ssh|nc|ncat|netcat|telnet|copy|sync|"
-    r"mirror|stream|notify|load|import|source|ask|point|use|cc|bcc|share|reach|get|urlopen|urlretrieve|requests?|httpx?|axios|"
+    rf"(?:{_MOVING}|curl|wget|put|open|visit|browse|follow|read|call|contact|ping|add|set|scp|rsync|s?ftp|ssh|nc|ncat|netcat|"
+    r"telnet|import|source|ask|point|use|cc|bcc|reach|get|urlopen|urlretrieve|requests?|httpx?|HTTPS?Connection|axios|"
     r"Invoke-WebRequest|Invoke-RestMethod|iwr|irm|remote|docker|podman|helm|deb|pip\w*|npm|uv)"
 )
 _URL = patterns.compile(r"(?i)\b(?:https?|ssh|git|ftp|wss?|s?ftp)://([^\s\"'`<>()\[\]{}|\\,;]{1,300})")
 _AT = patterns.compile(rf"\b[A-Za-z0-9._%+-]{{1,64}}@({_HOST})")
 _IMAGE = patterns.compile(rf"(?i)\b(?:docker|podman|buildah)\s+(?:pull|run|push|create)\b[^\n|;]{{0,80}}?\s({_HOST})(?::\d+)?/")
 _BARE = patterns.compile(
-    rf"(?i)\b(?:{_VERBS})\b[^.\n]{{0,60}}?\s(?:(?:to|from|at|via|with|on)\s+)?[`\"']?"
-    r"((?:[a-z0-9-]{1,62}\.){1,6}(?:com|net|org|io|dev|ai|co|app|cloud|xyz|info|me|ru|cn|top|site|online|tech|biz|eu|de|uk)|(?:\d{1,3}\.){3}\d{1,3})\b"
+    rf"(?i)\b(?:{_MOVING}\b[^.\n]{{0,140}}?\s(?:to|from|at|via|through|into)\s+(?:the \w+ )?|"
+    r"(?:curl|wget|ping|ssh|nc|ncat|telnet|visit|open|contact|HTTPS?Connection)[\s(]+(?:-\S{1,20}\s+){0,4})[`\"']?"
+    r"((?:[a-z0-9-]{1,62}\.){1,6}(?:com|net|org|io|dev|ai|co|app|cloud|xyz|info|me|ru|cn|top|site|online|tech|biz|eu|de|uk)"
+    r"|(?:\d{1,3}\.){3}\d{1,3})\b"
 )  # fmt: skip
 _VERB = patterns.compile(rf"(?i)(?:^|[^\w-])({_VERBS}\b)|(=)")
+# A line of code that goes on is no end of a sentence.
+_BROKEN = patterns.compile(r"\. |[^(,\[{\s]\s{0,4}\n")
 _CONTINUED = patterns.compile(r"\\\n\s{0,40}")
 
 # Whom a package manager asks anyhow.
@@ -144,8 +151,7 @@ def _asked(text: str) -> Iterator[Risk]:
 
 def _contacts(text: str) -> Iterator[Risk]:
     for match in (*_URL.finditer(text), *_AT.finditer(text)):
-        begin = text.rfind("\n", max(0, match.start() - 120), match.start()) + 1
-        sentence = text[max(begin, match.start() - 120) : match.start()].rpartition(". ")[2]
+        sentence = _BROKEN.split(text[max(0, match.start() - 160) : match.start()])[-1]
         verb = None
         for verb in _VERB.finditer(sentence):
             pass  # The last one before the address is meant.
