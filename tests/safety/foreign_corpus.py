@@ -1,4 +1,4 @@
-"""Instructions to a model in nine languages, by what they want, and ordinary lessons in the same."""
+"""Instructions to a model in nine languages, by what they want; ordinary lessons in the same."""
 
 INSTRUCTIONS = {
     "German": {

@@ -43,7 +43,9 @@ def in_list(text):
 DISGUISES = {
     "Cyrillic letters": lambda text: text.translate(CYRILLIC),
     "Greek letters": lambda text: text.translate(GREEK),
-    "full width": lambda text: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text),
+    "full width": lambda text: "".join(
+        chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text
+    ),
     "mathematical letters": lambda text: "".join(
         chr(0x1D41A + ord(c) - 97) if "a" <= c <= "z" else c for c in text
     ),
@@ -136,8 +138,10 @@ class Lines:
         return self._watch
 
 
-DENSE = ("&#105;", "%69", "\\u0069", "i ", "i\n", "- i\n", "aGVsbG8gdGhlcmUgYWxs ", "69 ", "<b>", "<!--",
-         "1gn0re ", "a-b_", "gur naq ", "\U000e0069", "е", "**", "&", "aGVsbG8gdGhlcmUgYWxs\n")  # fmt: skip
+DENSE = (
+    "&#105;", "%69", "\\u0069", "i ", "i\n", "- i\n", "aGVsbG8gdGhlcmUgYWxs ", "69 ", "<b>",
+    "<!--", "1gn0re ", "a-b_", "gur naq ", "\U000e0069", "е", "**", "&", "aGVsbG8gdGhlcmUgYWxs\n",
+)  # fmt: skip
 
 
 @requirement("SEC-3")

@@ -1,8 +1,9 @@
 """What a text says to whoever reads past its disguise.
 
-A model reads ``ｉｇｎｏｒｅ``, ``i g n o r e``, ``1gn0re``, ``ign&#111;re`` and base64 as easily as plain
-words; a pattern does not. `readings` gives the text as it stands and each other way to read it, so
-that patterns can be written for plain words. They are for matching only: people are shown the text.
+A model reads ``i g n o r e``, ``1gn0re``, ``ign&#111;re``, letters of other alphabets and base64
+as easily as plain words; a pattern does not. `readings` gives the text as it stands and each other
+way to read it, so that patterns can be written for plain words. They are for matching only: people
+are shown the text.
 
 Every step takes linear time. What is decoded is shorter than what it was decoded from, and is
 decoded again a bounded number of times. It is not complete, and cannot be: a cipher that a model
@@ -17,6 +18,7 @@ import codecs
 import html
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -26,10 +28,14 @@ from reasonbank.safety import patterns
 
 DEPTH = 3
 
-INVISIBLE = re.compile(r"[\u200b-\u200f\u2060-\u2064\ufeff\u00ad\u180e\u034f\u061c\u115f\u1160\u3164\uffa0]")  # fmt: skip
+_INVISIBLE = re.compile(
+    r"[\u200b-\u200f\u2060-\u2064\ufeff\u00ad\u180e\u034f\u061c\u115f\u1160\u3164\uffa0]"
+)
 BIDI = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
-SELECTORS = re.compile(r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-_MARKS = re.compile(r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")  # fmt: skip
+_SELECTORS = re.compile(r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_MARKS = re.compile(
+    r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+)
 _BREAKS = re.compile(r"[\x0b\x0c\x85\u2028\u2029\r]")
 # Invisible copies of ASCII, in which whole sentences are smuggled.
 _TAGGED = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
@@ -72,18 +78,20 @@ _LIST_MARKS = " \t-*+>•·–—#|/0123456789.)("
 _ENDS = (".", "!", "?", "。", "！", "？", "…")
 # By two of these, written in rot13 or backwards, a text in that disguise is known.
 _COMMON = (
-    "the and you all that with from this your were when told tell send have will always never before "
-    "about user users asked answer assistant everything forget ignore previous instructions rules "
-    "system prompt without disable safety passwords tokens"
-).split()
+    "the", "and", "you", "all", "that", "with", "from", "this", "your", "were", "when", "told",
+    "tell", "send", "have", "will", "always", "never", "before", "about", "user", "users",
+    "asked", "answer", "assistant", "everything", "forget", "ignore", "previous",
+    "instructions", "rules", "system", "prompt", "without", "disable", "safety", "passwords",
+    "tokens",
+)  # fmt: skip
 
 
-def _written(words: list[str]) -> patterns.Pattern:
+def _written(words: Iterable[str]) -> patterns.Pattern:
     return patterns.compile(rf"(?i)\b(?:{'|'.join(words)})\b")
 
 
-_ROTATED = _written([codecs.encode(word, "rot13") for word in _COMMON])
-_BACKWARDS = _written([word[::-1] for word in _COMMON])
+_ROTATED = _written(codecs.encode(word, "rot13") for word in _COMMON)
+_BACKWARDS = _written(word[::-1] for word in _COMMON)
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,9 @@ def visible(text: str) -> str:
     if "&" in text:
         text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
     if "%" in text:
-        text = _PERCENT.sub(lambda found: unquote_to_bytes(found[0]).decode("utf-8", "replace"), text)
+        text = _PERCENT.sub(
+            lambda found: unquote_to_bytes(found[0]).decode("utf-8", "replace"), text
+        )
     if "\\" in text:
         text = _ESCAPE.sub(_unescaped, text)
     text = _BREAKS.sub("\n", text) if not text.isprintable() else text
@@ -131,8 +141,8 @@ def visible(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Without accents and invisible characters; letters of other widths and styles as plain ones."""
-    text = BIDI.sub("", SELECTORS.sub("", INVISIBLE.sub("", text.translate(_TAGGED))))
+    """Without accents and invisible characters; letters of any width and style as plain ones."""
+    text = BIDI.sub("", _SELECTORS.sub("", _INVISIBLE.sub("", text.translate(_TAGGED))))
     # Composed again: the marks that are left make other letters of Japanese and Korean ones.
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
@@ -158,19 +168,19 @@ def joined(text: str) -> str:
         return text
     kept: list[str] = []
     for line in text.split("\n"):
-        line = line.strip().lstrip(_LIST_MARKS)
-        if not line:
+        said = line.strip().lstrip(_LIST_MARKS)
+        if not said:
             continue
         if kept and kept[-1].endswith("-"):
             kept[-1] = kept[-1][:-1]
         elif kept:
             kept.append("\n" if kept[-1].endswith(_ENDS) else " ")
-        kept.append(line)
+        kept.append(said)
     return "".join(kept)
 
 
 def payloads(text: str) -> list[str]:
-    """Readable text that is in ``text`` as base64, as hexadecimal numbers, in rot13 or backwards."""
+    """Readable text that is in ``text`` as base64 or hexadecimal, in rot13 or backwards."""
     found = []
     lines: list[str] = []
     end = 0

@@ -39,7 +39,9 @@ LONGEST_SNIPPET = 200
 
 _SHELL = r"(?:sudo\s+(?:-\w+\s+)?)?(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php|iex|invoke-expression)\b"
 _LOADER = r"(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod)"
-_PACKAGERS = r"(?:pip[\d.]*|pipx|uv|poetry|pdm|conda|mamba|npm|pnpm|yarn|bun|gem|cargo|easy_install)"
+_PACKAGERS = (
+    r"(?:pip[\d.]*|pipx|uv|poetry|pdm|conda|mamba|npm|pnpm|yarn|bun|gem|cargo|easy_install)"
+)
 _READING = r"(?:cat|less|head|tail|cp|copy|scp|read|open|print|upload|send|tar|zip|base64|grep|show|dump|paste|mail|commit|push|source|load)"
 _SECRETS = (
     r"(?:(?:access|auth|api|bearer|refresh|github|deploy|secret|session)[ -]?(?:tokens?|keys?)|"
@@ -66,13 +68,13 @@ _RISKS = (
     (Action.CHECK_OFF, r"(?:^|[\s`\"'(])(?:--no-verify|--insecure|--no-check-certificate|--allow-unauthenticated|--allow-insecure-\w+|--force-yes|--trusted-host|--no-gpg-checks?|--nogpgcheck|--skip-tests?|-DskipTests|--no-sandbox|--privileged|--break-system-packages|--dangerously-[\w-]+|--disable-web-security|--skip-verify|--no-verify-ssl|--skip-checks?|--yolo)\b"),
     (Action.CHECK_OFF, r"\bcurl\b[^\n|]{0,100}\s-[a-zA-Z]{0,5}k[a-zA-Z]{0,5}\s"),
     (Action.CHECK_OFF, r"(?i)\b(?:verify|check_hostname|ssl_verify|verify_ssl|verify_certs?|strict-ssl|sslverify|gpgcheck|rejectUnauthorized|gpgsign)[\"']?\s{0,2}[ =:]\s{0,2}[\"']?(?:false|0|no|off)\b|\bInsecureSkipVerify\s?[:=]\s?true|\b_create_unverified_context\b|\bCERT_NONE\b|\bcsrf_exempt\b"),
-    (Action.CHECK_OFF, r"(?i)\b(?:NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY|HUSKY)=[\"']?0|\bGIT_SSL_NO_VERIFY\b|\bStrictHostKeyChecking[ =](?:no|off|accept-new)\b|\bUserKnownHostsFile[ =]/dev/null|\bSKIP=[\w,-]+ git commit"),
+    (Action.CHECK_OFF, r"(?i)\b(?:NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY|HUSKY)=[\"']?0|\bGIT_SSL_NO_VERIFY\b|\bStrictHostKeyChecking[ =](?:no|off|accept-new)\b|\bUserKnownHostsFile[ =]/dev/null|\bSKIP=[\w,-]+ git commit|\bgit commit\b[^\n;&|]{0,40}?\s-[a-z]{0,3}n\b|\bgh pr merge\b[^\n]{0,60}--admin\b|\bsafe\.directory[ =]+[\"']?\*"),
     (Action.CHECK_OFF, r"(?i)\bchmod\s+(?:-\w+\s+)?(?:0?777|a\+rwx)\b|\bsetenforce 0\b|\bufw disable\b|\biptables -F\b|\bcontinue-on-error:\s*true\b|\ballow_failure:\s*true\b"),
     (Action.CHECK_OFF, r"(?i)\b(?:pytest|tox|nox|ruff|mypy|flake8|pylint|eslint|tsc|jest|ctest|(?:npm|yarn|pnpm|cargo|go|make|mvn|gradle)\s+(?:run\s+)?(?:test|lint|check|vet|verify))\b[^\n|&;]{0,80}\|\|\s*(?:true\b|:|exit 0)"),
     (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |its |every |strict ){{0,2}}(?:\w+ )?(?:(?:tls|ssl|certificate|cert|signature|checksum|hash|host[- ]key|integrity|https)(?: certificate| peer)? (?:verification|validation|checks?|checking)|branch protection|(?:lint|type|security|safety|permission|license|vulnerability|dependency|secret)[- ](?:checks?|checking|step|scan(?:s|ning|ner)?)|lint(?:er|ing)?\b|pre-commit|firewall|selinux|apparmor|antivirus|csrf protection|input validation|rate limit(?:s|ing)?|two-factor|2fa\b|mfa\b|(?:automated |nightly )backups)"),
     (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |every |all the )(?:unit |integration |failing |code |git |commit )?(?:tests?|test suite|review|reviews|hooks?|sandbox|authentication|approval|authorization|checks)\b"),
     (Action.CREDENTIALS, rf"(?i)\b{_READING}\b[^\n;]{{0,40}}{_KEY_FILES}"),
-    (Action.CREDENTIALS, r"(?i)\bprintenv\b|`env`|(?:^|[\s;&`])env\s*(?:\||>)|\bexport -p\b|\b(?:print|dump|log|dumps|send|echo|post|write|show)\b[^\n]{0,20}\bos\.environ\b(?:$|[^.\[])|\bprocess\.env\s*\)|\bGet-ChildItem env:"),
+    (Action.CREDENTIALS, r"(?i)\bprintenv\b|`env`|(?:^|[\s;&`])env\s*(?:\||>)|\bexport -p\b|\b(?:print|dump|log|dumps|send|echo|post|write|show)\b[^\n]{0,20}\bos\.environ\b(?:$|[^.\[])|\bprocess\.env\s*\)|\bGet-ChildItem env:|\becho\s+[\"']?\$\{?\w*(?:TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY)"),
     (Action.CREDENTIALS, r"(?i)\bgh auth token\b|\baws configure get\b|\baws (?:secretsmanager get-secret-value|sts get-session-token)\b|\bkubectl get secrets?\b|\bsecurity find-(?:generic|internet)-password\b|\bgcloud auth print-(?:access|identity)-token\b|\bvault (?:kv get|read)\b|\bop read\b|\bpass show\b|\baz account get-access-token\b"),
     (Action.CREDENTIALS, rf"(?i)\b(?:print|show|send|post|paste|log|echo|dump|reveal|share|upload|mail|output|display|forward|expose|copy|collect|gather|read out)\b[^.\n]{{0,30}}\b{_SECRETS}\b(?:[^\n.]{{0,30}}\b(?:header|cookie)\b)?"),
     (Action.DESTROYS, rf"(?i)\brm\s+(?:-{{1,2}}[\w-]+\s+)*-\w*(?:r\w*f|f\w*r)\w*\s+(?:-{{1,2}}[\w-]+\s+)*[\"']?(?:/(?:\*|{_END}|{_ROOTS}(?:/|{_END}))|~/?{_END}|\$HOME/?{_END}|\*|\.\.?/?(?:$|\s))"),
@@ -93,12 +95,16 @@ _VERBS = (
     r"telnet|import|source|ask|point|use|cc|bcc|reach|get|urlopen|urlretrieve|requests?|httpx?|HTTPS?Connection|axios|"
     r"Invoke-WebRequest|Invoke-RestMethod|iwr|irm|remote|docker|podman|helm|deb|pip\w*|npm|uv)"
 )
-_URL = patterns.compile(r"(?i)\b(?:https?|ssh|git|ftp|wss?|s?ftp)://([^\s\"'`<>()\[\]{}|\\,;]{1,300})")
+_URL = patterns.compile(
+    r"(?i)\b(?:https?|ssh|git|ftp|wss?|s?ftp)://([^\s\"'`<>()\[\]{}|\\,;]{1,300})"
+)
 _AT = patterns.compile(rf"\b[A-Za-z0-9._%+-]{{1,64}}@({_HOST})")
-_IMAGE = patterns.compile(rf"(?i)\b(?:docker|podman|buildah)\s+(?:pull|run|push|create)\b[^\n|;]{{0,80}}?\s({_HOST})(?::\d+)?/")
+_IMAGE = patterns.compile(
+    rf"(?i)\b(?:docker|podman|buildah)\s+(?:pull|run|push|create)\b[^\n|;]{{0,80}}?\s({_HOST})(?::\d+)?/"
+)
 _BARE = patterns.compile(
     rf"(?i)\b(?:{_MOVING}\b[^.\n]{{0,140}}?\s(?:to|from|at|via|through|into)\s+(?:the \w+ )?|"
-    r"(?:curl|wget|ping|ssh|nc|ncat|telnet|visit|open|contact|HTTPS?Connection)[\s(]+(?:-\S{1,20}\s+){0,4})[`\"']?"
+    r"(?:visit|open|contact|HTTPS?Connection)[\s(]+|(?:curl|wget|ping|ssh|nc|ncat|telnet)\s+(?:\S{1,60}\s+){0,5}?)[`\"']?"
     r"((?:[a-z0-9-]{1,62}\.){1,6}(?:com|net|org|io|dev|ai|co|app|cloud|xyz|info|me|ru|cn|top|site|online|tech|biz|eu|de|uk)"
     r"|(?:\d{1,3}\.){3}\d{1,3})\b"
 )  # fmt: skip
@@ -115,8 +121,12 @@ _DENIED = patterns.compile(
     r"(?i)(?:^|\W)(?:never|not|don't|doesn't|mustn't|shouldn't|cannot|can't|avoid|instead of|rather than|without|refuses? to|forbids?|prevents?|no need to|stop)"
     r"((?:[ \t]+[\w'-]+){0,4})[ \t]*[`\"'(]{0,2}[ \t]*\z"
 )  # fmt: skip
-_STILL = patterns.compile(r"(?i)\b(?:forget|fail|hesitate|omit|skip|miss|wait|only|just|worry|bother|afraid|mind)\b")
-_FORBIDDEN = patterns.compile(r"(?i)^[`\"')]{0,2} (?:is|are) (?:forbidden|not allowed|banned|refused|rejected|prohibited)(?:[.,;]|\z| here| by| in)")
+_STILL = patterns.compile(
+    r"(?i)\b(?:forget|fail|hesitate|omit|skip|miss|wait|only|just|worry|bother|afraid|mind)\b"
+)
+_FORBIDDEN = patterns.compile(
+    r"(?i)^[`\"')]{0,2} (?:is|are) (?:forbidden|not allowed|banned|refused|rejected|prohibited)(?:[.,;]|\z| here| by| in)"
+)
 
 
 def risks(text: str) -> tuple[Risk, ...]:
@@ -152,13 +162,12 @@ def _asked(text: str) -> Iterator[Risk]:
 def _contacts(text: str) -> Iterator[Risk]:
     for match in (*_URL.finditer(text), *_AT.finditer(text)):
         sentence = _BROKEN.split(text[max(0, match.start() - 160) : match.start()])[-1]
-        verb = None
-        for verb in _VERB.finditer(sentence):
-            pass  # The last one before the address is meant.
+        verbs = list(_VERB.finditer(sentence))
         host = _host(match[1])
-        if verb is None or host is None:
+        if not verbs or host is None:
             continue
-        start = match.start() - len(sentence) + max(verb.start(1), verb.start(2))
+        # The last one before the address is the one that is meant.
+        start = match.start() - len(sentence) + max(verbs[-1].start(1), verbs[-1].start(2))
         if not _denied(text, start, match.end()):
             yield Risk(Action.CONTACTS, text[start : match.end()][-LONGEST_SNIPPET:], host)
     for match in (*_IMAGE.finditer(text), *_BARE.finditer(text)):
@@ -176,7 +185,7 @@ def _host(address: str) -> str | None:
     """The host that is reached, or none where it is this machine or a name within the network."""
     authority = address.partition("/")[0].partition("?")[0].partition("#")[0]
     host = authority.rpartition("@")[2].partition(":")[0].lower().rstrip(".")
-    local = host.startswith("127.") or host == "0.0.0.0" or host.endswith(".localhost")
+    local = host.startswith(("127.", "0.")) or host.endswith(".localhost")
     return host if "." in host and not local else None
 
 
