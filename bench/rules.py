@@ -187,25 +187,80 @@ def _ordinary(data: Path | None) -> Iterable[tuple[str, list[str]]]:
 
 
 def suspicion(data: Path) -> Table:
-    table = Table("suspicion", "Text that poses as an instruction", ("set", "flagged"))
+    table = Table(
+        "suspicion",
+        "Text that poses as an instruction",
+        ("set", "flagged, tuned on", "flagged, aside"),
+    )
+    for name, tuned, aside in _hostile(data):
+        table.add(name, _flagged(tuned), _flagged(aside))
+    for name, texts in (*_ordinary(data), *_lessons()):
+        those = list(texts)
+        table.add(f"ordinary text: {name}", _flagged(those[::2]), _flagged(those[1::2]))
+    memory = "Wait for the event rather than sleeping, since CI is slow. " * 17
+    speed = _per_second(lambda: suspicions(memory), 300)
+    table.notes += [
+        "memshield: tuned on its train part, aside is its validation part. Others: every second "
+        "row was looked at while the signs were written, of the rest only the count. Rows of one "
+        "set share forms: what strangers write is recognised less often than the rows aside.",
+        "Not recognised by design: false or bad advice in ordinary words (T3, T4, T6, T7, T9, most "
+        "of T8, MemoryGraft) and plain questions (half of BIPIA's texts). Provenance has to hold "
+        "these back.",
+        f"CPU time: a memory of 1 kB takes {1e6 / speed:.0f} µs, once for each revision.",
+    ]  # fmt: skip
+    return table
+
+
+def _hostile(data: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Name, what was looked at, what was not."""
     train, validation = (_memshield(data, part) for part in ("train", "validation"))
     for attack in sorted({row["attack_type"] for row in train}, key=_number):
-        for name, rows in (("train", train), ("validation", validation)):
-            those = [row["content"] for row in rows if row["attack_type"] == attack]
-            label = "clean" if attack == "none" else attack.replace("_", " ")
-            table.add(f"memshield {name}: {label}", _flagged(those))
-    seeds = json.loads((data / "security/memorygraft/experience_seeds.json").read_text("utf-8"))
-    for name, rows in seeds.items():
-        if isinstance(rows, list):
-            table.add(f"MemoryGraft: {name.replace('_', ' ')}", _flagged(map(str, rows)))
-    for name, texts in _ordinary(data):
-        if name != "Who&When":
-            table.add(f"ordinary text: {name}", _flagged(texts))
-    table.notes.append(
-        "Tuned on memshield's train part. T3, T4, T6, T7, T9 are false or bad advice in ordinary "
-        "words: nothing in the text gives them away, and provenance has to. All T5 share a form."
-    )
-    return table
+        label = "clean" if attack == "none" else attack.replace("_", " ")
+        tuned, aside = ([row["content"] for row in rows if row["attack_type"] == attack]
+                        for rows in (train, validation))  # fmt: skip
+        yield f"memshield: {label}", tuned, aside
+    place = data / "security"
+    for kind in ("text", "code"):
+        attacks = _json(place / f"bipia/{kind}_attack_train.json")
+        texts = [text for texts in attacks.values() for text in texts]
+        yield f"BIPIA: {kind}", texts[::2], texts[1::2]
+    bench = place / "agent_threat_bench"
+    mails = [(mail["body"], number in case["attack_email_indices"])
+             for case in _json(bench / "autonomy_hijack.json")
+             for number, mail in enumerate(case["inbox"], 1)]  # fmt: skip
+    for kind, wanted in (("hostile", True), ("other", False)):
+        tuned, aside = ([text for text, bad in half if bad is wanted]
+                        for half in (mails[::2], mails[1::2]))  # fmt: skip
+        yield f"Agent Threat Bench: {kind} mails", tuned, aside
+    stores = [case["memory_store"] for case in _json(bench / "memory_poison.json")]
+    texts = [text for store in stores for text in store.values()]
+    label = f"memories of {len(stores)} stores, a few of them hostile"
+    yield f"Agent Threat Bench: {label}", texts[::2], texts[1::2]
+    seeds = _json(place / "memorygraft/experience_seeds.json")
+    for name, found in seeds.items():
+        if isinstance(found, list):
+            texts = [str(row) for row in found]
+            yield f"MemoryGraft: {name.replace('_', ' ')}", texts[::2], texts[1::2]
+
+
+def _lessons() -> Iterator[tuple[str, list[str]]]:
+    """Our own lessons, which give orders too: "never run", "always pin", "ignore the cache"."""
+    asked = Path(__file__).parent / "asked"
+    rows = [json.loads(line) for path in sorted(asked.glob("*.jsonl"))
+            for line in path.read_text("utf-8").splitlines()]  # fmt: skip
+    yield "lessons of bench/asked", [text for row in rows for text in _told(row)]
+
+
+def _told(row: Any) -> Iterator[str]:
+    if isinstance(row, dict) and "content" in row:
+        yield "\n\n".join(str(row.get(part, "")) for part in ("title", "description", "content"))
+    elif isinstance(row, dict | list):
+        for part in row.values() if isinstance(row, dict) else row:
+            yield from _told(part)
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
 
 
 def _memshield(data: Path, part: str) -> list[dict[str, str]]:

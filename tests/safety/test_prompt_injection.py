@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 from tests.requirement import requirement
+from tests.safety import foreign_corpus
 
 from reasonbank.safety.prompt_injection import suspicions, suspicions_of
 from reasonbank.testing import a_memory, a_warning
@@ -72,7 +73,7 @@ ORDINARY = [
 ]
 
 
-@requirement("SEC-2", left="line breaks, other alphabets, other languages and encodings pass")
+@requirement("SEC-2", left="signs are never complete: other words, languages and ciphers pass")
 @pytest.mark.parametrize(
     ("reason", "text"), [(reason, text) for reason, texts in SUSPECT.items() for text in texts]
 )
@@ -84,6 +85,29 @@ def test_what_poses_as_an_instruction_is_flagged_with_its_reason(reason, text):
 @requirement("SEC-2")
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_lessons_are_not_flagged(text):
+    assert suspicions(text) == ()
+
+
+@requirement("SEC-2")
+@pytest.mark.parametrize(
+    ("language", "reason", "text"),
+    [
+        (language, reason, text)
+        for language, reasons in foreign_corpus.INSTRUCTIONS.items()
+        for reason, texts in reasons.items()
+        for text in texts
+    ],
+)
+def test_an_instruction_in_another_language_is_one_too(language, reason, text):
+    assert reason in suspicions(text)
+    assert reason in suspicions(text.upper())
+    assert reason in suspicions(text.replace(" ", "\n"))
+
+
+@pytest.mark.parametrize(
+    "text", [text for texts in foreign_corpus.ORDINARY.values() for text in texts]
+)
+def test_ordinary_lessons_in_other_languages_are_not_flagged(text):
     assert suspicions(text) == ()
 
 

@@ -75,6 +75,17 @@ def _whole(text: str) -> str:
     return text
 
 
+def any_of(several: list[str]) -> Any:
+    """Patterns that are looked for at once: ``Match(bytes)`` gives the numbers of those found."""
+    import re2
+
+    found = re2.Filter()
+    for pattern in several:
+        found.Add(pattern)
+    found.Compile()
+    return found
+
+
 class Brief:
     """A pattern of `re`, for what RE2 cannot say; it sees the first ``most`` characters only."""
 
