@@ -393,7 +393,7 @@ def test_no_more_clusters_are_merged_than_were_asked_for(bank, timeouts, doughs)
     assert any("limit" in skip.reason for skip in result.skipped)
 
 
-@requirement("CSL-5", left="force is refused after a killed run until its lease ends")
+@requirement("CSL-5")
 def test_a_project_is_consolidated_once_in_24_hours_unless_it_is_forced(bank, clock, timeouts):
     merged(bank)
     again = [bank.record(dough(number)) for number in range(2)]
