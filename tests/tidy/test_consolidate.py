@@ -303,7 +303,7 @@ def test_a_merged_memory_ranks_higher_by_a_fifth(bank, timeouts):
 # What is a cluster
 
 
-@requirement("CSL-1", left="a threshold for API and ONNX models, proven for each model")
+@requirement("CSL-1", left="a threshold that fits API and ONNX models: all of them have 0.9")
 def test_what_is_not_alike_is_left_alone(bank, timeouts):
     other = bank.record(dough(0))
     merged(bank)
