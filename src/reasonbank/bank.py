@@ -599,16 +599,20 @@ class Bank:
         """Give every memory a vector of the active model; can be stopped and resumed."""
         return maintenance.reindex(self.context, progress)
 
-    def rebuild(self) -> None:
+    def rebuild(self, progress: Progress | None = None) -> None:
         """Rebuild every table from the log."""
-        maintenance.rebuild(self.context)
+        maintenance.rebuild(self.context, progress)
 
-    def export(self, file: Writable, *, format: str = "jsonl", only_here: bool = False) -> int:
+    def export(
+        self, file: Writable, progress: Progress | None = None, *, format: str = "jsonl",
+        only_here: bool = False,
+    ) -> int:  # fmt: skip
         """Write the bank, or only this workspace, as JSON lines or Markdown."""
         from reasonbank.store import transfer
 
         self.store.try_to_flush()
-        return transfer.export(self.context, file, format, only_here)
+        progress = progress or (lambda done, total: None)
+        return transfer.export(self.context, file, format, only_here, progress)
 
     def backup(
         self, file: str | os.PathLike[str], progress: Progress | None = None, *,

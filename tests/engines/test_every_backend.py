@@ -274,7 +274,7 @@ def test_a_search_in_one_process_and_the_outcome_in_another_credit_the_same_memo
 
 
 @pytest.mark.parametrize("backend", [f"{SERVER} pgvector", f"{FILE} chroma", f"{FILE} qdrant"])
-@requirement("RET-7", left="a million rows; 60,000 are the most that a test has")
+@requirement("RET-7", left="a million rows in pgvector, Qdrant and Chroma; 2,000 are tested")
 def test_a_filter_that_keeps_one_percent_returns_the_true_best(open_bank):
     crowd = searching.crowd_in(open_bank, 2_000)
     crowd[0].store.indexing.follow()

@@ -126,7 +126,7 @@ def killed_round(path: Path, rng: random.Random) -> list[Told]:
 
 
 @pytest.mark.slow
-@requirement("MEM-8", left="what searches that name no task returned is counted a moment later")
+@requirement("MEM-8")
 def test_kill_9_of_four_writers_loses_nothing_that_was_acknowledged(
     memory_disk: Path,
 ) -> None:

@@ -56,7 +56,7 @@ def holding(target: Any, path: Path) -> Iterator[Any]:
 
 
 @LINUX
-@requirement("CSL-4")
+@requirement("CSL-4", "CSL-5")
 def test_a_killed_consolidation_does_not_keep_the_next_one_waiting(path: Path) -> None:
     with open_bank(path) as bank, holding(take_and_wait, path) as process:
         with pytest.raises(Refused, match="under way"):

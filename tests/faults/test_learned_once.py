@@ -57,6 +57,7 @@ def learn(path: Path, kind: str, together: Any, number: int, ending: str, pipe: 
         raise
 
 
+@requirement("DIS-6")
 @requirement("DIS-11")
 @pytest.mark.parametrize(
     ("kind", "endings"),

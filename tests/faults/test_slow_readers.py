@@ -230,7 +230,7 @@ def test_a_log_of_writes_that_had_to_grow_is_made_small_again(
     assert log.stat().st_size < 3 * WAL_BYTES
 
 
-@requirement("MEM-9")
+@requirement("MEM-6", "MEM-9")
 def test_a_command_whose_output_nobody_reads_stops_nobody(path: Path, marker: str) -> None:
     """`reasonbank export - | less`, and then a `forget` in another window."""
     environment = os.environ | {

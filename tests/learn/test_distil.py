@@ -159,7 +159,7 @@ def stored(bank, trace, memories, verdict=None):
     return bank.context.write(lambda txn: lessons.store(bank.context, txn, trace, ready, verdict))
 
 
-@requirement("DIS-6", left="two workers at once store the same lesson twice")
+@requirement("DIS-6")
 def test_a_lesson_that_is_known_becomes_evidence_for_the_known_one(bank):
     known = bank.record(a_memory())
     trace = bank.store_trace(a_trace())

@@ -542,6 +542,14 @@ class TestAbstention:
         foreign = fuse("red", np.array([0.715, *closer]), np.zeros(13), unknown, rows=13)
         assert unknown.sure > foreign.relevance[0]
 
+    @requirement("RET-9")
+    def test_of_such_a_model_too_nothing_is_mentioned_that_is_no_nearer_than_the_rest(self):
+        unknown = calibration_for("some-model-of-tomorrow")
+        rest = np.linspace(0.70, 0.73, 30)
+        for best, mentioned in ((0.735, 0), (0.88, 1)):
+            fusion = fuse("red", np.array([best, *rest]), np.zeros(31), unknown, rows=1000)
+            assert rank(fusion, some_columns(31), limit=5).relevant == mentioned
+
     def test_the_threshold_can_be_overridden(self):
         fusion = a_fusion([0.2, 0.1], threshold=0.5)
         assert rank(fusion, some_columns(2), limit=5, threshold=0.15).order.tolist() == [0]

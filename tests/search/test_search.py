@@ -352,7 +352,7 @@ def crowd_in(open_bank, count):
     return bank, compass, stored.astype(np.float32), special
 
 
-@requirement("RET-7", left="a million rows; 60,000 are the most that a test has")
+@requirement("RET-7")
 def test_a_filter_that_keeps_one_percent_returns_the_true_best(crowd):
     bank, compass, vectors, special = crowd
     random = np.random.default_rng(8)
@@ -515,7 +515,7 @@ def test_a_clear_match_in_meaning_is_enough_without_a_word_in_common(bank):
     assert [hit.memory.id for hit in reply] == [shelf["backoff"].id]
 
 
-@requirement("RET-9", left="the cuts of a real model behind an API")
+@requirement("RET-9")
 def test_the_threshold_belongs_to_the_model_and_can_be_set(open_bank):
     generous = open_bank(settings=Settings(search=Search(threshold=0.0)))
     library(generous)
@@ -542,7 +542,7 @@ def test_a_reply_says_when_more_may_be_found_than_it_counted(plain_bank):
     assert reply.more
 
 
-@requirement("RET-10", left="over MCP a reply costs about four times what it says")
+@requirement("RET-10")
 def test_a_reply_says_what_its_text_costs_and_max_tokens_bounds_it(plain_bank):
     for i in range(8):
         plain_bank.record(a_memory(title=f"upload {i}", content="retry " * 10 * (i + 1)))

@@ -327,23 +327,48 @@ def test_text_that_looks_like_markup_is_shown_as_it_is(shell):
         assert "[bold red]Retry[/] uploads [/nonsense]" in shell.text(*arguments), arguments
 
 
-@requirement("CLI-1", left="a bar for export and rebuild, a test of it for import and consolidate")
+@requirement("CLI-1")
 @requirement("RET-11")
-def test_long_work_shows_a_progress_bar_where_somebody_looks(shell, tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "label"),
+    [
+        (["reindex"], "Embedding"),
+        (["export", "{folder}/log.jsonl"], "Exporting"),
+        (["export", "{folder}/all.md"], "Exporting"),
+        (["import", "{folder}/memories.jsonl"], "Importing"),
+        (["maintain", "--rebuild"], "Rebuilding"),
+        (["consolidate"], "Merging"),
+        (["backup", "{folder}/backup"], "Copying"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)
+def test_long_work_shows_a_progress_bar_where_somebody_looks(shell, tmp_path, arguments, label):
     shell.record()
+    shell.record()
+    told = dict(zip(("title", "description", "content", "outcome"), LESSON[1::2], strict=True))
+    (tmp_path / "memories.jsonl").write_text(json.dumps(told))
+    command = [COMMAND, *(each.format(folder=tmp_path) for each in arguments)]
     far, near = pty.openpty()
     environment = os.environ | shell.environment | {"TERM": "xterm"}
     done = subprocess.run(
-        [COMMAND, "reindex"], env=environment, stdout=subprocess.PIPE, stderr=near, check=True
-    )
+        command, env=environment, stdout=subprocess.PIPE, stderr=near, check=True
+    )  # fmt: skip
     os.close(near)
-    drawn = os.read(far, 100_000).decode()
+    drawn = os.read(far, 100_000).decode(errors="replace")
     os.close(far)
-    assert "Embedding" in drawn
+    assert label in drawn
     assert "━" in drawn
     assert b"\xe2\x94\x81" not in done.stdout
-    quiet = subprocess.run([COMMAND, "reindex"], env=environment, capture_output=True, check=True)
-    assert quiet.stderr == b""
+
+
+@requirement("CLI-1")
+def test_where_nobody_looks_short_work_is_silent(shell):
+    shell.record()
+    environment = os.environ | shell.environment
+    for arguments in (["reindex"], ["export", "-"], ["maintain", "--rebuild"]):
+        quiet = subprocess.run([COMMAND, *arguments], env=environment, capture_output=True,
+                               check=True)  # fmt: skip
+        assert quiet.stderr == b"", arguments
 
 
 @requirement("RET-11")
@@ -370,7 +395,8 @@ def test_long_work_tells_how_far_it_is_where_its_output_goes_to_a_pipe(shell, tm
     other = {"REASONBANK_EMBED_MODEL": "minilm"}
     again = told_by("reindex", **other).splitlines()
     assert again[-1] == "Embedding 300 of 300" and len(again) >= 4
-    told_by("export", str(log))
+    assert told_by("export", str(log)).splitlines()[-1] == "Exporting 301 of 301"
+    assert told_by("maintain", "--rebuild").splitlines()[-1] == "Rebuilding 301 of 301"
     restored = {"REASONBANK_URL": f"sqlite:///{tmp_path}/restored.db"}
     assert "Importing 301 of 301\n" in told_by("import", str(log), "--trusted", **restored)
     file.write_text(lines[0])

@@ -303,7 +303,7 @@ def test_a_merged_memory_ranks_higher_by_a_fifth(bank, timeouts):
 # What is a cluster
 
 
-@requirement("CSL-1", left="a threshold for API and ONNX models, proven for each model")
+@requirement("CSL-1", left="a threshold that fits API and ONNX models: all of them have 0.9")
 def test_what_is_not_alike_is_left_alone(bank, timeouts):
     other = bank.record(dough(0))
     merged(bank)
@@ -393,7 +393,7 @@ def test_no_more_clusters_are_merged_than_were_asked_for(bank, timeouts, doughs)
     assert any("limit" in skip.reason for skip in result.skipped)
 
 
-@requirement("CSL-5", left="force is refused after a killed run until its lease ends")
+@requirement("CSL-5")
 def test_a_project_is_consolidated_once_in_24_hours_unless_it_is_forced(bank, clock, timeouts):
     merged(bank)
     again = [bank.record(dough(number)) for number in range(2)]

@@ -554,6 +554,7 @@ class Reading(VectorReading, Protocol):
     def events(self, workspace: str | None, *, redacted: bool = False) -> Iterator[Event]:
         """The log, oldest arrival first; ``redacted``: with those whose payload was removed."""
 
+    def event_count(self, workspace: str | None, *, redacted: bool = False) -> int: ...
     def broken_chain(self) -> list[str]:
         """Where the log is not as it was written; empty when it is."""
 
@@ -595,7 +596,7 @@ class Writing(Reading, VectorWriting, Protocol):
     def note(self, event: Event) -> None:
         """Keep an event for the audit only."""
 
-    def rebuild(self) -> None: ...
+    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> None: ...
 
 
 class Ledger(Protocol):

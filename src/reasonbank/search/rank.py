@@ -60,6 +60,8 @@ BESIDE = 0.3
 ENOUGH_TO_TELL = 8
 CANDIDATES_ABOVE = 0.15
 """So much of the way to 1 are those nearer than others that a search brings up."""
+NO_NEARER = 0.1
+"""So near all of them look where the scale was told that way: no reason to mention one."""
 FLAT = 0.02
 """Where the best is no further on the way from the middle to 1, all candidates are alike."""
 STEEP = 14.0
@@ -126,6 +128,7 @@ def fuse(
     always near, so an answer has to stand out of its bank. The first five may be one answer,
     said five times, and places that nobody has count as nothing. ``few`` is 0.06 for each time
     that 12 is e times as many as there are memories: among few hardly any is near by chance.
+    Where the scale was told from the candidates, nearness is up to 0.1 less, in the end.
     """
     import numpy as np
 
@@ -164,12 +167,13 @@ def fuse(
     among = min(max(int(known.sum()), 1), FEW)
     few = SPARSE * log(FEW / among)
     standing = near - calibration.crowd * crowd - calibration.middle + few
+    guessed = min(unrelated, NO_NEARER) if calibration.unrelated is None else 0.0
     top = int(mixed.argmax()) if mixed.size else -1
     share = float(lexical[top] / mixed[top]) if top >= 0 and mixed[top] > 0 else 0.0
     return Fusion(
         similarity=np.tanh((mixed - (doubt or 0.0)).clip(0.0)),
         relevance=1.0 / (1.0 + np.exp(-STEEP * standing)),
-        nearness=near,
+        nearness=near - guessed,
         cosine=np.where(known, raw, np.nan),
         bm25=words,
         weight=min(1.0, max(0.0, share)) if best.size else 1.0,

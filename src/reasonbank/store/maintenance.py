@@ -97,6 +97,6 @@ def _dropped(txn: Writing, model: str) -> int | None:
     return None if txn.embedded_elsewhere(model) else txn.drop_vectors(model)
 
 
-def rebuild(context: Context) -> None:
-    context.write(lambda txn: txn.rebuild())
+def rebuild(context: Context, progress: Progress | None = None) -> None:
+    context.write(lambda txn: txn.rebuild(progress))
     context.store.indexing.wake()

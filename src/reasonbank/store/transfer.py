@@ -63,16 +63,18 @@ class Imported:
         return {name: value for name, value in to_json(self).items() if value is not None}
 
 
-def export(context: Context, file: IO[str], format: str, only_here: bool) -> int:
+def export(
+    context: Context, file: IO[str], format: str, only_here: bool, progress: Progress
+) -> int:
     match format:
         case "jsonl":
-            return _export_log(context, file, only_here)
+            return _export_log(context, file, only_here, progress)
         case "markdown":
-            return _export_markdown(context, file)
+            return _export_markdown(context, file, progress)
     raise InvalidInput("format", f"must be one of jsonl, markdown (got {format!r})")
 
 
-def _export_log(context: Context, file: IO[str], only_here: bool) -> int:
+def _export_log(context: Context, file: IO[str], only_here: bool, progress: Progress) -> int:
     """A header, one event a line, and a footer that shows whether the file is whole."""
     core = context.store
     digest = hashlib.sha256()
@@ -85,9 +87,12 @@ def _export_log(context: Context, file: IO[str], only_here: bool) -> int:
 
     put({"format": FORMAT, "version": VERSION, "bank": core.ledger.bank_id})
     workspace = context.view.workspace if only_here else None
-    for event in core.ledger.read().events(workspace, redacted=True):
+    reading = core.ledger.read()
+    total = reading.event_count(workspace, redacted=True)
+    for event in reading.events(workspace, redacted=True):
         put(event.to_json())
         count += 1
+        progress(count, max(count, total))
     end = {"end": True, "events": count, "sha256": digest.hexdigest()}
     file.write(encode(end | {"signature": _signature(core, digest.hexdigest())}) + "\n")
     return count
@@ -287,11 +292,12 @@ def _id_of(context: Context, value: JSON) -> str:
     return derived_id(json.dumps([context.view.workspace, value], sort_keys=True))
 
 
-def _export_markdown(context: Context, file: IO[str]) -> int:
+def _export_markdown(context: Context, file: IO[str], progress: Progress) -> int:
     found = memories.listed(context, Filter(states=tuple(State)), 1_000_000)
     file.write("# Memories\n")
-    for memory in reversed(found):
+    for done, memory in enumerate(reversed(found), 1):
         file.write("\n" + _markdown(memory))
+        progress(done, len(found))
     return len(found)
 
 

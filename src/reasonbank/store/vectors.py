@@ -390,7 +390,9 @@ class Indexing:
                     embedded = self.renew(BATCH) if mine else 0
             done += embedded
             if progress:
-                progress(done, max(total, done))
+                # Others may have embedded some of them: the last step is the end all the same.
+                of = max(total, done)
+                progress(done if embedded else of, of)
             if not embedded:
                 return done
             time.sleep(GAP)

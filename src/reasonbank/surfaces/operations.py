@@ -277,7 +277,7 @@ def export(
 ) -> int:
     """Export one workspace, or the whole bank, as JSON lines or Markdown."""
     bank = call.bank if only_here else call.whole
-    return bank.export(file, format=format, only_here=only_here)
+    return bank.export(file, call.progress, format=format, only_here=only_here)
 
 
 def import_(

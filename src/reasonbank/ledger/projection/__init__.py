@@ -210,14 +210,14 @@ class Writer(Forgetting):
         if version < APART_BEFORE:
             self._tell_orgs_apart()
 
-    def rebuild(self) -> None:
+    def rebuild(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Throw every table away and make it anew from the log (vectors are embedded anew)."""
         for (num,) in self.db.all("select distinct num from vectors"):
             self._follow_vectors(num, None)
         for table in ("memories", "tags", "kin", *_OF_THE_LOG):
             self.db.execute(f"delete from {table}")
         self.db.full_text.clear()
-        self._replay(tuple(EventType))
+        self._replay(tuple(EventType), progress)
 
     def refold(self) -> None:
         """Make all but the memories anew: their words and vectors stay."""
@@ -230,17 +230,19 @@ class Writer(Forgetting):
         )
         self._replay(tuple(type for type in EventType if type not in CHANGES))
 
-    def _replay(self, types: Container[EventType]) -> None:
+    def _replay(
+        self, types: Container[EventType], progress: Callable[[int, int], None] | None = None
+    ) -> None:
         """Observations come last: that a memory exists does not depend on when it was used."""
         self._fold_merges()
-        events = sorted(self.events(None), key=lambda e: e.order)
+        events = sorted(self.events(None), key=lambda e: (e.type in OBSERVATIONS, e.order))
         self._replaying = True
         try:
-            for observations in (False, True):
-                for event in events:
-                    if (event.type in OBSERVATIONS) is not observations or event.type not in types:
-                        continue
-                    if not (event.type in CHANGES and self.forgotten(event.subject)):
-                        self._project(event)
+            for done, event in enumerate(events, 1):
+                gone = event.type in CHANGES and self.forgotten(event.subject)
+                if event.type in types and not gone:
+                    self._project(event)
+                if progress is not None:
+                    progress(done, len(events))
         finally:
             self._replaying = False

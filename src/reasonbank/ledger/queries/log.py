@@ -134,14 +134,21 @@ class LogQueries(Queries):
         Nothing is held between two pages: whoever takes long over them keeps nobody waiting.
         What is erased meanwhile is missing, or its erasure comes last.
         """
-        which = f"what not in {texts(NOTES)}" if redacted else "payload != ''"
-        if workspace is not None:
-            which += f" and {OF_WORKSPACE}"
-        values = () if workspace is None else (workspace, workspace)
+        which, values = self._of_the_log(workspace, redacted)
         last = self._newest()
         yield from self._pages(which, values, 0, last)
         which += f" and what in {texts(ERASING)}"
         yield from self._pages(which, values, last, self._newest())
+
+    def event_count(self, workspace: str | None, *, redacted: bool = False) -> int:
+        which, values = self._of_the_log(workspace, redacted)
+        return self._count(f"events where {which}", values=values)
+
+    def _of_the_log(self, workspace: str | None, redacted: bool) -> tuple[str, Sequence[str]]:
+        which = f"what not in {texts(NOTES)}" if redacted else "payload != ''"
+        if workspace is None:
+            return which, ()
+        return f"{which} and {OF_WORKSPACE}", (workspace, workspace)
 
     def _newest(self) -> int:
         return self._count("events", "max(seq)")

@@ -197,12 +197,15 @@ def export_(shell: Shell, file: str, form: str | None, only_here: bool, overwrit
 
     An earlier export is replaced, a bank or what is no regular file never.
     """
+    from reasonbank.surfaces.show.progress import progress
+
     form = form or ("markdown" if file.endswith((".md", ".markdown")) else "jsonl")
     with (
         shell.bank() as bank,
         replacing(file, bank=bank.store.ledger.path, overwrite=overwrite) as out,
+        progress("Exporting", quiet=shell.json) as advance,
     ):
-        count = bank.export(out, format=form, only_here=only_here)
+        count = bank.export(out, advance, format=form, only_here=only_here)
     if file != "-":
         value = {"file": file, "format": form, "count": count}
         shell.show(value, lambda: say(f"Wrote {count} entries to {file}"))
@@ -284,12 +287,14 @@ def reindex(shell: Shell) -> None:
 @click.option("--rebuild", is_flag=True, help="First rebuild every table from the log.")
 def maintain(shell: Shell, rebuild: bool) -> None:
     """Roll up old evidence, archive what proved useless, purge old traces."""
+    from reasonbank.surfaces.show import tables
+    from reasonbank.surfaces.show.progress import progress
+
     with shell.bank() as bank:
         if rebuild:
-            bank.rebuild()
+            with progress("Rebuilding", quiet=shell.json) as advance:
+                bank.rebuild(advance)
         result = bank.maintain()
-    from reasonbank.surfaces.show import tables
-
     shell.show(result, lambda: tables.facts("Maintenance", plain(result)))
 
 
