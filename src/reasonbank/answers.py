@@ -16,6 +16,7 @@ from reasonbank.search.recommend import Recommendation
 from reasonbank.store.backup import BackedUp
 from reasonbank.store.batches import Batch, Undone
 from reasonbank.store.maintenance import Maintained, Reindexed
+from reasonbank.store.revert import Reverted
 from reasonbank.store.statistics import Statistics
 from reasonbank.store.transfer import Imported
 from reasonbank.tidy.consolidate import Result
@@ -36,6 +37,7 @@ __all__ = [
     "Reindexed",
     "Report",
     "Result",
+    "Reverted",
     "Solution",
     "Statistics",
     "Submitted",

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from reasonbank.ledger.events import Event, memory_of
+from reasonbank.ledger.events import Event, EventType, memory_of
 from reasonbank.ledger.sessions import Giving
 from reasonbank.ledger.vectors import VectorReading, VectorWriting
 from reasonbank.model import (
@@ -63,6 +63,18 @@ class Wanted:
     surface: str | None = None
     subject: str | None = None
     uses: bool = False
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What was written by an author, in a batch or a session, since then: all that is given."""
+
+    workspace: str | None
+    """By it, or to its memories; None: anywhere."""
+    author: str | None = None
+    batch: str | None = None
+    session: str | None = None
+    since: int | None = None
 
 
 class Row(NamedTuple):
@@ -479,6 +491,18 @@ class Reading(VectorReading, Protocol):
 
     def batches(self, view: View) -> list[Event]:
         """The steps of all batches of this workspace, oldest first."""
+
+    def written(self, wanted: Written) -> list[Event]:
+        """What can be taken back and was not, oldest first; no revert is among it."""
+
+    def about(self, subjects: Iterable[str], types: frozenset[EventType]) -> list[Event]:
+        """What was said of these, in any workspace, and counts; oldest first."""
+
+    def owners(self, ids: Iterable[str]) -> dict[str, str]:
+        """The workspaces that memories belong to, in view or not."""
+
+    def observed_by(self, events: Iterable[str]) -> list[tuple[str, str]]:
+        """Events whose observations count, and of which memories."""
 
     def links(self, view: View, id: str) -> list[Link]: ...
     def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:

@@ -420,6 +420,7 @@ OPERATIONS = (
     op(Bank.promote, ADMIN, "POST /promote", alone=True, whole=True),
     op(Bank.batches, READ, "GET /batches", command="batches", says="batches"),
     op(Bank.undo_batch, WRITE, "POST /batches/{id}/undo"),
+    op(Bank.revert, ADMIN, "POST /revert", alone=True),
     op(solve, ADMIN, "POST /solve", alone=True),
     op(maintain, ADMIN, "POST /maintain", alone=True),
     op(Bank.embed_new, ADMIN, "POST /embed", alone=True, whole=True, key="embedded"),

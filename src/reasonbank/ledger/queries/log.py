@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from reasonbank.ledger.database import columns, records
-from reasonbank.ledger.events import BATCHES, NOTES, OBSERVATIONS, Event, EventType
+from reasonbank.ledger.events import (
+    BATCHES,
+    NOTES,
+    OBSERVATIONS,
+    REVERT,
+    REVERTIBLE,
+    Event,
+    EventType,
+    encode,
+    sessions_of,
+)
 from reasonbank.ledger.identity import chains_of
-from reasonbank.ledger.port import Wanted
-from reasonbank.ledger.queries.base import EVENT, OF_WORKSPACE, ORDER, Queries, event_of, texts
+from reasonbank.ledger.port import Wanted, Written
+from reasonbank.ledger.queries.base import (
+    COUNTS,
+    EVENT,
+    EVENT_AT_HOME,
+    IS_TAKEN_BACK,
+    OF_WORKSPACE,
+    ORDER,
+    Queries,
+    event_of,
+    texts,
+)
 from reasonbank.ledger.sessions import trace_of
 from reasonbank.model import Change, Trace, View
 
@@ -22,7 +42,7 @@ ERASING = frozenset({EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED})
 class LogQueries(Queries):
     def batch(self, view: View, id: str) -> list[Event]:
         found = self.db.all(
-            f"select {EVENT} from events where subject = ? and {OF_WORKSPACE}"
+            f"select {EVENT}, {IS_TAKEN_BACK} from events where subject = ? and {OF_WORKSPACE}"
             f" and what in {texts(BATCHES)} and payload != '' order by {ORDER}",
             (id, view.workspace, view.workspace),
         )
@@ -30,9 +50,49 @@ class LogQueries(Queries):
 
     def batches(self, view: View) -> list[Event]:
         found = self.db.all(
-            f"select {EVENT} from events where {OF_WORKSPACE}"
+            f"select {EVENT}, {IS_TAKEN_BACK} from events where {OF_WORKSPACE}"
             f" and what in {texts(BATCHES)} and payload != '' order by {ORDER}",
             (view.workspace, view.workspace),
+        )
+        return [event_of(row) for row in found]
+
+    def written(self, wanted: Written) -> list[Event]:
+        parts = [
+            COUNTS,
+            f"what in {texts(REVERTIBLE)}",
+            # A revert is taken back by undoing it, not by another.
+            "(batch is null or batch not in (select subject from events where what = ? and"
+            f" {self.db.dialect.contains('payload', '?')}))",
+        ]
+        values: list[Any] = [EventType.APPLIED, f'"kind":"{REVERT}"']
+        for test, value in (
+            ("author = ?", wanted.author),
+            ("batch = ?", wanted.batch),
+            ("at >= ?", wanted.since),
+        ):
+            if value is not None:
+                parts.append(test)
+                values.append(value)
+        if wanted.session is not None:
+            parts.append(f"(subject = ? or {self.db.dialect.contains('payload', '?')})")
+            values += [wanted.session, encode(wanted.session)]
+        if wanted.workspace is not None:
+            mine = "subject in (select id from memories where workspace = ?)"
+            parts.append(f"({OF_WORKSPACE} or {mine})")
+            values += [wanted.workspace] * 3
+        found = self.db.all(
+            f"select {EVENT_AT_HOME} from events where {' and '.join(parts)} order by {ORDER}",
+            values,
+        )
+        events = map(event_of, found)
+        return [e for e in events if wanted.session is None or wanted.session in sessions_of(e)]
+
+    def about(self, subjects: Iterable[str], types: frozenset[EventType]) -> list[Event]:
+        wanted = self.db.dialect.texts([*subjects])
+        found = self.db.all(
+            f"select {EVENT_AT_HOME} from events where subject in {wanted.sql}"
+            f" and what in {texts(types)} and {COUNTS} order by {ORDER}",
+            wanted.values,
         )
         return [event_of(row) for row in found]
 

@@ -85,6 +85,14 @@ class MemoryQueries(Queries):
     def taken(self, id: str) -> bool:
         return self.db.one("select 1 from memories where id = ?", (id,)) is not None
 
+    def owners(self, ids: Iterable[str]) -> dict[str, str]:
+        wanted = self.db.dialect.texts([*ids])
+        return dict(
+            self.db.all(
+                f"select id, workspace from memories where id in {wanted.sql}", wanted.values
+            )
+        )
+
     def forgotten(self, id: str) -> bool:
         return self.db.one("select 1 from tombstones where id = ?", (id,)) is not None
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from reasonbank.learn.bring import Brought
     from reasonbank.search.recommend import Recommendation
     from reasonbank.store.batches import Batch
+    from reasonbank.store.revert import Reverted
     from reasonbank.tidy.promote import Proposal
 
 SHOWN = 600
@@ -254,6 +255,38 @@ def batches(found: Sequence[Batch]) -> None:
             str(len(b.archived)), str(b.links), f"{b.undone} of {b.steps}",
         )  # fmt: skip
     _print(table if found else "No batches here.")
+
+
+def reverted(found: Reverted, titles: Mapping[str, str]) -> None:
+    table = _table("id", "title:w", "")
+    rows = [
+        (id, what)
+        for ids, what in (
+            (found.archived, "archived"), (found.restored, "comes back"),
+            (found.changed, "as before"),
+        )
+        for id in ids
+    ]  # fmt: skip
+    short = _ids(id for id, _ in rows)
+    for id, what in rows[:LISTED]:
+        table.add_row(short(id), _text(titles.get(id, "")), what)
+    if rows:
+        _print(table)
+    _print_more(len(rows))
+    told = f"{found.evidence} observations and {found.links} links"
+    if found.dry_run:
+        _print(_text(f"Nothing was changed. With them, {told} would count no longer."))
+    elif found.batch is None:
+        _print("There was nothing to take back.")
+    else:
+        _print(_text(
+            f"With them, {told} count no longer; `reasonbank undo {found.batch}` takes this back."
+        ))  # fmt: skip
+    if found.left:
+        _print(_text(
+            f"{len(found.left)} belong to other workspaces and stay: --all takes them back too.",
+            style="yellow",
+        ))  # fmt: skip
 
 
 def advice(found: Recommendation) -> None:
