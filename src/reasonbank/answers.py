@@ -6,6 +6,7 @@ their answers from them.
 
 from reasonbank.agent.solution import Solution
 from reasonbank.health import Health
+from reasonbank.integrity import Verified
 from reasonbank.jobs.service import Worked
 from reasonbank.learn.passive import Captured
 from reasonbank.learn.tickets import Prepared, Submitted
@@ -42,5 +43,6 @@ __all__ = [
     "Statistics",
     "Submitted",
     "Undone",
+    "Verified",
     "Worked",
 ]

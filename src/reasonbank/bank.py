@@ -551,6 +551,17 @@ class Bank:
             everywhere=everywhere, dry_run=dry_run,
         )  # fmt: skip
 
+    def verify(self, progress: Progress | None = None) -> answers.Verified:
+        """Verify that the log is what was written, and every table what the log tells.
+
+        The log is a chain: what was changed, removed or added behind the program's back breaks
+        it. What was forgotten does not. Nothing is repaired.
+        """
+        from reasonbank.integrity import verify
+
+        self.store.try_to_flush()
+        return verify(self.context, progress or (lambda done, total: None))
+
     # Thinking
 
     async def solve(

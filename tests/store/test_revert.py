@@ -86,13 +86,13 @@ def test_all_that_an_author_wrote_is_taken_back_and_every_number_is_as_without_i
     bad = mischief(mallory, honest_work(bank))
     assert standing(bank) != standing(honest)
     told = bank.revert(author="mallory")
-    now = standing(bank)
-    assert told.archived == (bad,) and now.pop(bad)[1] is State.ARCHIVED
-    assert now == standing(honest)
+    for step in (lambda: None, bank.rebuild):
+        step()
+        now = standing(bank)
+        assert told.archived == (bad,) and now.pop(bad)[1] is State.ARCHIVED
+        assert now == standing(honest)
     assert bad not in shown(bank, "Turn the check off") | active(bank)
     assert "Turn the check off" not in bank.inject("turn the check off").prompt
-    bank.rebuild()
-    assert standing(bank) | {bad: None} == standing(honest) | {bad: None}
 
 
 @requirement("SEC-1", left=LEFT)
@@ -240,7 +240,8 @@ def test_what_was_learned_from_a_session_is_taken_back_with_it(bank):
             Trace(task="run the tests", trajectory=steps, metadata={"session": "poisoned"})
         ).ticket,
         {"memories": [{"title": "Install six", "description": "When six is missing",
-                       "content": "pip install six", "outcome": "success", "tags": []}]},
+                       "content": "pip install six", "outcome": "success", "tags": [],
+                       "first_step": 1, "last_step": 1}]},
     )  # fmt: skip
     learned = active(bank) - {kept.id}
     assert len(learned) == 2

@@ -66,6 +66,16 @@ class Wanted:
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
+class Break:
+    """Where the log is not as it was written: from which event on, by which bank's log."""
+
+    origin: str
+    found: str
+    event: str | None = None
+    at: int | None = None
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """What was written by an author, in a batch or a session, since then: all that is given."""
 
@@ -578,8 +588,8 @@ class Reading(VectorReading, Protocol):
     def events(self, workspace: str | None, *, redacted: bool = False) -> Iterator[Event]:
         """The log, oldest arrival first; ``redacted``: with those whose payload was removed."""
 
-    def broken_chain(self) -> list[str]:
-        """Where the log is not as it was written; empty when it is."""
+    def broken_chain(self) -> list[Break]:
+        """Where the log is not as it was written; empty when it is. The first few will do."""
 
     def from_the_future(self, now: int) -> tuple[int, int]:
         """How many events are dated after ``now``, and the latest of these dates."""

@@ -416,6 +416,7 @@ OPERATIONS = (
     op(Bank.health, READ, "GET /health"),
     op(Bank.report, READ, "GET /report", alone=True),
     op(Bank.audit, READ, "GET /audit", most={}),
+    op(Bank.verify, ADMIN, "GET /audit/verify", alone=True, whole=True),
     op(Bank.consolidate, WRITE, "POST /consolidate", alone=True),
     op(Bank.promote, ADMIN, "POST /promote", alone=True, whole=True),
     op(Bank.batches, READ, "GET /batches", command="batches", says="batches"),

@@ -52,6 +52,10 @@ class TakingBack(Forgetting):
         for event in events:
             if event.type in _LINKS:
                 self._project(event)
+            elif event.type is EventType.USED:
+                self.db.execute("delete from questions where id = ?", (self._seq(event),))
+                if not self._is_taken_back(event.id):
+                    self._asked(event)
         ended = {(e.workspace, e.subject) for e in events if e.type is EventType.ENDED}
         self._tell_tasks_anew({workspace for workspace, _ in ended})
         observed = {event.subject for event in events if event.type is EventType.OBSERVED}

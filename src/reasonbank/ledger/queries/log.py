@@ -19,7 +19,7 @@ from reasonbank.ledger.events import (
     sessions_of,
 )
 from reasonbank.ledger.identity import chains_of
-from reasonbank.ledger.port import Wanted, Written
+from reasonbank.ledger.port import Break, Wanted, Written
 from reasonbank.ledger.queries.base import (
     COUNTS,
     EVENT,
@@ -35,6 +35,12 @@ from reasonbank.ledger.sessions import trace_of
 from reasonbank.model import Change, Trace, View
 
 _CHANGE = columns(Change)
+
+
+def _break(event: Event, found: str) -> Break:
+    return Break(event=event.id, origin=event.origin, at=event.at, found=found)
+
+
 PAGE = 200
 ERASING = frozenset({EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED})
 
@@ -215,30 +221,30 @@ class LogQueries(Queries):
             yield from (event_of(row[1:]) for row in rows)
             seq = rows[-1][0]
 
-    def broken_chain(self) -> list[str]:
+    def broken_chain(self) -> list[Break]:
         """Of other banks' events only some may be here: their gaps are nothing to complain of."""
         wanted = chains_of(self.db)
         ends = dict.fromkeys(wanted, "")
         own = self.db.one("select value from meta where key = 'bank_id'")
         # Of what it wrote under an earlier id others may know more, which then comes later.
         whole = {chain for chain, end in wanted.items() if not end and [chain[0]] != [*(own or ())]}
-        wrong: list[str] = []
+        wrong: list[Break] = []
         # What this bank wrote arrived in the order of the chain.
         for event in self._pages("digest is not null", (), 0, self._newest()):
             if not event.intact:
-                wrong.append(f"event {event.id} is not what was written")
+                wrong.append(_break(event, f"event {event.id} is not what was written"))
             chain = (event.origin, event.type in NOTES)
             if chain in wanted and chain not in whole:
                 if event.prev != ends[chain]:
-                    wrong.append(f"the log was changed before event {event.id}")
+                    wrong.append(_break(event, f"the log was changed before event {event.id}"))
                 ends[chain] = event.link
                 if event.link == wanted[chain] and own is not None and event.origin != own[0]:
                     whole.add(chain)
             if len(wrong) >= 5:
                 return wrong
-        if ends != wanted:
-            wrong.append("the end of the log was changed")
-        return wrong
+        cut = sorted({chain[0] for chain, end in wanted.items() if ends[chain] != end})
+        found = "the end of the log was changed"
+        return wrong + [Break(origin=origin, found=found) for origin in cut]
 
     def from_the_future(self, now: int) -> tuple[int, int]:
         row = self.db.one("select count(*), max(at) from events where at > ?", (now,))

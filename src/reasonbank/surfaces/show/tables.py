@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from reasonbank.access import StoredToken
     from reasonbank.health import Check
+    from reasonbank.integrity import Verified
     from reasonbank.learn.bring import Brought
     from reasonbank.search.recommend import Recommendation
     from reasonbank.store.batches import Batch
@@ -494,6 +495,19 @@ def checks(found: Sequence[Check]) -> None:
         table.add_row(_text(sign, style=colour), check.name, _text(check.found),
                       _text(check.repair or "", style="bold"))  # fmt: skip
     _print(table)
+
+
+def verified(found: Verified) -> None:
+    if found.sound:
+        told = f"{found.events:,} events are as they were written, and {found.rows:,} rows are"
+        _print(_text(f"{told} what they tell.", style="green"))
+        return
+    table = _table("where", "found:w", "written:w", "origin:w")
+    for fault in found.faults[:LISTED]:
+        at = "" if fault.at is None else f"{fault.at:%Y-%m-%d %H:%M:%S} UTC"
+        table.add_row(fault.where, _text(fault.found, style="red"), at, fault.origin or "")
+    _print(table)
+    _print_more(len(found.faults))
 
 
 def brought(found: Brought) -> None:
