@@ -15,6 +15,7 @@ from reasonbank.settings import Embed
 from reasonbank.testing import a_memory, a_trace
 from tests.requirement import requirement
 
+COMMAND = Path(sys.executable).with_name("reasonbank")
 LEFT = "signed by a key that the machine does not have"
 
 
@@ -26,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 def run(path: Path, *words: str) -> tuple[int, dict]:
     """The command, in a process of its own."""
     done = subprocess.run(
-        [Path(sys.executable).with_name("reasonbank"), "--bank", f"sqlite:///{path}", *words, "--json"],
+        [COMMAND, "--bank", f"sqlite:///{path}", *words, "--json"],
         capture_output=True, text=True, cwd=path.parent, check=False,
         env={"HOME": str(path.parent), "PATH": "/usr/bin:/bin", "REASONBANK_EMBED_MODEL": "hashed"},
     )  # fmt: skip
