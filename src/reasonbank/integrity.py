@@ -23,7 +23,7 @@ from reasonbank.model import from_micros
 from reasonbank.opening import open_file
 from reasonbank.store.context import Context, Progress
 
-SMALL = 20_000
+SMALL = 4_000
 """Events; a larger log is not folded as a whole at a glance."""
 SAMPLE = 500
 """So many memories of a larger one are looked at."""

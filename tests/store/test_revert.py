@@ -340,3 +340,22 @@ def test_an_export_of_another_bank_says_nothing_of_what_was_taken_back_there(
         contents = {memory.content for memory in other.memories()}
         assert contents == {"Do it like 0.", "Do it like 1.", "Do it like 2."}
         assert other.get(bad).state is State.ARCHIVED
+
+
+def test_postgresql_takes_back_the_same_and_verifies_it(new_postgres, open_bank):
+    kept = Settings(author="alice")
+    honest = open_bank("honest", settings=kept)
+    honest_work(honest)
+    with Bank.open(new_postgres(), workspace=open_bank.project(), settings=kept) as bank:
+        bad = mischief(mallory_in(bank), honest_work(bank))
+        spoilt = standing(bank)
+        batch = bank.revert(author="mallory").batch
+        now = standing(bank)
+        assert now.pop(bad)[1] is State.ARCHIVED
+        assert {id: told[:2] for id, told in now.items()} == {
+            id: told[:2] for id, told in standing(honest).items()
+        }
+        assert bank.verify().faults == ()
+        bank.undo_batch(batch)
+        assert standing(bank) == spoilt
+        assert bank.verify().faults == ()

@@ -274,15 +274,14 @@ def reverted(found: Reverted, titles: Mapping[str, str]) -> None:
     if rows:
         _print(table)
     _print_more(len(rows))
-    told = f"{found.evidence} observations and {found.links} links"
+    told = f"With them {{}} {found.evidence} observations and {found.links} links"
     if found.dry_run:
-        _print(_text(f"Nothing was changed. With them, {told} would count no longer."))
+        _print(_text(f"{told.format('would go')}. Nothing was changed."))
     elif found.batch is None:
         _print("There was nothing to take back.")
     else:
-        _print(_text(
-            f"With them, {told} count no longer; `reasonbank undo {found.batch}` takes this back."
-        ))  # fmt: skip
+        _print(_text(f"{told.format('went')}. To bring all of it back:"))
+        _print(_text(f"reasonbank undo {found.batch}", style="bold"))
     if found.left:
         _print(_text(
             f"{len(found.left)} belong to other workspaces and stay: --all takes them back too.",
