@@ -13,10 +13,8 @@ import pytest
 from reasonbank import Bank, Settings, integrity
 from reasonbank.settings import Embed
 from reasonbank.testing import a_memory, a_trace
-from tests.requirement import requirement
 
 COMMAND = Path(sys.executable).with_name("reasonbank")
-LEFT = "signed by a key that the machine does not have"
 
 
 @pytest.fixture
@@ -82,7 +80,6 @@ EDITS = {
 }  # fmt: skip
 
 
-@requirement("SEC-5", left=LEFT)
 @pytest.mark.parametrize("what", EDITS)
 def test_a_row_that_was_changed_behind_the_programs_back_is_noticed_and_named(path, what):
     ids = filled(path)
@@ -101,7 +98,6 @@ def test_a_row_that_was_changed_behind_the_programs_back_is_noticed_and_named(pa
     assert code == 5 and tables["status"] == "fail" and named[0]["found"] in tables["found"]
 
 
-@requirement("SEC-5", left=LEFT)
 def test_an_event_that_was_changed_is_named_with_its_time_and_its_bank(path):
     filled(path)
     with a_bank(path) as bank:
