@@ -290,9 +290,26 @@ def test_only_what_belongs_to_the_workspace_is_taken_back_and_the_rest_is_named(
     told = bank.revert(author="mallory")
     assert told.archived == (mine.id,)
     assert elsewhere.get(hidden.id).state is State.ACTIVE
-    assert set(bank.revert(author="mallory", everywhere=True).archived) == {
-        hidden.id, child.id, heir.id,
-    }  # fmt: skip
+    everywhere = bank.revert(author="mallory", everywhere=True)
+    assert set(everywhere.archived) == {hidden.id, child.id, heir.id}
+    bound = Bank(bank.context.seen_by(reaches=frozenset({bank.view.workspace})))
+    with pytest.raises(Forbidden, match="other workspaces"):
+        bound.undo_batch(everywhere.batch)
+    assert set(bank.undo_batch(everywhere.batch).restored) == {hidden.id, child.id, heir.id}
+    assert elsewhere.get(hidden.id).state is State.ACTIVE
+
+
+@requirement("SEC-6")
+def test_what_others_made_of_it_stays_theirs_and_is_named(bank, mallory, open_bank):
+    elsewhere = bank.within(open_bank.project("elsewhere"))
+    bad = mallory.record(a_memory(title="Shared", scope=Scope.TEAM))
+    hidden = elsewhere.record(a_memory(title="Theirs", parents=(bad.id,)))
+    shared = elsewhere.record(a_memory(title="Ours", parents=(bad.id,), scope=Scope.TEAM))
+    told = bank.revert(author="mallory")
+    assert told.archived == (bad.id,) and told.left == (shared.id,)
+    assert elsewhere.get(hidden.id).state is elsewhere.get(shared.id).state is State.ACTIVE
+    later = bank.revert(author="mallory", everywhere=True)
+    assert set(later.archived) == {hidden.id, shared.id}, "it can be gone after later"
 
 
 @requirement("SEC-6")

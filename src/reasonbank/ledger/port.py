@@ -503,10 +503,10 @@ class Reading(VectorReading, Protocol):
         """The steps of all batches of this workspace, oldest first."""
 
     def written(self, wanted: Written) -> list[Event]:
-        """What can be taken back and was not, oldest first; no revert is among it."""
+        """What can be taken back, or was, oldest first; no revert is among it."""
 
     def about(self, subjects: Iterable[str], types: frozenset[EventType]) -> list[Event]:
-        """What was said of these, in any workspace, and counts; oldest first."""
+        """What was said of these, in any workspace, be it taken back or not; oldest first."""
 
     def owners(self, ids: Iterable[str]) -> dict[str, str]:
         """The workspaces that memories belong to, in view or not."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reasonbank.errors import Forbidden, NotFound, Refused
-from reasonbank.ledger.events import REVERT, Event, EventType
+from reasonbank.ledger.events import CHANGES, REVERT, Event, EventType, revisions
 from reasonbank.ledger.port import Reading, Row, Writing
 from reasonbank.model import Link, Memory, Right, State, from_micros
 from reasonbank.store import memories
@@ -117,18 +117,25 @@ def _count_again(context: Context, txn: Writing, id: str, steps: Sequence[Event]
     if not context.right.includes(Right.ADMIN):
         raise Forbidden(f"batch {id} took back what somebody wrote; to undo that needs admin")
     archived = [id for event in steps for id in event.payload["archived"]]
-    for memory in archived:
-        if txn.taken(memory):
-            context.own_row(txn, memory)
-    made = [
-        event.id
-        for event in txn.about(archived, frozenset({EventType.ARCHIVED}))
-        if event.batch == id
-    ]
-    told = {"steps": [event.id for event in steps], "events": made}
+    elsewhere = set(txn.owners(archived).values()) - {context.view.workspace}
+    if elsewhere and context.reaches is not None:
+        raise Forbidden(
+            f"batch {id} took back memories of other workspaces; who undoes it must reach them all"
+        )
+    made = txn.about(archived, frozenset({EventType.ARCHIVED}))
+    told = {
+        "steps": [event.id for event in steps],
+        "events": [event.id for event in made if event.batch == id],
+    }
     context.append(txn, EventType.REVERTED, id, told)
-    rows = ((memory, txn.row(context.view, memory)) for memory in archived)
-    restored = [memory for memory, row in rows if row is not None and row.state == State.ACTIVE]
+    changes: dict[str, list[Event]] = {}
+    for event in txn.about(archived, CHANGES):
+        changes.setdefault(event.subject, []).append(event)
+    restored = [
+        memory
+        for memory, events in changes.items()
+        if revisions(events)[-1].memory.state is State.ACTIVE
+    ]
     return Undone(batch=id, restored=tuple(restored), archived=(), steps=len(steps))
 
 

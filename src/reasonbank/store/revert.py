@@ -158,52 +158,57 @@ class _Planning:
         self.context = context
         self.reading = reading
         self.plan = Plan(here=wanted.workspace)
+        self.seen: set[str] = set()
         found = reading.written(wanted)
-        traces = [event for event in found if event.type is EventType.TRACED]
-        self._take(event for event in found if event.type is not EventType.TRACED)
-        for trace in traces:
-            self._learned_from(trace)
-        self._follow()
+        gone = self._take(event for event in found if event.type is not EventType.TRACED)
+        for trace in found:
+            if trace.type is EventType.TRACED:
+                gone += self._learned_from(trace)
+        self._follow(gone)
 
     def _take(self, events: Iterable[Event]) -> list[Event]:
-        """Those that are new, and that the caller may change; a memory, only from the workspace
-        that owns it."""
-        new = [event for event in events if event.id not in self.plan.events]
-        of_memories = [event for event in new if event.type in CHANGES | LINKS]
-        owners = self.reading.owners({event.subject for event in of_memories})
-        taken = []
-        for event in new:
-            about_memory = event.type in CHANGES | LINKS
+        """Those that were not looked at yet and count no longer: what the caller may change, a
+        memory only from the workspace that owns it, and what was taken back before."""
+        new = {event.id: event for event in events if event.id not in self.seen}
+        self.seen |= new.keys()
+        of_memories = CHANGES | LINKS
+        owners = self.reading.owners({e.subject for e in new.values() if e.type in of_memories})
+        gone = []
+        for event in new.values():
+            about_memory = event.type in of_memories
             owner = owners.get(event.subject) if about_memory else event.workspace
             if owner is None:
                 continue  # It was forgotten, and stays so.
-            if self.plan.here in (None, owner):
+            if event.taken_back:
+                gone.append(event)
+            elif self.plan.here in (None, owner):
                 self.plan.events[event.id] = event
-                taken.append(event)
+                gone.append(event)
             elif about_memory and not self.context.hidden(self.reading, [event.subject]):
                 self.plan.left[event.subject] = None
-        return taken
+        return gone
 
-    def _learned_from(self, trace: Event) -> None:
+    def _learned_from(self, trace: Event) -> list[Event]:
         """What the bank itself made of a trace."""
         learned = self.reading.about([trace.subject], frozenset({EventType.LEARNED}))
         ids = [id for e in learned if e.order > trace.order for id in e.payload["ids"]]
-        self._take(self.reading.about(ids, frozenset({EventType.RECORDED})))
+        gone = self._take(self.reading.about(ids, frozenset({EventType.RECORDED})))
         for session in sorted(sessions_of(trace)):
             named = Written(workspace=trace.workspace, session=session)
-            self._take(
+            gone += self._take(
                 event
                 for event in self.reading.written(named)
                 if event.type in (EventType.OBSERVED, EventType.JUDGED)
                 and event.principal in _BY_ITSELF
                 and event.order > trace.order
             )
+        return gone
 
-    def _follow(self) -> None:
+    def _follow(self, gone: Sequence[Event]) -> None:
         """From what is taken back to what was made from it, until nothing new is found."""
-        told = _earliest(self.plan.events.values(), _TELLING)
+        told = _earliest(gone, _TELLING)
         judged: dict[str, tuple[int, str]] = {}
-        by_id = {event.id: event for event in self.plan.events.values() if event.type in _JUDGING}
+        by_id = {event.id: event for event in gone if event.type in _JUDGING}
         for seen, memory in self.reading.observed_by(by_id):
             order = by_id[seen].order
             judged[memory] = min(order, judged.get(memory, order))

@@ -21,7 +21,6 @@ from reasonbank.ledger.events import (
 from reasonbank.ledger.identity import chains_of
 from reasonbank.ledger.port import Break, Wanted, Written
 from reasonbank.ledger.queries.base import (
-    COUNTS,
     EVENT,
     EVENT_AT_HOME,
     IS_TAKEN_BACK,
@@ -64,7 +63,7 @@ class LogQueries(Queries):
 
     def written(self, wanted: Written) -> list[Event]:
         parts = [
-            COUNTS,
+            "payload != ''",
             f"what in {texts(REVERTIBLE)}",
             # A revert is taken back by undoing it, not by another.
             "(batch is null or batch not in (select subject from events where what = ? and"
@@ -87,7 +86,8 @@ class LogQueries(Queries):
             parts.append(f"({OF_WORKSPACE} or {mine})")
             values += [wanted.workspace] * 3
         found = self.db.all(
-            f"select {EVENT_AT_HOME} from events where {' and '.join(parts)} order by {ORDER}",
+            f"select {EVENT_AT_HOME}, {IS_TAKEN_BACK} from events where {' and '.join(parts)}"
+            f" order by {ORDER}",
             values,
         )
         events = map(event_of, found)
@@ -96,8 +96,8 @@ class LogQueries(Queries):
     def about(self, subjects: Iterable[str], types: frozenset[EventType]) -> list[Event]:
         wanted = self.db.dialect.texts([*subjects])
         found = self.db.all(
-            f"select {EVENT_AT_HOME} from events where subject in {wanted.sql}"
-            f" and what in {texts(types)} and {COUNTS} order by {ORDER}",
+            f"select {EVENT_AT_HOME}, {IS_TAKEN_BACK} from events where subject in {wanted.sql}"
+            f" and what in {texts(types)} and payload != '' order by {ORDER}",
             wanted.values,
         )
         return [event_of(row) for row in found]
