@@ -22,9 +22,10 @@ METHODS = words("""
     feedback forget forget_gaps gaps genealogy get health history import_ inject jobs
     join_workspace link links maintain memories merge_workspace move_workspace name_workspace
     open outcome promote purge_traces
-    rebuild recommend record reindex report reset_statistics restore retry_job review search seen_by
+    rebuild recommend record reindex report reset_statistics restore retry_job revert review search
+    seen_by
     settings solve stability statistics store store_trace trace traces undo undo_batch unlink
-    update view within work workspaces
+    update verify view within work workspaces
 """)
 
 

@@ -6,6 +6,7 @@ their answers from them.
 
 from reasonbank.agent.solution import Solution
 from reasonbank.health import Health
+from reasonbank.integrity import Verified
 from reasonbank.jobs.service import Worked
 from reasonbank.learn.passive import Captured
 from reasonbank.learn.tickets import Prepared, Submitted
@@ -16,6 +17,7 @@ from reasonbank.search.recommend import Recommendation
 from reasonbank.store.backup import BackedUp
 from reasonbank.store.batches import Batch, Undone
 from reasonbank.store.maintenance import Maintained, Reindexed
+from reasonbank.store.revert import Reverted
 from reasonbank.store.statistics import Statistics
 from reasonbank.store.transfer import Imported
 from reasonbank.tidy.consolidate import Result
@@ -36,9 +38,11 @@ __all__ = [
     "Reindexed",
     "Report",
     "Result",
+    "Reverted",
     "Solution",
     "Statistics",
     "Submitted",
     "Undone",
+    "Verified",
     "Worked",
 ]

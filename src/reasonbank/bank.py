@@ -527,6 +527,41 @@ class Bank:
         """List what was merged or shared in one go, newest first; `undo` takes one back."""
         return batches.listed(self.context, limit=limit)
 
+    def revert(
+        self,
+        *,
+        author: Annotated[Name, "What they wrote, as the log has it."] | None = None,
+        session: Annotated[Name, "What came of this session."] | None = None,
+        batch: Annotated[BatchId, "What this import brought."] | None = None,
+        since: Annotated[str, Text(64), "Not before this time, or this long ago: 2h, 3d."]
+        | None = None,
+        everywhere: Everywhere = False,
+        dry_run: DryRun = False,
+    ) -> answers.Reverted:
+        """Take back what somebody wrote, and all that was made from it, in one go.
+
+        What is given must all hold. Memories that they recorded go to the archive, what they
+        changed is as before, and what they observed counts no longer; what was merged, promoted
+        or learned from it goes too, and its other sources come back. `undo` takes the revert back.
+        """
+        from reasonbank.store.revert import revert
+
+        return revert(
+            self.context, author=author, session=session, batch=batch, since=since,
+            everywhere=everywhere, dry_run=dry_run,
+        )  # fmt: skip
+
+    def verify(self, progress: Progress | None = None) -> answers.Verified:
+        """Verify that the log is what was written, and every table what the log tells.
+
+        The log is a chain: what was changed, removed or added behind the program's back breaks
+        it. What was forgotten does not. Nothing is repaired.
+        """
+        from reasonbank.integrity import verify
+
+        self.store.try_to_flush()
+        return verify(self.context, progress or (lambda done, total: None))
+
     # Thinking
 
     async def solve(

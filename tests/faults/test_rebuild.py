@@ -117,6 +117,20 @@ def test_a_rebuild_after_a_roll_up_counts_the_same_evidence(path: Path) -> None:
         assert differences(before, after) == {}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_verifying_a_bank_that_was_lived_in_gives_no_false_alarm(path: Path, seed: int) -> None:
+    with open_bank(path, clock=(clock := Clock())) as bank:
+        lived(bank, random.Random(seed))
+        assert bank.verify().faults == ()
+        clock.now += 60 * DAY
+        bank.maintain()
+        bank.credit("s1", succeeded=True)
+        batch = bank.revert(session="s2").batch
+        assert batch is not None and bank.verify().faults == ()
+        bank.undo_batch(batch)
+        assert bank.verify().faults == ()
+
+
 def test_a_rebuild_keeps_workspaces_apart_in_a_bank_that_was_open_meanwhile(path: Path) -> None:
     with open_bank(path, "/gone") as gone, open_bank(path, "/kept") as kept:
         gone.record(a_memory("Gone"))

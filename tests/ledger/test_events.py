@@ -18,12 +18,12 @@ from reasonbank.ledger.events import (
     NOTES,
     Event,
     EventType,
-    can_undo,
     encode,
     evidence_key,
     lesson,
     memory_of,
     revisions,
+    steps_back,
 )
 from reasonbank.model import (
     REVISABLE,
@@ -208,11 +208,14 @@ def test_going_back_to_where_it_stands_is_a_change_too() -> None:
 
 def test_what_can_be_undone_is_what_changed_and_was_not_taken_back() -> None:
     first, second = recorded(), revised(1, title="B")
-    assert not can_undo([])
-    assert not can_undo([first])
-    assert can_undo([second, first])
-    assert not can_undo([first, second, undone(2)])
-    assert can_undo([first, second, undone(2), an_event(EventType.ARCHIVED, 3)])
+    assert not steps_back([])
+    assert not steps_back([first])
+    assert steps_back([second, first])
+    assert not steps_back([first, second, undone(2)])
+    assert steps_back([first, second, undone(2), an_event(EventType.ARCHIVED, 3)])
+    gone = replace(revised(2, title="C"), taken_back=True)
+    assert steps_back([first, second, gone]) == 2, "what was taken back is stepped over"
+    assert not steps_back([first, gone])
 
 
 # An event and its JSON

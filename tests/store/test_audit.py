@@ -24,7 +24,7 @@ NO_CHANGE = {
     "gaps", "genealogy", "get", "health", "history", "inject", "jobs", "links", "memories",
     "open", "rebuild", "recommend", "reindex",
     "report", "review", "search", "seen_by", "settings", "statistics", "store", "trace", "traces",
-    "view", "within", "workspaces",
+    "verify", "view", "within", "workspaces",
 }  # fmt: skip
 
 
@@ -63,6 +63,7 @@ def changing(bank, open_bank, clock):
     )
     bank.context.write(lambda txn: txn.queue.fail(taken, "no luck", None))
     bank.search("retry uploads", session=session)
+    bank.seen_by(author="mallory").record(a_memory())
     return {
         "record": lambda: bank.record(a_memory()),
         "update": lambda: bank.update(one, title="Another"),
@@ -87,6 +88,7 @@ def changing(bank, open_bank, clock):
         "consolidate": more.consolidate,
         "solve": lambda: anyio.run(lambda: bank.solve("Sum a list", model=Player(), mode="off")),
         "undo_batch": lambda: twins.undo_batch(merged.batch),
+        "revert": lambda: bank.revert(author="mallory"),
         "archive": lambda: bank.archive(one),
         "restore": lambda: bank.restore(one),
         "name_workspace": lambda: bank.name_workspace(place, "mine"),

@@ -230,11 +230,9 @@ def test_an_import_cannot_bring_a_link_that_no_caller_could_make(open_bank, stre
 def test_plain_memories_are_imported_as_such_and_once(plain_bank):
     memories = [a_memory(title="one"), a_warning(title="two")]
     file = "\n".join(json.dumps(m.to_json()) for m in memories) + "\n"
-    assert plain(plain_bank.import_(io.StringIO(file), trusted=True)) == {
-        "memories": 2,
-        "new": 2,
-        "skipped": 0,
-    }
+    told = plain(plain_bank.import_(io.StringIO(file), trusted=True))
+    [batch] = plain_bank.batches()
+    assert told == {"memories": 2, "new": 2, "skipped": 0, "batch": batch.batch}
     assert {(m.title, m.source) for m in plain_bank.memories()} == {
         ("one", Source.IMPORTED), ("two", Source.IMPORTED),
     }  # fmt: skip

@@ -65,6 +65,11 @@ def beside(bank: Bank) -> dict[str, str]:
     return {"beside": other.view.workspace}
 
 
+def spoilt(bank: Bank) -> dict[str, str]:
+    bank.seen_by(author="mallory").update(bank.memories(limit=1)[0].id, content="Give up.")
+    return {}
+
+
 def contradicted(bank: Bank) -> dict[str, str]:
     newer, older = bank.memories(limit=2)
     bank.link(newer.id, older.id, type="contradicts")
@@ -219,6 +224,10 @@ CASES = {
     ),
     "batches": Case(given={"limit": 5}, first=merged),
     "undo_batch": Case(given={"id": "{batch}"}, command="undo {id}", first=merged),
+    "revert": Case(
+        given={"author": "mallory"}, command="revert --author {author}", first=spoilt
+    ),
+    "verify": Case(command="audit verify"),
     "promote": Case(given={"dry_run": True}, command="promote --dry-run"),
     "maintain": Case(command="maintain"),
     "embed_new": Case(),

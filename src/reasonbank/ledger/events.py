@@ -98,7 +98,16 @@ BATCHES = frozenset({EventType.APPLIED, EventType.REVERTED})
 Each step of a batch is one ``APPLIED`` event about the batch's id, in the transaction of what
 it did: the memory that was created, those archived into it, the links drawn. The log is the
 only place where batches are kept.
+
+A step may name earlier events that count for nothing while it stands. They stay where they are.
 """
+REVERT = "revert"
+"""The kind of a batch whose steps take back what somebody wrote."""
+LINKS = frozenset({EventType.LINKED, EventType.UNLINKED})
+REVERTIBLE = (
+    CHANGES | OBSERVATIONS | BATCHES | LINKS | {EventType.ENDED, EventType.JUDGED, EventType.TRACED}
+)
+"""What can be taken back; of a trace, that which was learned from it."""
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +141,8 @@ class Event:
     digest: str | None = None
     salt: str | None = None
     redacted: bool = False
+    taken_back: bool = False
+    """Whether it counts for nothing, as this bank has it (``taken_back``)."""
 
     @property
     def order(self) -> tuple[int, str]:
@@ -242,6 +253,37 @@ def _end(into: dict[str, str], workspace: str) -> str:
     return workspace
 
 
+def taken_back(batches: Iterable[Event]) -> dict[str, tuple[int, str]]:
+    """What counts for nothing, and since which event: events by their ids, and memories, of which
+    nothing counts that was observed before.
+
+    An event can only name what came before it. So the last word is known, and from there on
+    backwards which of the others stand.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    for event in sorted(batches, key=lambda e: e.order, reverse=True):
+        if event.id not in found:
+            named = [*event.payload.get("events", ()), *event.payload.get("steps", ())]
+            if event.payload.get("kind") == REVERT:
+                named += event.payload["archived"]
+            found |= {id: event.order for id in named if id not in found}
+    return found
+
+
+def sessions_of(event: Event) -> set[str]:
+    """The names of the session that an event is of, as far as it says so."""
+    payload = event.payload
+    names = {payload.get("session")}
+    match event.type:
+        case EventType.ENDED | EventType.JUDGED:
+            names.add(event.subject)
+        case EventType.RECORDED:
+            names.add(payload["lesson"].get("source_session"))
+        case EventType.TRACED:
+            names |= {event.subject, payload["trace"].get("metadata", {}).get("session")}
+    return {name for name in names if isinstance(name, str)}
+
+
 def lesson(memory: Memory) -> JSON:
     """The part of a memory that its author wrote, as it goes into the log."""
     found: JSON = {}
@@ -268,9 +310,16 @@ def revisions(events: Iterable[Event]) -> list[Revision]:
     return _replayed(events)[0]
 
 
-def can_undo(events: Iterable[Event]) -> bool:
-    """Whether a change of this memory is left that an undo could take back."""
-    return len(_replayed(events)[1]) > 1
+def steps_back(events: Iterable[Event]) -> int:
+    """How many undos it takes until the memory stands as before its last change; 0 if none is left.
+
+    What was taken back is stepped over.
+    """
+    stack = _replayed(events)[1]
+    steps = 1
+    while steps < len(stack) and stack[-steps] is stack[-steps - 1]:
+        steps += 1
+    return steps if steps < len(stack) else 0
 
 
 def _replayed(events: Iterable[Event]) -> tuple[list[Revision], list[_Version]]:
@@ -285,6 +334,9 @@ def _replayed(events: Iterable[Event]) -> tuple[list[Revision], list[_Version]]:
             stack, first = [_Version(event.payload["lesson"], State.ACTIVE, None)], event
         elif not stack:
             continue  # Its recording is not here (yet).
+        elif event.taken_back:
+            # It has its place all the same: whoever undid it meant this one, and no other.
+            stack.append(stack[-1])
         else:
             _apply(event, stack, versions)
         versions.append(stack[-1])
@@ -326,7 +378,7 @@ def _revision(first: Event, event: Event, version: _Version, number: int) -> Rev
     )
     return Revision(
         number=number,
-        change=event.type.partition(".")[2],
+        change=event.type.partition(".")[2] + (", taken back" if event.taken_back else ""),
         at=from_micros(event.at),
         author=event.author,
         surface=event.surface,

@@ -417,6 +417,14 @@ create table passages (
 update memories set embedded = null where length(lesson) > 1000;
 """
 
+# Events that count for nothing since another said so, and memories of which nothing counts that was
+# observed before.
+_TAKEN_BACK = """
+create table taken_back (
+    id {text} primary key, counter {whole} not null, event {text} not null
+) {table};
+"""
+
 STEPS: list[Step] = [
     first,
     _define(_JOBS),
@@ -432,4 +440,5 @@ STEPS: list[Step] = [
     _define(_PARTS),
     apart,
     _define(_PASSAGES),
+    _define(_TAKEN_BACK),
 ]

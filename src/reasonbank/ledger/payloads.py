@@ -231,11 +231,14 @@ class Applied:
     created: MaybeId
     archived: Ids
     links: Annotated[tuple[Any, ...], Many(Edge())]
+    events: Ids = ()
+    """Those that it takes back."""
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Reverted:
     steps: Ids
+    events: Ids = ()
 
 
 _ID, _SESSION, _ANY = Id(), Text(LIMITS.label), Rule()

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from reasonbank.ledger.events import Event, memory_of
+from reasonbank.ledger.events import Event, EventType, memory_of
 from reasonbank.ledger.sessions import Giving
 from reasonbank.ledger.vectors import VectorReading, VectorWriting
 from reasonbank.model import (
@@ -63,6 +63,28 @@ class Wanted:
     surface: str | None = None
     subject: str | None = None
     uses: bool = False
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
+class Break:
+    """Where the log is not as it was written: from which event on, by which bank's log."""
+
+    origin: str
+    found: str
+    event: str | None = None
+    at: int | None = None
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What was written by an author, in a batch or a session, since then: all that is given."""
+
+    workspace: str | None
+    """By it, or to its memories; None: anywhere."""
+    author: str | None = None
+    batch: str | None = None
+    session: str | None = None
+    since: int | None = None
 
 
 class Row(NamedTuple):
@@ -480,6 +502,18 @@ class Reading(VectorReading, Protocol):
     def batches(self, view: View) -> list[Event]:
         """The steps of all batches of this workspace, oldest first."""
 
+    def written(self, wanted: Written) -> list[Event]:
+        """What can be taken back, or was, oldest first; no revert is among it."""
+
+    def about(self, subjects: Iterable[str], types: frozenset[EventType]) -> list[Event]:
+        """What was said of these, in any workspace, be it taken back or not; oldest first."""
+
+    def owners(self, ids: Iterable[str]) -> dict[str, str]:
+        """The workspaces that memories belong to, in view or not."""
+
+    def observed_by(self, events: Iterable[str]) -> list[tuple[str, str]]:
+        """Events whose observations count, and of which memories."""
+
     def links(self, view: View, id: str) -> list[Link]: ...
     def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         """The ends of each link that says so and begins or ends at one of these."""
@@ -555,8 +589,8 @@ class Reading(VectorReading, Protocol):
         """The log, oldest arrival first; ``redacted``: with those whose payload was removed."""
 
     def event_count(self, workspace: str | None, *, redacted: bool = False) -> int: ...
-    def broken_chain(self) -> list[str]:
-        """Where the log is not as it was written; empty when it is."""
+    def broken_chain(self) -> list[Break]:
+        """Where the log is not as it was written; empty when it is. The first few will do."""
 
     def from_the_future(self, now: int) -> tuple[int, int]:
         """How many events are dated after ``now``, and the latest of these dates."""

@@ -63,6 +63,7 @@ TABLES = (
     _table("awaited", "id"),
     _table("traces", "id", "workspace, at, event, outcome"),
     _table("purged", "id", "counter, event"),
+    _table("taken_back", "id", "counter, event"),
     _table("workspaces", "id", "path, name, team, org"),
     _table("paths", "digest", "workspace"),
     _table("merged", "workspace", "home"),

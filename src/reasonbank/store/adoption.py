@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reasonbank.ledger.events import CHANGES, Event, EventType, revisions
+from reasonbank.ledger.events import (
+    BATCHES,
+    CHANGES,
+    LINKS,
+    Event,
+    EventType,
+    revisions,
+    taken_back,
+)
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Link, LinkType, Memory, Principal, Scope, Source, State, new_id
 from reasonbank.store import batches
@@ -29,6 +37,7 @@ class Adopted:
     new: int
     left_out: int
     """Events that say something of trust, of other banks or of deletions."""
+    batch: str | None
 
 
 def adopt(context: Context, events: Sequence[Event], progress: Progress) -> Adopted:
@@ -60,18 +69,21 @@ def adopt(context: Context, events: Sequence[Event], progress: Progress) -> Adop
     new = context.write(work)
     context.store.indexing.wake()
     told = sum(event.type is EventType.RECORDED and not event.redacted for event in events)
-    return Adopted(memories=len(found), new=new, left_out=len(events) - told)
+    left_out = len(events) - told
+    return Adopted(memories=len(found), new=new, left_out=left_out, batch=batch if new else None)
 
 
 def _standing(events: Sequence[Event]) -> list[tuple[Memory, State]]:
     """The memories of a log as they stand in the end, without those that were forgotten."""
     changes: dict[str, list[Event]] = {}
+    gone_back = taken_back(event for event in events if event.type in BATCHES)
     gone = {event.subject for event in events if event.type is EventType.FORGOTTEN}
     for event in sorted(events, key=lambda event: event.order):
         if event.type is EventType.DELETED:
             gone.update(event.payload.get("ids", ()))
         elif event.type in CHANGES and not event.redacted:
-            changes.setdefault(event.subject, []).append(event)
+            stands = replace(event, taken_back=event.id in gone_back)
+            changes.setdefault(event.subject, []).append(stands)
     found = []
     for id, told in changes.items():
         if id not in gone and (history := revisions(told)):
@@ -82,8 +94,9 @@ def _standing(events: Sequence[Event]) -> list[tuple[Memory, State]]:
 
 def _links(events: Sequence[Event]) -> list[Link]:
     latest: dict[tuple[str, str, str], Event] = {}
+    gone_back = taken_back(event for event in events if event.type in BATCHES)
     for event in sorted(events, key=lambda event: event.order):
-        if event.type in (EventType.LINKED, EventType.UNLINKED) and not event.redacted:
+        if event.type in LINKS and not event.redacted and event.id not in gone_back:
             p = event.payload
             latest[event.subject, p["target"], p["type"]] = event
     return [

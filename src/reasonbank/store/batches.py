@@ -1,8 +1,8 @@
 """What is done to several memories in one go, and can be taken back in one go.
 
-A batch is a run: a consolidation, a promotion. It has steps; each step is one transaction,
-which ends with an event that says what the step did. So a batch needs no table: a replica,
-an import or a rebuild has it when it has the log.
+A batch is a run: a consolidation, a promotion, an import, a revert. It has steps; each is done in
+one transaction, and ends with an event that says what it did. So a batch needs no table: a
+replica, an import or a rebuild has it when it has the log.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from reasonbank.errors import NotFound, Refused
-from reasonbank.ledger.events import Event, EventType
+from reasonbank.errors import Forbidden, NotFound, Refused
+from reasonbank.ledger.events import CHANGES, REVERT, Event, EventType, revisions
 from reasonbank.ledger.port import Reading, Row, Writing
-from reasonbank.model import Link, Memory, State, from_micros
+from reasonbank.model import Link, Memory, Right, State, from_micros
 from reasonbank.store import memories
 from reasonbank.store.context import Context
 
@@ -31,6 +31,8 @@ class BatchStep:
     stage: int = 0
     archived: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+    events: tuple[str, ...] = ()
+    """Those that it takes back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +65,9 @@ def apply(context: Context, txn: Writing, batch: str, kind: str, step: BatchStep
     if created is not None:
         made = {"stage": step.stage, "initial": step.initial}
         memories.record_in(context, txn, created, made=made)
-        for id in step.archived:
-            reason = {"reason": kind, "merged_into": created.id}
-            context.append(txn, EventType.ARCHIVED, id, reason)
+    for id in step.archived:
+        into = {"merged_into": created.id} if created else {}
+        context.append(txn, EventType.ARCHIVED, id, {"reason": kind} | into)
     for link in step.links:
         payload = {"target": link.target, "type": str(link.type), "strength": link.strength}
         context.append(txn, EventType.LINKED, link.source, payload)
@@ -75,6 +77,8 @@ def apply(context: Context, txn: Writing, batch: str, kind: str, step: BatchStep
         "archived": list(step.archived),
         "links": [[link.source, link.target, str(link.type)] for link in step.links],
     }
+    if step.events:
+        told["events"] = list(step.events)
     context.append(txn, EventType.APPLIED, batch, told)
 
 
@@ -96,6 +100,8 @@ def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) 
         )
     if not steps:
         raise Refused(f"batch {id} was undone already")
+    if any(event.payload["kind"] == REVERT for event in steps):
+        return _count_again(context, txn, id, steps)
     restored: list[str] = []
     removed: list[str] = []
     for event in reversed(steps):
@@ -104,6 +110,33 @@ def revert(context: Context, txn: Writing, id: str, *, only: str | None = None) 
             removed.append(event.payload["created"])
     context.append(txn, EventType.REVERTED, id, {"steps": [event.id for event in steps]})
     return Undone(batch=id, restored=tuple(restored), archived=tuple(removed), steps=len(steps))
+
+
+def _count_again(context: Context, txn: Writing, id: str, steps: Sequence[Event]) -> Undone:
+    """What was taken back counts again; so nobody but who may take back may do this."""
+    if not context.right.includes(Right.ADMIN):
+        raise Forbidden(f"batch {id} took back what somebody wrote; to undo that needs admin")
+    archived = [id for event in steps for id in event.payload["archived"]]
+    elsewhere = set(txn.owners(archived).values()) - {context.view.workspace}
+    if elsewhere and context.reaches is not None:
+        raise Forbidden(
+            f"batch {id} took back memories of other workspaces; who undoes it must reach them all"
+        )
+    made = txn.about(archived, frozenset({EventType.ARCHIVED}))
+    told = {
+        "steps": [event.id for event in steps],
+        "events": [event.id for event in made if event.batch == id],
+    }
+    context.append(txn, EventType.REVERTED, id, told)
+    changes: dict[str, list[Event]] = {}
+    for event in txn.about(archived, CHANGES):
+        changes.setdefault(event.subject, []).append(event)
+    restored = [
+        memory
+        for memory, events in changes.items()
+        if revisions(events)[-1].memory.state is State.ACTIVE
+    ]
+    return Undone(batch=id, restored=tuple(restored), archived=(), steps=len(steps))
 
 
 def _revert(context: Context, txn: Writing, event: Event) -> list[str]:
@@ -135,10 +168,14 @@ def _in_force(events: Sequence[Event]) -> list[Event]:
     gone = {
         step
         for event in events
-        if event.type is EventType.REVERTED
+        if event.type is EventType.REVERTED and not event.taken_back
         for step in event.payload["steps"]
     }
-    return [event for event in events if event.type is EventType.APPLIED and event.id not in gone]
+    return [
+        event
+        for event in events
+        if event.type is EventType.APPLIED and event.id not in gone and not event.taken_back
+    ]
 
 
 def heirs(context: Context, reading: Reading, id: str) -> list[Row]:
@@ -177,6 +214,7 @@ def undone(reading: Reading, context: Context) -> list[frozenset[str]]:
         if event.type is EventType.APPLIED
         and event.id not in in_force
         and event.payload["archived"]
+        and event.payload["kind"] != REVERT
     ]
 
 

@@ -16,6 +16,8 @@ from reasonbank.trust import belief
 DAY = 86_400_000_000
 ROLL_UP_DAYS = 30
 """Older evidence is counted by the day: the grain of belief."""
+PRUNED = "confidence"
+"""How the reason begins for which something was archived by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,7 @@ def _prune(context: Context) -> list[str]:
                 continue
             confidence = context.confidence(txn, row)
             if confidence < floor:
-                reason = f"confidence {confidence:.2f} is under {floor}"
+                reason = f"{PRUNED} {confidence:.2f} is under {floor}"
                 context.append(txn, EventType.ARCHIVED, row.id, {"reason": reason})
                 pruned.append(row.id)
         return pruned

@@ -29,7 +29,7 @@ def record_in(
     """``made`` tells of a memory that a batch made: its stage and initial confidence."""
     context.must_share(memory.scope)
     _must_be_free(context, txn, memory.id)
-    known = {"stage": _stage(context, txn, memory.parents)} if made is None else dict(made)
+    known = {"stage": stage_of(context, txn, memory.parents)} if made is None else dict(made)
     context.join(txn)
     at = txn.stamp()
     context.append(txn, EventType.RECORDED, memory.id, {"lesson": lesson(memory), **known}, at=at)
@@ -58,7 +58,7 @@ def _must_be_free(context: Context, txn: Reading, id: str) -> None:
     raise Refused(f"the id {id} cannot be used here; leave it out to get a new one")
 
 
-def _stage(context: Context, txn: Reading, parents: Sequence[str]) -> int:
+def stage_of(context: Context, txn: Reading, parents: Sequence[str]) -> int:
     stage = 0
     for parent in parents:
         row = txn.row(context.view, parent)

@@ -16,7 +16,7 @@ from reasonbank.errors import NotInUse, Refused, StorageError
 from reasonbank.ledger import copying, identity
 from reasonbank.ledger.copying import Progress, Summary
 from reasonbank.ledger.database import Database
-from reasonbank.ledger.port import Ledger
+from reasonbank.ledger.port import Break, Ledger
 from reasonbank.ledger.queries import Reader
 from reasonbank.ledger.use import Unused, set_unused, unused
 from reasonbank.model import new_id
@@ -187,7 +187,7 @@ def must_be_equal(wanted: dict[str, Summary], db: Database, progress: Progress) 
         )
 
 
-def take_identity(db: Database, goes_on: dict[str, str], known_faults: list[str]) -> None:
+def take_identity(db: Database, goes_on: dict[str, str], known_faults: list[Break]) -> None:
     """``known_faults`` of the chain are no reason to leave a bank where it is."""
     identity.set_identity(db, goes_on)
     if Reader(db).broken_chain() != known_faults:

@@ -21,10 +21,13 @@ from reasonbank.model import (
     Source,
     State,
     derived_id,
+    new_id,
 )
-from reasonbank.store import memories
-from reasonbank.store.adoption import adopt
+from reasonbank.store import batches, memories
+from reasonbank.store.adoption import KIND, adopt
+from reasonbank.store.batches import BatchStep
 from reasonbank.store.context import Context, Progress, Store
+from reasonbank.trust.belief import initial_confidence
 
 FORMAT = "reasonbank-log"
 VERSION = 2
@@ -51,6 +54,7 @@ class Imported:
     """How many ``events`` of a log, or plain ``memories``, there were, and how many are new.
 
     ``left_out`` are events of a log that nobody here vouches for: see ``store/adoption.py``.
+    ``batch`` takes the memories back; what was taken as another bank wrote it has none.
     """
 
     events: int | None = None
@@ -58,6 +62,7 @@ class Imported:
     new: int
     skipped: int
     left_out: int | None = None
+    batch: str | None = None
 
     def to_json(self) -> JSON:
         return {name: value for name, value in to_json(self).items() if value is not None}
@@ -182,6 +187,7 @@ def _import_log(
             new=adopted.new,
             skipped=adopted.memories - adopted.new,
             left_out=adopted.left_out,
+            batch=adopted.batch,
         )
     new = _checked_take(context, events, _half(progress, 1))
     context.store.indexing.wake()
@@ -262,6 +268,7 @@ def _import_memories(
 ) -> Imported:
     """Plain memories, one a line. One without an id gets the same id each time."""
     context = replace(context, acts_as=Principal.IMPORT)
+    batch = new_id()
     found = []
     for number, value, _ in (first, *lines):
         try:
@@ -277,15 +284,33 @@ def _import_memories(
             if txn.taken(memory.id):
                 continue
             try:
-                memories.record_in(context, txn, memory)
+                stage = memories.stage_of(context, txn, memory.parents)
             except NotFound as error:
                 raise InvalidInput(f"line {number}", f"{error}. Nothing was imported") from None
+            initial = initial_confidence(memory.source, memory.outcome)
+            step = BatchStep(created=memory, initial=initial, stage=stage)
+            batches.apply(context, txn, batch, KIND, step)
             new += 1
         return new
 
     new = context.write(work)
     context.store.indexing.wake()
-    return Imported(memories=len(found), new=new, skipped=len(found) - new)
+    return Imported(
+        memories=len(found), new=new, skipped=len(found) - new, batch=batch if new else None
+    )
+
+
+def memories_in(context: Context, file: IO[str]) -> list[str]:
+    """The ids that an import of this file gives its memories."""
+    found = []
+    for number, value, _ in _lines(file):
+        if number == 1 and value.get("format") == FORMAT:
+            continue
+        if "event" in value:
+            found += [value["subject"]] if value["event"] == EventType.RECORDED else []
+        elif not value.get("end"):
+            found.append(value.get("id") or _id_of(context, value))
+    return [id for id in found if isinstance(id, str)]
 
 
 def _id_of(context: Context, value: JSON) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reasonbank.errors import Refused
 from reasonbank.fields import whole
-from reasonbank.ledger.events import EventType, can_undo, revisions
+from reasonbank.ledger.events import EventType, revisions, steps_back
 from reasonbank.ledger.port import Writing
 from reasonbank.model import Memory
 from reasonbank.store import batches
@@ -22,9 +22,10 @@ def undo(context: Context, id: str, to: int | None) -> Memory:
             return context.memory(txn, context.row(txn, id))
         if to is not None:
             whole(to, "to", least=1, most=len(revisions(changes)))
-        elif not can_undo(changes):
+        elif not (steps := steps_back(changes)):
             raise Refused(f"memory {id} has no change to undo; `forget` removes it")
-        context.append(txn, EventType.UNDONE, id, {} if to is None else {"to": to})
+        for told in [{}] * steps if to is None else [{"to": to}]:
+            context.append(txn, EventType.UNDONE, id, told)
         return context.memory(txn, context.row(txn, id))
 
     memory = context.write(work)

@@ -15,17 +15,29 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from reasonbank.ledger.events import EventType, evidence_key
+from reasonbank.ledger.events import Event, EventType, evidence_key
 from reasonbank.ledger.port import Filter, Ledger, Token, UnansweredQuestion, Wanted, Writing
 from reasonbank.ledger.vectors import PackedVector
-from reasonbank.model import EvidenceKind, Job, LinkType, Outcome, Scope, State, Told, View
+from reasonbank.model import (
+    JSON,
+    EvidenceKind,
+    Job,
+    LinkType,
+    Outcome,
+    Scope,
+    State,
+    Told,
+    View,
+    new_id,
+)
 from reasonbank.testing.builders import a_memory, a_trace, a_warning
 from reasonbank.testing.ledger_story import (
     ABROAD,
@@ -46,6 +58,10 @@ from reasonbank.testing.vector_contract import VectorContract
 from reasonbank.trust.belief import WHOLE, masses
 
 NewLedger = Callable[[], Ledger]
+
+
+def _take(events: Sequence[Event], txn: Writing) -> int:
+    return txn.take(events)
 
 
 class LedgerContract(QueueContract, VectorContract):
@@ -122,6 +138,37 @@ class LedgerContract(QueueContract, VectorContract):
             assert len(ledger.read().listed(HERE, Filter(tags=(tag,)), 5)) == count
         changes = {event.type for event in ledger.read().changes_of(HERE, memory.id)}
         assert changes == {EventType.RECORDED, EventType.REVISED}
+
+    def test_what_is_taken_back_counts_for_nothing_until_that_is_taken_back(
+        self, ledger: Ledger
+    ) -> None:
+        story, memory, other = Story(), a_memory(), a_memory()
+        before = [story.joined(), story.recorded(memory), story.recorded(other)]
+        changed = story(EventType.REVISED, memory.id, {"changes": {"title": "New"}})
+        seen = story(EventType.OBSERVED, memory.id, {"kind": "outcome", "positive": False})
+        link = {"target": other.id, "type": "similar", "strength": 0.5}
+        drawn = story(EventType.LINKED, memory.id, link)
+        named = [changed.id, seen.id, drawn.id]
+        step: JSON = {"kind": "revert", "created": None, "archived": [], "links": []}
+        back = story(EventType.APPLIED, new_id(), step | {"events": named})
+        again = story(EventType.REVERTED, back.subject, {"steps": [back.id], "events": []})
+        ledger.write(lambda txn: txn.take(before))
+        honest = everything(ledger)
+        # What is taken back may come in after what takes it back.
+        for late in ([back], [seen], [drawn, changed]):
+            ledger.write(partial(_take, late))
+        row = ledger.read().row(HERE, memory.id)
+        assert row is not None and row.memory().title == memory.title
+        # Only that there was a change can be told.
+        unlike = {part for part, value in everything(ledger).items() if value != honest[part]}
+        assert unlike == {"memories"}
+        ledger.write(lambda txn: txn.take([again]))
+        row = ledger.read().row(HERE, memory.id)
+        assert row is not None and row.memory().title == "New" and row.packed is not None
+        assert len(ledger.read().links(HERE, memory.id)) == 1
+        stands = everything(ledger)
+        ledger.write(lambda txn: txn.rebuild())
+        assert everything(ledger) == stands
 
     def test_the_next_event_comes_after_every_event_seen_so_far(self, ledger: Ledger) -> None:
         far = Story(start=200_000 * DAY)

@@ -55,6 +55,8 @@ SHOWN = {
     "kin": _known("kin.child"),
     "tombstones": _TOLD.format(table="tombstones"),
     "purged": _TOLD.format(table="purged"),
+    "taken_back": "exists (select 1 from events e where e.id = taken_back.id"
+    " or e.subject = taken_back.id)",
     # Of the bank as a whole: which models embed, how it is made, and how far it has come.
     "models": "true",
     "meta": "key in ('schema', 'bank_id', 'half_life', 'rules')",

@@ -9,21 +9,25 @@ from dataclasses import replace
 from reasonbank.ledger.events import CHANGES, OBSERVATIONS, Event, EventType, encode
 from reasonbank.ledger.migrations import APART_BEFORE, REFOLD_BEFORE, REWEIGH_BEFORE
 from reasonbank.ledger.port import SINCE, Token
-from reasonbank.ledger.projection.forgetting import Forgetting
+from reasonbank.ledger.projection.taking_back import TakingBack
 from reasonbank.ledger.queries.administration import TOKEN
-from reasonbank.ledger.queries.base import EVENT, event_of
+from reasonbank.ledger.queries.base import COUNTS, EVENT, event_of
 
 # Realms are not among them: readers everywhere remember the numbers.
 _OF_THE_LOG = (
     "evidence", "tally", "weights", "links", "tombstones", "traces", "purged", "workspaces",
     "paths", "questions", "tasks", "authors", "author_tasks", "awaited",
-    "opinions",
+    "opinions", "taken_back",
 )  # fmt: skip
 # What is stored in the workspace that it was written in, or in the one that this was merged into.
 _BELONGING = OBSERVATIONS | {EventType.RECORDED, EventType.ENDED, EventType.WITHHELD}
 
 
-class Writer(Forgetting):
+# Each is projected by itself; the others with all that was said of the same memory or link.
+_ONCE = OBSERVATIONS | {EventType.ENDED}
+
+
+class Writer(TakingBack):
     """``Writing``, over any ``Database``; only valid inside a transaction of its ledger."""
 
     def forget_cached(self) -> None:
@@ -115,6 +119,8 @@ class Writer(Forgetting):
         """``live``: nothing that is here can be later than this, nor can it be out of date."""
         if event.type in _BELONGING:
             event = replace(event, workspace=self.home(event.workspace))
+        if not live and event.type in _ONCE and self._is_taken_back(event.id):
+            return
         match event.type:
             case (
                 EventType.RECORDED
@@ -128,9 +134,9 @@ class Writer(Forgetting):
                 if new:
                     self._observe_awaited([event.subject])
             case EventType.OBSERVED:
-                self._observed(event)
+                self._observed(event, live=live)
             case EventType.USED:
-                self._used(event)
+                self._used(event, live=live)
             case EventType.WITHHELD:
                 self._withheld(event)
             case EventType.ENDED:
@@ -151,12 +157,14 @@ class Writer(Forgetting):
                 self._merged()
             case EventType.DELETED:
                 self._deleted(event)
+            case EventType.APPLIED | EventType.REVERTED:
+                self._batch_told(event)
 
     def _linked(self, event: Event) -> None:
         """Of all that was said about a link the latest stands, whichever came in first."""
         link = (event.subject, event.payload["target"], event.payload["type"])
         said = self.db.all(
-            f"select {EVENT} from events where subject = ? and what in (?, ?) and payload != ''",
+            f"select {EVENT} from events where subject = ? and what in (?, ?) and {COUNTS}",
             (event.subject, EventType.LINKED, EventType.UNLINKED),
         )
         last = max(
@@ -166,9 +174,10 @@ class Writer(Forgetting):
                 if (e.payload["target"], e.payload["type"]) == link[1:]
             ),
             key=lambda e: e.order,
+            default=None,
         )
         self.db.execute("delete from links where source = ? and target = ? and type = ?", link)
-        if last.type is EventType.LINKED and not self.forgotten(link[1]):
+        if last is not None and last.type is EventType.LINKED and not self.forgotten(link[1]):
             self.db.execute(
                 "insert into links values (?, ?, ?, ?)", (*link, last.payload["strength"])
             )
@@ -235,6 +244,7 @@ class Writer(Forgetting):
     ) -> None:
         """Observations come last: that a memory exists does not depend on when it was used."""
         self._fold_merges()
+        self._fold_taken_back()
         events = sorted(self.events(None), key=lambda e: (e.type in OBSERVATIONS, e.order))
         self._replaying = True
         try:

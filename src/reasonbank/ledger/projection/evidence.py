@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from reasonbank.ledger.database import Database
 from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, evidence_key
 from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
 from reasonbank.ledger.projection.authors import AuthorProjection, Said, task_of
-from reasonbank.ledger.queries.base import EVENT_AT_HOME, SHARES, event_of, texts
+from reasonbank.ledger.queries.base import COUNTS, EVENT_AT_HOME, SHARES, event_of, texts
 from reasonbank.ledger.queries.evidence import ROLLED, SINGLE, add_up
 from reasonbank.trust import belief, experience
 
@@ -26,10 +26,12 @@ class EvidenceProjection(AuthorProjection):
         self._half_life = half_life
         self._replaying = False
 
-    def _observed(self, event: Event) -> None:
+    def _observed(self, event: Event, *, live: bool = False) -> None:
         """What somebody reported of one memory."""
         p = event.payload
         if (num := self._observed_num(event.subject)) is None:
+            return
+        if not live and self._taken_back_since(event, [event.subject]):
             return
         kind, session = p["kind"], p.get("session")
         key = evidence_key(event.workspace, event.subject, kind, event.author, session or event.id)
@@ -42,12 +44,17 @@ class EvidenceProjection(AuthorProjection):
             self._connect(event.workspace, session, num)
         self._refold(num)
 
-    def _used(self, event: Event, only: Container[str] | None = None) -> None:
+    def _used(
+        self, event: Event, only: Container[str] | None = None, *, live: bool = False
+    ) -> None:
         """``only`` are those that were not here when it came in; their shares are of all."""
         p = event.payload
         session = p.get("session")
         question = self._asked(event)
         expected, times, ids = p.get("expected", {}), p.get("times", {}), p["ids"]
+        if not live and (gone := self._taken_back_since(event, ids)):
+            # As if it had never been among what the task was given.
+            ids = [id for id in ids if id not in gone]
         shares = experience.shares(ids, p.get("weak", ()))
         for id in ids:
             if only is not None and id not in only:
@@ -232,6 +239,15 @@ class EvidenceProjection(AuthorProjection):
             self.db.execute("insert into awaited values (?) on conflict do nothing", (id,))
         return num
 
+    def _taken_back_since(self, event: Event, ids: Sequence[str]) -> set[str]:
+        """Those of these memories that were taken back after the event."""
+        wanted = self.db.dialect.texts(ids)
+        found = self.db.all(
+            f"select id from taken_back where id in {wanted.sql} and (counter, event) > (?, ?)",
+            (*wanted.values, *event.order),
+        )
+        return {id for (id,) in found}
+
     def _observe_awaited(self, recorded: Iterable[str]) -> None:
         """What was observed of these memories may have come in before they did."""
         self._observe_anew([
@@ -277,8 +293,7 @@ class EvidenceProjection(AuthorProjection):
             )
             self._refold(num)
         for row in self.db.all(
-            f"select {EVENT_AT_HOME} from events"
-            f" where what in {texts(OBSERVATIONS)} and payload != ''"
+            f"select {EVENT_AT_HOME} from events where what in {texts(OBSERVATIONS)} and {COUNTS}"
         ):
             event = event_of(row)
             if event.type is EventType.USED:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from reasonbank.ledger.events import Event, EventType, homes
 from reasonbank.ledger.projection.memories import MemoryProjection
-from reasonbank.ledger.queries.base import EVENT, EVENT_AT_HOME, ORDER, event_of, texts
+from reasonbank.ledger.queries.base import COUNTS, EVENT, EVENT_AT_HOME, ORDER, event_of, texts
 from reasonbank.model import Scope, up_to_a_slash
 
 _TASKS = frozenset({EventType.ENDED, EventType.WITHHELD})
@@ -167,7 +167,7 @@ class Places(MemoryProjection):
         wanted = self.db.dialect.texts(sorted(workspaces))
         self.db.execute(f"delete from tasks where workspace in {wanted.sql}", wanted.values)
         for row in self.db.all(
-            f"select {EVENT_AT_HOME} from events where what in {texts(_TASKS)} and payload != ''"
+            f"select {EVENT_AT_HOME} from events where what in {texts(_TASKS)} and {COUNTS}"
         ):
             event = event_of(row)
             if event.workspace in workspaces:

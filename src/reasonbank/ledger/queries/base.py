@@ -30,6 +30,11 @@ SHARES = "coalesce(share, 1.0) > 0"
 """The outcome of a task speaks of what it was given, but not of weak matches beside sure ones."""
 
 
+COUNTS = "payload != '' and id not in (select id from taken_back)"
+"""Neither was its content removed, nor was it taken back."""
+IS_TAKEN_BACK = "id in (select id from taken_back)"
+
+
 class Queries:
     def __init__(self, db: Database) -> None:
         self.db = db
@@ -89,21 +94,22 @@ class Queries:
 
     def _events_about(self, subject: str) -> list[Event]:
         found = self.db.all(
-            f"select {EVENT_AT_HOME} from events where subject = ? and what in {texts(CHANGES)}"
-            " and payload != ''",
+            f"select {EVENT_AT_HOME}, {IS_TAKEN_BACK} from events where subject = ?"
+            f" and what in {texts(CHANGES)} and payload != ''",
             (subject,),
         )
         return [event_of(row) for row in found]
 
 
 def event_of(row: Sequence[Any]) -> Event:
+    """``row``: as `EVENT` selects it; it may be followed by `IS_TAKEN_BACK`."""
     (id, type, subject, workspace, counter, at, origin, author, principal, surface, batch,
-     prev, digest, salt, payload) = row  # fmt: skip
+     prev, digest, salt, payload, *more) = row  # fmt: skip
     return Event(
         id=id, type=EventType(type), subject=subject, workspace=workspace, counter=counter, at=at,
         origin=origin, author=author, principal=_PRINCIPALS[principal], surface=surface,
         batch=batch, prev=prev, digest=digest, salt=salt,
-        payload=json.loads(payload or "{}"), redacted=payload == "",
+        payload=json.loads(payload or "{}"), redacted=payload == "", taken_back=any(more),
     )  # fmt: skip
 
 

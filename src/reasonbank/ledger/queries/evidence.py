@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.ledger.database import inline, records
@@ -102,6 +102,14 @@ class EvidenceQueries(Queries):
         found = "select positive, share is not null from evidence where key = ?"
         row = self.db.one(found, (key,))
         return (bool(row[0]), bool(row[1])) if row else None
+
+    def observed_by(self, events: Iterable[str]) -> list[tuple[str, str]]:
+        wanted = self.db.dialect.texts([*events])
+        found = self.db.all(
+            f"select event, id from evidence join memories using (num) where event in {wanted.sql}",
+            wanted.values,
+        )
+        return [(event, id) for event, id in found]
 
     def past_outcomes(
         self,

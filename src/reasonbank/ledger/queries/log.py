@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from reasonbank.ledger.database import columns, records
-from reasonbank.ledger.events import BATCHES, NOTES, OBSERVATIONS, Event, EventType
+from reasonbank.ledger.events import (
+    BATCHES,
+    NOTES,
+    OBSERVATIONS,
+    REVERT,
+    REVERTIBLE,
+    Event,
+    EventType,
+    encode,
+    sessions_of,
+)
 from reasonbank.ledger.identity import chains_of
-from reasonbank.ledger.port import Wanted
-from reasonbank.ledger.queries.base import EVENT, OF_WORKSPACE, ORDER, Queries, event_of, texts
+from reasonbank.ledger.port import Break, Wanted, Written
+from reasonbank.ledger.queries.base import (
+    EVENT,
+    EVENT_AT_HOME,
+    IS_TAKEN_BACK,
+    OF_WORKSPACE,
+    ORDER,
+    Queries,
+    event_of,
+    texts,
+)
 from reasonbank.ledger.sessions import trace_of
 from reasonbank.model import Change, Trace, View
 
 _CHANGE = columns(Change)
+
+
+def _break(event: Event, found: str) -> Break:
+    return Break(event=event.id, origin=event.origin, at=event.at, found=found)
+
+
 PAGE = 200
 ERASING = frozenset({EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED})
 
@@ -22,7 +47,7 @@ ERASING = frozenset({EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED})
 class LogQueries(Queries):
     def batch(self, view: View, id: str) -> list[Event]:
         found = self.db.all(
-            f"select {EVENT} from events where subject = ? and {OF_WORKSPACE}"
+            f"select {EVENT}, {IS_TAKEN_BACK} from events where subject = ? and {OF_WORKSPACE}"
             f" and what in {texts(BATCHES)} and payload != '' order by {ORDER}",
             (id, view.workspace, view.workspace),
         )
@@ -30,9 +55,50 @@ class LogQueries(Queries):
 
     def batches(self, view: View) -> list[Event]:
         found = self.db.all(
-            f"select {EVENT} from events where {OF_WORKSPACE}"
+            f"select {EVENT}, {IS_TAKEN_BACK} from events where {OF_WORKSPACE}"
             f" and what in {texts(BATCHES)} and payload != '' order by {ORDER}",
             (view.workspace, view.workspace),
+        )
+        return [event_of(row) for row in found]
+
+    def written(self, wanted: Written) -> list[Event]:
+        parts = [
+            "payload != ''",
+            f"what in {texts(REVERTIBLE)}",
+            # A revert is taken back by undoing it, not by another.
+            "(batch is null or batch not in (select subject from events where what = ? and"
+            f" {self.db.dialect.contains('payload', '?')}))",
+        ]
+        values: list[Any] = [EventType.APPLIED, f'"kind":"{REVERT}"']
+        for test, value in (
+            ("author = ?", wanted.author),
+            ("batch = ?", wanted.batch),
+            ("at >= ?", wanted.since),
+        ):
+            if value is not None:
+                parts.append(test)
+                values.append(value)
+        if wanted.session is not None:
+            parts.append(f"(subject = ? or {self.db.dialect.contains('payload', '?')})")
+            values += [wanted.session, encode(wanted.session)]
+        if wanted.workspace is not None:
+            mine = "subject in (select id from memories where workspace = ?)"
+            parts.append(f"({OF_WORKSPACE} or {mine})")
+            values += [wanted.workspace] * 3
+        found = self.db.all(
+            f"select {EVENT_AT_HOME}, {IS_TAKEN_BACK} from events where {' and '.join(parts)}"
+            f" order by {ORDER}",
+            values,
+        )
+        events = map(event_of, found)
+        return [e for e in events if wanted.session is None or wanted.session in sessions_of(e)]
+
+    def about(self, subjects: Iterable[str], types: frozenset[EventType]) -> list[Event]:
+        wanted = self.db.dialect.texts([*subjects])
+        found = self.db.all(
+            f"select {EVENT_AT_HOME}, {IS_TAKEN_BACK} from events where subject in {wanted.sql}"
+            f" and what in {texts(types)} and payload != '' order by {ORDER}",
+            wanted.values,
         )
         return [event_of(row) for row in found]
 
@@ -162,30 +228,30 @@ class LogQueries(Queries):
             yield from (event_of(row[1:]) for row in rows)
             seq = rows[-1][0]
 
-    def broken_chain(self) -> list[str]:
+    def broken_chain(self) -> list[Break]:
         """Of other banks' events only some may be here: their gaps are nothing to complain of."""
         wanted = chains_of(self.db)
         ends = dict.fromkeys(wanted, "")
         own = self.db.one("select value from meta where key = 'bank_id'")
         # Of what it wrote under an earlier id others may know more, which then comes later.
         whole = {chain for chain, end in wanted.items() if not end and [chain[0]] != [*(own or ())]}
-        wrong: list[str] = []
+        wrong: list[Break] = []
         # What this bank wrote arrived in the order of the chain.
         for event in self._pages("digest is not null", (), 0, self._newest()):
             if not event.intact:
-                wrong.append(f"event {event.id} is not what was written")
+                wrong.append(_break(event, f"event {event.id} is not what was written"))
             chain = (event.origin, event.type in NOTES)
             if chain in wanted and chain not in whole:
                 if event.prev != ends[chain]:
-                    wrong.append(f"the log was changed before event {event.id}")
+                    wrong.append(_break(event, f"the log was changed before event {event.id}"))
                 ends[chain] = event.link
                 if event.link == wanted[chain] and own is not None and event.origin != own[0]:
                     whole.add(chain)
             if len(wrong) >= 5:
                 return wrong
-        if ends != wanted:
-            wrong.append("the end of the log was changed")
-        return wrong
+        cut = sorted({chain[0] for chain, end in wanted.items() if ends[chain] != end})
+        found = "the end of the log was changed"
+        return wrong + [Break(origin=origin, found=found) for origin in cut]
 
     def from_the_future(self, now: int) -> tuple[int, int]:
         row = self.db.one("select count(*), max(at) from events where at > ?", (now,))

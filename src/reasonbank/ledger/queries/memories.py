@@ -88,6 +88,14 @@ class MemoryQueries(Queries):
         )
         return self.db.one(found, (id, id)) is not None
 
+    def owners(self, ids: Iterable[str]) -> dict[str, str]:
+        wanted = self.db.dialect.texts([*ids])
+        return dict(
+            self.db.all(
+                f"select id, workspace from memories where id in {wanted.sql}", wanted.values
+            )
+        )
+
     def forgotten(self, id: str) -> bool:
         return self.db.one("select 1 from tombstones where id = ?", (id,)) is not None
 

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 
 from reasonbank.ledger.events import EventType
-from reasonbank.ledger.queries.base import OF_WORKSPACE, ORDER, Queries, texts
+from reasonbank.ledger.queries.base import COUNTS, OF_WORKSPACE, ORDER, Queries, texts
 from reasonbank.model import JSON, Principal, Task, Told, View, from_micros
 
 _OF_TASKS = frozenset({EventType.WITHHELD, EventType.ENDED, EventType.JUDGED})
@@ -69,7 +69,7 @@ class TaskQueries(Queries):
             "select what, subject, principal, at, payload from events"
             f" where (what in {texts(_OF_TASKS)}"
             f" or what = ? and {self.db.dialect.contains('payload', '?')})"
-            f" and {OF_WORKSPACE} and payload != '' order by {ORDER}",
+            f" and {OF_WORKSPACE} and {COUNTS} order by {ORDER}",
             (EventType.USED, '"session":"', view.workspace, view.workspace),
         ):
             payload = json.loads(told)
@@ -90,7 +90,7 @@ class TaskQueries(Queries):
     def judged(self, view: View, session: str) -> bool | None:
         row = self.db.one(
             f"select payload from events where subject = ? and what = ? and {OF_WORKSPACE}"
-            " and payload != '' order by counter desc, id desc limit 1",
+            f" and {COUNTS} order by counter desc, id desc limit 1",
             (session, EventType.JUDGED, view.workspace, view.workspace),
         )
         return None if row is None else bool(json.loads(row[0])["succeeded"])

@@ -14,7 +14,16 @@ from reasonbank.model import counted
 from reasonbank.store.workspaces import known
 from reasonbank.surfaces.cli.output import replacing
 from reasonbank.surfaces.cli.plain import add_plain
-from reasonbank.surfaces.cli.shell import Shell, command, confirm, main, reading, say, tell
+from reasonbank.surfaces.cli.shell import (
+    Shell,
+    command,
+    common,
+    confirm,
+    main,
+    reading,
+    say,
+    tell,
+)
 
 FORMATS = ("memory-json", "basic-memory", "mcp-memory-service", "mem0", "instructions")
 """Those of `learn/bring`, which need not be loaded to be named."""
@@ -39,7 +48,8 @@ _overwrite = click.option(
 )
 
 
-@command()
+@main.group(invoke_without_command=True)
+@common
 @click.option("--limit", type=int, default=50, show_default=True)
 @click.option("--before", type=int, metavar="SEQ", help="Only entries with a lower number.")
 @click.option("--author", help="Only what this author did.")
@@ -50,8 +60,14 @@ _overwrite = click.option(
 @click.option("--export", "file", type=click.Path(dir_okay=False, allow_dash=True),
               help="Write every entry to a file, as JSON lines.")  # fmt: skip
 @_overwrite
-def audit(shell: Shell, limit: int, file: str | None, overwrite: bool, **wanted: Any) -> None:
+@click.pass_context
+def audit(
+    context: click.Context, /, limit: int, file: str | None, overwrite: bool, **wanted: Any
+) -> None:
     """Show who changed what, when, and through which surface; newest first."""
+    if context.invoked_subcommand is not None:
+        return
+    shell = context.ensure_object(Shell)
     if file is not None:
         return _export_audit(shell, file, overwrite, wanted)
     with shell.bank() as bank:
@@ -75,6 +91,22 @@ def _export_audit(shell: Shell, file: str, overwrite: bool, wanted: dict[str, An
     if file != "-":
         value = {"file": file, "count": count}
         shell.show(value, lambda: say(f"Wrote {count} entries to {file}"))
+
+
+@command("verify", group=audit)
+def audit_verify(shell: Shell) -> None:
+    """Verify that the log is what was written, and every table what the log tells.
+
+    Exits with 5 if anything was changed behind the program's back.
+    """
+    from reasonbank.surfaces.show import tables
+    from reasonbank.surfaces.show.progress import progress
+
+    with shell.bank() as bank, progress("Verifying", quiet=shell.json) as advance:
+        found = bank.verify(advance)
+    shell.show(found, lambda: tables.verified(found))
+    if not found.sound:
+        sys.exit(5)
 
 
 @main.group()

@@ -9,7 +9,7 @@ GROUPS = {
     "Ask": "search recommend inject solve gaps",
     "Teach": "remember record feedback outcome stability capture distil backfill ticket",
     "Look": "list show history genealogy trace stats report audit batches",
-    "Correct": "review update link archive restore undo forget",
+    "Correct": "review update link archive restore undo revert forget",
     "Care": "doctor maintain consolidate promote reindex queue worker workspace export import "
     "mirror backup migrate",
     "Connect": "mcp serve token install uninstall hook llm demo",

@@ -154,7 +154,7 @@ MODULES = {
     "bank": "stats audit workspace trace export import reindex maintain doctor demo",
     "learn": "distil worker ticket capture inject queue",
     "backfill": "backfill",
-    "consolidate": "consolidate promote",
+    "consolidate": "consolidate promote revert",
     "install": "install uninstall",
     "llm": "llm",
     "mirror": "mirror",

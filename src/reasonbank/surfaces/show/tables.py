@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 
     from reasonbank.access import StoredToken
     from reasonbank.health import Check
+    from reasonbank.integrity import Verified
     from reasonbank.learn.bring import Brought
     from reasonbank.search.recommend import Recommendation
     from reasonbank.store.batches import Batch
+    from reasonbank.store.revert import Reverted
     from reasonbank.tidy.promote import Proposal
 
 SHOWN = 600
@@ -256,6 +258,37 @@ def batches(found: Sequence[Batch]) -> None:
     _print(table if found else "No batches here.")
 
 
+def reverted(found: Reverted, titles: Mapping[str, str]) -> None:
+    table = _table("id", "title:w", "")
+    rows = [
+        (id, what)
+        for ids, what in (
+            (found.archived, "archived"), (found.restored, "comes back"),
+            (found.changed, "as before"),
+        )
+        for id in ids
+    ]  # fmt: skip
+    short = _ids(id for id, _ in rows)
+    for id, what in rows[:LISTED]:
+        table.add_row(short(id), _text(titles.get(id, "")), what)
+    if rows:
+        _print(table)
+    _print_more(len(rows))
+    told = f"With them {{}} {found.evidence} observations and {found.links} links"
+    if found.dry_run:
+        _print(_text(f"{told.format('would go')}. Nothing was changed."))
+    elif found.batch is None:
+        _print("There was nothing to take back.")
+    else:
+        _print(_text(f"{told.format('went')}. To bring all of it back:"))
+        _print(_text(f"reasonbank undo {found.batch}", style="bold"))
+    if found.left:
+        _print(_text(
+            f"{len(found.left)} belong to other workspaces and stay: --all takes them back too.",
+            style="yellow",
+        ))  # fmt: skip
+
+
 def advice(found: Recommendation) -> None:
     if strategy := found.strategy:
         _print(_panel(strategy.title, strategy.content, border_style="green"))
@@ -461,6 +494,19 @@ def checks(found: Sequence[Check]) -> None:
         table.add_row(_text(sign, style=colour), check.name, _text(check.found),
                       _text(check.repair or "", style="bold"))  # fmt: skip
     _print(table)
+
+
+def verified(found: Verified) -> None:
+    if found.sound:
+        told = f"{found.events:,} events are as they were written, and {found.rows:,} rows are"
+        _print(_text(f"{told} what they tell.", style="green"))
+        return
+    table = _table("where", "found:w", "written:w", "origin:w")
+    for fault in found.faults[:LISTED]:
+        at = "" if fault.at is None else f"{fault.at:%Y-%m-%d %H:%M:%S} UTC"
+        table.add_row(fault.where, _text(fault.found, style="red"), at, fault.origin or "")
+    _print(table)
+    _print_more(len(found.faults))
 
 
 def brought(found: Brought) -> None:

@@ -1,0 +1,285 @@
+"""Taking back what somebody wrote, and everything that was made from it, as one batch.
+
+Nothing is removed. The batch names the events that count for nothing from now on, and archives the
+memories that they recorded; an undo of the batch makes them count again. Who wrote is what the
+envelope of an event says. A session, which has no place there, is what the event itself names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from reasonbank.errors import InvalidInput
+from reasonbank.ledger.events import (
+    BATCHES,
+    CHANGES,
+    LINKS,
+    REVERT,
+    Event,
+    EventType,
+    sessions_of,
+)
+from reasonbank.ledger.port import Reading, Writing, Written
+from reasonbank.model import Principal, new_id, to_micros
+from reasonbank.store import batches
+from reasonbank.store.batches import BatchStep
+from reasonbank.store.context import Context
+from reasonbank.store.maintenance import PRUNED
+
+AT_ONCE = 1000
+"""So many events one step names: an event must not grow without end."""
+_AGO = re.compile(r"(\d{1,6})(m|h|d|w)").fullmatch
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
+# What makes a memory's text, or lets others be made from it.
+_TELLING = CHANGES - {EventType.ARCHIVED}
+_JUDGING = frozenset({EventType.OBSERVED, EventType.ENDED})
+_BY_ITSELF = (Principal.BANK, Principal.MODEL)
+"""Who concludes something from a trace that somebody else stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reverted:
+    """What was taken back; `undo` of the ``batch`` brings it back. None: there was nothing.
+
+    ``left`` are memories that belong to other workspaces, and that only who looks after the
+    whole bank may change.
+    """
+
+    batch: str | None
+    archived: tuple[str, ...]
+    restored: tuple[str, ...]
+    changed: tuple[str, ...]
+    links: int
+    evidence: int
+    left: tuple[str, ...]
+    dry_run: bool
+
+
+def revert(
+    context: Context,
+    *,
+    author: str | None,
+    session: str | None,
+    batch: str | None,
+    since: str | None,
+    everywhere: bool,
+    dry_run: bool,
+) -> Reverted:
+    if author is session is batch is since is None:
+        raise InvalidInput(
+            "author", "is missing; say whose writes: author, session, batch, since, or several"
+        )
+    wanted = Written(
+        workspace=None if everywhere else context.view.workspace,
+        author=author,
+        batch=batch,
+        session=session,
+        since=None if since is None else moment(since, context.now()),
+    )
+    if dry_run:
+        return plan(context, context.settled_read(), wanted).told(None)
+    id = new_id()
+
+    def work(txn: Writing) -> Reverted:
+        found = plan(context, txn, wanted)
+        for step in found.steps():
+            batches.apply(context, txn, id, REVERT, step)
+        return found.told(id)
+
+    result = context.write(work)
+    context.store.indexing.wake()
+    return result
+
+
+def moment(told: str, now: int) -> int:
+    """A time as people write it, in microseconds: a date, a time, or how long ago."""
+    if ago := _AGO(told.strip()):
+        return now - int(ago[1]) * _SECONDS[ago[2]] * 1_000_000
+    try:
+        found = datetime.fromisoformat(told.strip())
+    except ValueError:
+        raise InvalidInput(
+            "since", f"{told!r} is no time; write 2026-01-31, 2026-01-31T12:00, or 2h, 3d, 1w"
+        ) from None
+    return to_micros(found if found.tzinfo else found.replace(tzinfo=UTC))
+
+
+@dataclass(slots=True)
+class Plan:
+    """Which events are to count no longer."""
+
+    here: str | None
+    """The workspace whose things may be changed; None: all."""
+    events: dict[str, Event] = field(default_factory=dict)
+    left: dict[str, None] = field(default_factory=dict)
+
+    def of(self, *types: EventType) -> list[Event]:
+        return [event for event in self.events.values() if event.type in types]
+
+    @property
+    def archived(self) -> dict[str, None]:
+        return dict.fromkeys(event.subject for event in self.of(EventType.RECORDED))
+
+    def steps(self) -> Iterable[BatchStep]:
+        events, archived = [*self.events], [*self.archived]
+        for start in range(0, len(events), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            yield BatchStep(events=tuple(events[part]), archived=tuple(archived[part]))
+
+    def told(self, batch: str | None) -> Reverted:
+        gone = self.archived
+        restored = {e.subject for e in self.of(EventType.ARCHIVED)} - gone.keys()
+        others = _TELLING - {EventType.RECORDED}
+        changed = {e.subject for e in self.of(*others)} - gone.keys()
+        seen = self.of(EventType.OBSERVED, EventType.ENDED, EventType.JUDGED, EventType.USED)
+        return Reverted(
+            batch=batch if self.events else None,
+            archived=tuple(gone),
+            restored=tuple(sorted(restored)),
+            changed=tuple(sorted(changed)),
+            links=len(self.of(*LINKS)),
+            evidence=len(seen),
+            left=tuple(self.left),
+            dry_run=batch is None,
+        )
+
+
+def plan(context: Context, reading: Reading, wanted: Written) -> Plan:
+    return _Planning(context, reading, wanted).plan
+
+
+class _Planning:
+    """Looks for all that follows from what was written; changes nothing."""
+
+    def __init__(self, context: Context, reading: Reading, wanted: Written) -> None:
+        self.context = context
+        self.reading = reading
+        self.plan = Plan(here=wanted.workspace)
+        self.seen: set[str] = set()
+        found = reading.written(wanted)
+        gone = self._take(event for event in found if event.type is not EventType.TRACED)
+        for trace in found:
+            if trace.type is EventType.TRACED:
+                gone += self._learned_from(trace)
+        self._follow(gone)
+
+    def _take(self, events: Iterable[Event]) -> list[Event]:
+        """Those that were not looked at yet and count no longer: what the caller may change, a
+        memory only from the workspace that owns it, and what was taken back before."""
+        new = {event.id: event for event in events if event.id not in self.seen}
+        self.seen |= new.keys()
+        of_memories = CHANGES | LINKS
+        owners = self.reading.owners({e.subject for e in new.values() if e.type in of_memories})
+        gone = []
+        for event in new.values():
+            about_memory = event.type in of_memories
+            owner = owners.get(event.subject) if about_memory else event.workspace
+            if owner is None:
+                continue  # It was forgotten, and stays so.
+            if event.taken_back:
+                gone.append(event)
+            elif self.plan.here in (None, owner):
+                self.plan.events[event.id] = event
+                gone.append(event)
+            elif about_memory and not self.context.hidden(self.reading, [event.subject]):
+                self.plan.left[event.subject] = None
+        return gone
+
+    def _learned_from(self, trace: Event) -> list[Event]:
+        """What the bank itself made of a trace."""
+        learned = self.reading.about([trace.subject], frozenset({EventType.LEARNED}))
+        ids = [id for e in learned if e.order > trace.order for id in e.payload["ids"]]
+        gone = self._take(self.reading.about(ids, frozenset({EventType.RECORDED})))
+        for session in sorted(sessions_of(trace)):
+            named = Written(workspace=trace.workspace, session=session)
+            gone += self._take(
+                event
+                for event in self.reading.written(named)
+                if event.type in (EventType.OBSERVED, EventType.JUDGED)
+                and event.principal in _BY_ITSELF
+                and event.order > trace.order
+            )
+        return gone
+
+    def _follow(self, gone: Sequence[Event]) -> None:
+        """From what is taken back to what was made from it, until nothing new is found."""
+        told = _earliest(gone, _TELLING)
+        judged: dict[str, tuple[int, str]] = {}
+        by_id = {event.id: event for event in gone if event.type in _JUDGING}
+        for seen, memory in self.reading.observed_by(by_id):
+            order = by_id[seen].order
+            judged[memory] = min(order, judged.get(memory, order))
+        self._unprune(judged)
+        frontier = {*told, *judged}
+        while frontier:
+            ties = [(a, b) for a, b in self.reading.kin(frontier) if a in frontier]
+            born = self.reading.about({b for _, b in ties}, frozenset({EventType.RECORDED}))
+            first = {event.subject: event for event in reversed(born)}
+            new = {}
+            for parent, child in ties:
+                event = first.get(child)
+                # What others judged of a memory is in the numbers of what a batch made from it.
+                if event is not None and (
+                    _after(event, told.get(parent))
+                    or (event.batch and _after(event, judged.get(parent)))
+                ):
+                    new[child] = event
+            taken = self._take(new.values())
+            for event in taken:
+                self._unmake(event)
+            told |= _earliest(taken, _TELLING)
+            frontier = {event.subject for event in taken}
+
+    def _unprune(self, judged: dict[str, tuple[int, str]]) -> None:
+        """What was archived because of what they had observed comes back."""
+        self._take(
+            event
+            for event in self.reading.about(judged, frozenset({EventType.ARCHIVED}))
+            if _after(event, judged[event.subject])
+            and str(event.payload.get("reason")).startswith(PRUNED)
+        )
+
+    def _unmake(self, made: Event) -> None:
+        """The rest of the step that made a memory: its other sources, and its links."""
+        if made.batch is None:
+            return
+        for step in self.reading.about([made.batch], BATCHES):
+            if step.payload.get("created") != made.subject:
+                continue
+            sources, links = step.payload["archived"], step.payload["links"]
+            ends = {source for source, _, _ in links}
+            drawn = self.reading.about([*sources, *ends], LINKS | {EventType.ARCHIVED})
+            self._take([
+                step,
+                *(
+                    event
+                    for event in drawn
+                    if event.batch == made.batch
+                    and (
+                        event.payload.get("merged_into") == made.subject
+                        or [event.subject, event.payload.get("target"), event.payload.get("type")]
+                        in links
+                    )
+                ),
+            ])  # fmt: skip
+
+
+def _earliest(events: Iterable[Event], types: frozenset[EventType]) -> dict[str, tuple[int, str]]:
+    found: dict[str, tuple[int, str]] = {}
+    for event in events:
+        if event.type in types:
+            found[event.subject] = min(event.order, found.get(event.subject, event.order))
+    return found
+
+
+def _after(event: Event, order: tuple[int, str] | None) -> bool:
+    return order is not None and event.order > order
+
+
+def batches_of(context: Context, ids: Sequence[str]) -> list[str]:
+    """The imports that brought these memories."""
+    found = context.read().about(ids, frozenset({EventType.RECORDED}))
+    return sorted({e.batch for e in found if e.batch and e.principal is Principal.IMPORT})

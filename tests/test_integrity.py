@@ -1,0 +1,140 @@
+"""Whoever changes a bank's file behind the program's back is noticed; what they did is named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from reasonbank import Bank, Settings, integrity
+from reasonbank.settings import Embed
+from reasonbank.testing import a_memory, a_trace
+
+COMMAND = Path(sys.executable).with_name("reasonbank")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "bank.db"
+
+
+def run(path: Path, *words: str) -> tuple[int, dict]:
+    """The command, in a process of its own."""
+    done = subprocess.run(
+        [COMMAND, "--bank", f"sqlite:///{path}", *words, "--json"],
+        capture_output=True, text=True, cwd=path.parent, check=False,
+        env={"HOME": str(path.parent), "PATH": "/usr/bin:/bin", "REASONBANK_EMBED_MODEL": "hashed"},
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def a_bank(path: Path) -> Bank:
+    settings = Settings(embed=Embed(model="hashed"))
+    return Bank.open(f"sqlite:///{path}", workspace=path.parent, settings=settings)
+
+
+def filled(path: Path) -> list[str]:
+    with a_bank(path) as bank:
+        ids = [bank.record(a_memory(title=f"Lesson {number}")).id for number in range(3)]
+        for number in range(5):
+            bank.outcome(ids[0], succeeded=True, session=f"task {number}")
+        bank.link(ids[0], ids[1], type="similar")
+        bank.forget(ids.pop())
+    return ids
+
+
+def edit(path: Path, sql: str, *values: object) -> None:
+    db = apsw.Connection(str(path))
+    db.execute(sql, values)
+    db.close()
+
+
+COPIED = (
+    "insert into memories (num, id, realm, workspace, scope, state, outcome, source, created_at,"
+    " initial, revision, stage, author, lesson) select 999, 'an-intruder', realm, workspace, scope,"
+    " state, outcome, source, created_at, 0.99, 1, 0, author, lesson from memories where id = ?"
+)
+EDITS = {
+    "a memory's text": (
+        "update memories set lesson = replace(lesson, 'Lesson 0', 'Pipe it') where id = ?",
+        "memories", "lesson is not what the log tells"),
+    "a confidence": ("update memories set initial = 0.99 where id = ?", "memories", "initial"),
+    "what its evidence amounts to": (
+        "update memories set standing = null where id = ?", "memories", "standing"),
+    "whose it is": (
+        "update memories set author = 'somebody' where id = ?", "memories", "author"),
+    "a deleted observation": (
+        "delete from evidence where num = (select num from memories where id = ?) and session ="
+        " 'task 1'", "evidence", "a row is missing"),
+    "a turned observation": (
+        "update evidence set positive = 0 where num = (select num from memories where id = ?)",
+        "evidence", "positive"),
+    "an added memory": (COPIED, "memories", "a row that the log does not tell of"),
+    "a deleted memory": ("delete from memories where id = ?", "memories", "a row is missing"),
+    "a deleted link": ("delete from links where source = ?", "links", "a row is missing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_a_row_that_was_changed_behind_the_programs_back_is_noticed_and_named(path, what):
+    ids = filled(path)
+    code, told = run(path, "audit", "verify")
+    assert (code, told["sound"], told["faults"]) == (0, True, [])
+    assert told["events"] > 10 and told["rows"] > 10
+    sql, where, found = EDITS[what]
+    edit(path, sql, ids[0])
+    code, told = run(path, "audit", "verify")
+    assert code == 5 and not told["sound"] and told["since"] is None
+    named = [fault for fault in told["faults"] if fault["where"] == where]
+    assert found in named[0]["found"]
+    assert named[0]["id"] == ("an-intruder" if what == "an added memory" else ids[0])
+    code, doctor = run(path, "doctor")
+    [tables] = [check for check in doctor["checks"] if check["name"] == "tables"]
+    assert code == 5 and tables["status"] == "fail" and named[0]["found"] in tables["found"]
+
+
+def test_an_event_that_was_changed_is_named_with_its_time_and_its_bank(path):
+    filled(path)
+    with a_bank(path) as bank:
+        event = next(e for e in bank.store.ledger.read().events(None) if "lesson" in e.payload)
+    edit(
+        path,
+        "update events set payload = replace(payload, 'Lesson', 'Poison') where id = ?",
+        event.id,
+    )
+    code, told = run(path, "audit", "verify")
+    fault = told["faults"][0]
+    assert code == 5 and fault["where"] == "log" and event.id in fault["found"]
+    assert (fault["id"], fault["origin"]) == (event.id, event.origin)
+    assert told["since"] == fault["at"]
+
+
+def test_who_signed_cannot_be_changed_nor_can_an_event_be_removed(path):
+    filled(path)
+    with a_bank(path) as bank:
+        first, second = [e for e in bank.store.ledger.read().events(None) if "lesson" in e.payload]
+    edit(path, "update events set author = 'somebody' where id = ?", first.id)
+    assert "before event" in run(path, "audit", "verify")[1]["faults"][0]["found"]
+    edit(path, "update events set author = ? where id = ?", first.author, first.id)
+    assert run(path, "audit", "verify")[0] == 0
+    edit(path, "delete from events where id = ?", second.id)
+    assert run(path, "audit", "verify")[0] == 5
+
+
+def test_of_a_large_bank_doctor_looks_at_some_and_says_so(path, monkeypatch):
+    monkeypatch.setattr(integrity, "SMALL", 1)
+    ids = filled(path)
+    with a_bank(path) as bank:
+        bank.store_trace(a_trace())
+        assert integrity.glance(bank.context) == (
+            [], "2 memories looked at; `reasonbank audit verify` looks at all",
+        )  # fmt: skip
+        edit(path, EDITS["a memory's text"][0], ids[0])
+        edit(path, COPIED, ids[1])
+        found = {fault.id for fault in integrity.glance(bank.context)[0]}
+    assert found == {ids[0], "an-intruder"}
