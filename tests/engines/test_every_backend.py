@@ -136,7 +136,8 @@ def write_as_before(folder: Path, url: str, ledger: str) -> None:
     bank = workspaces.alike_in(open_bank)["a/b", "c"]
     assert workspaces.titles(bank) == {"active a-b c", "active a b-c"}  # As it was seen then.
     with bank.store.ledger.alone() as db:
-        db.execute("drop table passages")  # Of a later step.
+        for later in ("passages", "taken_back"):
+            db.execute(f"drop table {later}")
         TWELVE[ledger](db)
     for bank in open_bank.opened:
         bank.close()

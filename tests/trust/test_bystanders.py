@@ -199,6 +199,6 @@ def as_it_was_counted_before(path: Path) -> None:
         full = PACKED_EVIDENCE.pack(*belief.masses(tally), *numbers[8:])
         assert full != packed
         db.execute("update memories set standing = ? where num = ?", (full, num))
-    db.execute("drop table passages")
+    db.execute("drop table passages; drop table taken_back")
     db.pragma("user_version", 11)
     db.close()
