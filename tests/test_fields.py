@@ -111,7 +111,7 @@ def refusal(of: Any) -> str:
         ({"wheels": (Wheel(size=1, spare="no"),)}, "wheels.spare: must be true or false"),
         ({"owners": "me"}, "owners: must be a list, got str"),
         ({"owners": (5,)}, "owners: must contain only strings (found int)"),
-        ({"owners": ("me",)}, "owners: 'me' is not a UUID; use the id that `record` or"),
+        ({"owners": ("me",)}, "owners: 'me' is not a UUID; give the whole id"),
         ({"owners": (ID,) * 3}, "owners: has 3 entries; at most 2 are allowed"),
         ({"fuel": 2}, "fuel: 2 is not a number from 0 to 1"),
         ({"fuel": float("nan")}, "fuel: nan is not a number from 0 to 1"),
@@ -243,7 +243,7 @@ def test_a_time_is_in_utc_wherever_it_is_read() -> None:
 
 def test_an_id_is_refused_by_its_first_characters() -> None:
     assert refusal(lambda: parse_id("x" * 81)) == (
-        f"id: '{'x' * 80}' is not a UUID; use the id that `record` or `search` gave"
+        f"id: '{'x' * 80}' is not a UUID; give the whole id, as you were told it"
     )
 
 

@@ -92,7 +92,7 @@ def parse_id(value: str, name: str = "id") -> str:
         return str(uuid.UUID(value))
     except (ValueError, AttributeError, TypeError):
         raise InvalidInput(
-            name, f"{str(value)[:80]!r} is not a UUID; use the id that `record` or `search` gave"
+            name, f"{str(value)[:80]!r} is not a UUID; give the whole id, as you were told it"
         ) from None
 
 

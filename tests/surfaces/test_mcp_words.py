@@ -90,6 +90,8 @@ async def test_a_client_reads_the_name_of_a_tool(plain_bank, anyio_backend):
     async with connected(plain_bank) as agent:
         said = await agent.refused("memory_get", memory_id=NOBODY)
         assert "`memory_search` shows" in said
+        said = await agent.refused("distil_submit", ticket="mine", answer={"memories": []})
+        assert "'mine' is not a UUID; give the whole id, as you were told it" in said
         said = await agent.refused("workspace", action="delete", target="nowhere")
         assert "reasonbank" not in said
         with pytest.raises(MCPError, match="`memory_search` shows"):
