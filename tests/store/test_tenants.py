@@ -87,8 +87,6 @@ def _live_in(shared: Shared, ledger: PostgresLedger, folder: Path, org: str) -> 
     banks[1].name_workspace(beside, f"beside {org}")
     shared.asked(f"update reasonbank.tokens set name = '{org}' where name = 'ci'")
     banks[0].record(a_memory(title=f"All of {org} do this", scope=Scope.ORG, tags=(org,)))
-    banks[0].seen_by(author="mallory").record(a_memory(title=f"Wrong in {org}"))
-    banks[0].revert(author="mallory")
     memories = shared.asked(
         "select num, realm, m.id from reasonbank.memories m join reasonbank.workspaces w"
         f" on w.id = workspace where org = '{org}'"
