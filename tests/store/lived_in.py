@@ -44,6 +44,8 @@ def live_in(bank: Bank, other: Bank) -> str:
     )
     bank.distil(Trace(task="Something to learn from", outcome=Outcome.FAILURE))
     bank.archive(old.id)
+    bank.seen_by(author="mallory").update(port.id, content="Give up.")
+    bank.revert(author="mallory")
     bank.forget(gone.id)
     bank.record(replace(a_memory(title="A child"), parents=(port.id, upload.id)))
     other.name_workspace(other.view.workspace, "the other")

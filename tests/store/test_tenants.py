@@ -98,7 +98,9 @@ def _live_in(shared: Shared, ledger: PostgresLedger, folder: Path, org: str) -> 
     if org == THEIRS:
         shared.nums = {num for num, _, _ in memories}
         shared.realms = {realm for _, realm, _ in memories}
-        told = shared.asked(f"select subject from reasonbank.events where workspace = '{here}'")
+        told = shared.asked(
+            f"select unnest(array[subject, id]) from reasonbank.events where workspace = '{here}'"
+        )
         ids = {id for *_, id in memories} | {id for (id,) in told if len(id) == 36}
         shared.theirs += [here, beside, *ids]
 
