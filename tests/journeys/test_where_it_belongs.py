@@ -213,7 +213,7 @@ CREATING = {
 CHOICES = {
     "feedback": ["--helpful"], "outcome": ["--succeeded", "--session", "s"],
     "stability": ["00000000-0000-7000-8000-000000000001", "--kept"],
-    "update": ["--title", "Another"],
+    "update": ["--title", "Another"], "revert": ["--author", "somebody"],
 }  # fmt: skip
 NO_BANK = {
     "hook": "never makes one, and ends its process: test_hook_process.py",

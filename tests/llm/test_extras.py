@@ -64,4 +64,4 @@ def test_no_client_of_a_model_is_needed_to_install():
     for client in ("openai", "anthropic"):
         assert client not in needed
         assert PROJECT["project"]["optional-dependencies"][client]
-        assert any(one.startswith(client) for one in PROJECT["dependency-groups"]["dev"])
+        assert any(str(one).startswith(client) for one in PROJECT["dependency-groups"]["dev"])

@@ -338,6 +338,8 @@ def _around(answer: str, found: str) -> str:
     return repr(answer[max(0, place - 150) : place + 60])
 
 
+TAKING_BACK = ("revert", "undo", "undo_batch")
+"""What its owner takes back, nobody has observed; and has again, when that is undone."""
 HANGING = ("evidence", "opinions", "tally", "links")
 """Tables whose rows are about a memory: the second column says about which."""
 
@@ -354,6 +356,9 @@ def meddling(
     # What others thought of a memory goes with it, when it goes from where it belongs.
     gone = {part for id, row in before["memories"].items()
             if id not in after["memories"] and row[0] in own for part in (id, row[-1])}  # fmt: skip
+    if told.verb in TAKING_BACK:
+        gone |= {part for id, row in before["memories"].items() if row[0] in own
+                 and row != after["memories"].get(id, row) for part in (id, row[-1])}  # fmt: skip
     for what, subject, workspace in events:
         if workspace != told.place.id and what != EventType.USED:
             yield f"event {what} about {subject} in the name of {workspace}"
@@ -361,7 +366,8 @@ def meddling(
         for key, row in (before[table].items() ^ rows.items()) if before[table] != rows else ():
             if row[0] in own or (table == "misses" and key in rows):
                 continue
-            if not (table in HANGING and key not in rows and row[1] in gone):
+            there = key in rows and told.verb not in TAKING_BACK
+            if not (table in HANGING and not there and row[1] in gone):
                 yield f"{table} {key!r} of {row[0]}: {before[table].get(key)} to {rows.get(key)}"
     for id, row in after["memories"].items():
         if id not in before["memories"] and Scope(row[1]) not in told.may_share:

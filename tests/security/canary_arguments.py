@@ -234,7 +234,9 @@ SPECIAL: dict[tuple[str, str], Callable[[Maker], Any]] = {
     ("trace", "id"): Maker.trace, ("trace show", "id"): Maker.trace,
     ("retry_job", "id"): Maker.session_job, ("drop_job", "id"): Maker.session_job,
     ("queue retry", "id"): Maker.session_job, ("queue drop", "id"): Maker.session_job,
-    ("undo_batch", "id"): Maker.job,
+    ("undo_batch", "id"): Maker.job, ("revert", "batch"): Maker.job,
+    ("revert", "imported"): Maker.job,
+    ("revert", "since"): _same("1h", "2026-01-01"),
     ("undo", "id"): lambda m: m.job() if m.chance(0.3) else m.memory(),
     **{(verb, "id"): Maker.place_id for verb in (
         "name_workspace", "move_workspace", "delete_workspace", "workspace name",

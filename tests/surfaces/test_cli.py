@@ -395,10 +395,10 @@ def test_long_work_tells_how_far_it_is_where_its_output_goes_to_a_pipe(shell, tm
     other = {"REASONBANK_EMBED_MODEL": "minilm"}
     again = told_by("reindex", **other).splitlines()
     assert again[-1] == "Embedding 300 of 300" and len(again) >= 4
-    assert told_by("export", str(log)).splitlines()[-1] == "Exporting 301 of 301"
-    assert told_by("maintain", "--rebuild").splitlines()[-1] == "Rebuilding 301 of 301"
+    assert told_by("export", str(log)).splitlines()[-1] == "Exporting 601 of 601"
+    assert told_by("maintain", "--rebuild").splitlines()[-1] == "Rebuilding 601 of 601"
     restored = {"REASONBANK_URL": f"sqlite:///{tmp_path}/restored.db"}
-    assert "Importing 301 of 301\n" in told_by("import", str(log), "--trusted", **restored)
+    assert "Importing 601 of 601\n" in told_by("import", str(log), "--trusted", **restored)
     file.write_text(lines[0])
     assert told_by("import", str(file)) == "", "a few are done before anybody wonders"
 

@@ -300,6 +300,8 @@ class _Version:
     lesson: JSON
     state: State
     merged_into: str | None
+    idle: bool = False
+    """Whether the change that led here was taken back, so that it stands as before."""
 
 
 def revisions(events: Iterable[Event]) -> list[Revision]:
@@ -317,7 +319,7 @@ def steps_back(events: Iterable[Event]) -> int:
     """
     stack = _replayed(events)[1]
     steps = 1
-    while steps < len(stack) and stack[-steps] is stack[-steps - 1]:
+    while steps < len(stack) and stack[-steps].idle:
         steps += 1
     return steps if steps < len(stack) else 0
 
@@ -336,7 +338,7 @@ def _replayed(events: Iterable[Event]) -> tuple[list[Revision], list[_Version]]:
             continue  # Its recording is not here (yet).
         elif event.taken_back:
             # It has its place all the same: whoever undid it meant this one, and no other.
-            stack.append(stack[-1])
+            stack.append(replace(stack[-1], idle=True))
         else:
             _apply(event, stack, versions)
         versions.append(stack[-1])
@@ -361,7 +363,7 @@ def _apply(event: Event, stack: list[_Version], versions: list[_Version]) -> Non
                 if len(stack) > 1:
                     stack.pop()
             elif 1 <= to <= len(versions):
-                stack.append(versions[to - 1])
+                stack.append(replace(versions[to - 1], idle=False))
 
 
 def _revision(first: Event, event: Event, version: _Version, number: int) -> Revision:

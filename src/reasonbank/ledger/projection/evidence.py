@@ -52,12 +52,12 @@ class EvidenceProjection(AuthorProjection):
         session = p.get("session")
         question = self._asked(event)
         expected, times, ids = p.get("expected", {}), p.get("times", {}), p["ids"]
-        if not live and (gone := self._taken_back_since(event, ids)):
-            # As if it had never been among what the task was given.
-            ids = [id for id in ids if id not in gone]
+        # What was taken back keeps its share: the others were not given more of the task for it, and
+        # whoever takes back what is theirs changes nothing of what others think of the rest.
+        gone = set() if live else self._taken_back_since(event, ids)
         shares = experience.shares(ids, p.get("weak", ()))
         for id in ids:
-            if only is not None and id not in only:
+            if id in gone or (only is not None and id not in only):
                 continue
             if (num := self._observed_num(id)) is None:
                 continue

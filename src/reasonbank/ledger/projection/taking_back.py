@@ -62,8 +62,7 @@ class TakingBack(Forgetting):
         self._observe_anew(sorted(observed | changed | self._used_with(changed, ended)))
 
     def _used_with(self, changed: set[str], ended: set[tuple[str, str]]) -> set[str]:
-        """The memories of every search that is counted otherwise than before: what one of them
-        is no longer given, the others share."""
+        """The memories of every search that is counted otherwise than before."""
         found: set[str] = set()
         for row in self.db.all(
             f"select {EVENT_AT_HOME} from events where what = ? and payload != ''",
@@ -71,10 +70,6 @@ class TakingBack(Forgetting):
         ):
             use = event_of(row)
             ids = use.payload["ids"]
-            if (
-                use.id in changed
-                or (use.workspace, use.payload.get("session")) in ended
-                or not changed.isdisjoint(ids)
-            ):
+            if use.id in changed or (use.workspace, use.payload.get("session")) in ended:
                 found.update(ids)
         return found
