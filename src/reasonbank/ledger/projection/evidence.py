@@ -52,8 +52,8 @@ class EvidenceProjection(AuthorProjection):
         session = p.get("session")
         question = self._asked(event)
         expected, times, ids = p.get("expected", {}), p.get("times", {}), p["ids"]
-        # What was taken back keeps its share: the others were not given more of the task for it, and
-        # whoever takes back what is theirs changes nothing of what others think of the rest.
+        # What was taken back keeps its share: the others were not given more of the task for it,
+        # and whoever takes back what is theirs changes nothing of what others think of the rest.
         gone = set() if live else self._taken_back_since(event, ids)
         shares = experience.shares(ids, p.get("weak", ()))
         for id in ids:
