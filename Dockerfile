@@ -10,7 +10,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates python3 python3-venv \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
-# Of postgres, qdrant, chroma, onnx: what the bank's URL and settings need, separated by spaces.
+# Of postgres, qdrant, chroma, onnx, bus: what the bank's URL and settings need, separated by spaces.
 ARG EXTRAS=""
 COPY requirements/ requirements/
 # Every file is the one whose hash was written down, and none runs code while it is installed.

@@ -9,9 +9,9 @@ from pathlib import Path
 from bench import tables
 
 BENCHES = (
-    "speed", "retrieval", "embedding", "rules", "distil", "agent", "consolidate", "server",
+    "speed", "retrieval", "embedding", "rules", "distil", "agent", "consolidate", "server", "web",
     "learning", "model_cache", "handshake", "hooks", "counts", "agents", "holdout",
-    "scale",
+    "scale", "poison", "probation", "bus", "bus_frames", "bus_banks",
 )  # fmt: skip
 
 
@@ -19,7 +19,7 @@ def main() -> int:
     here = Path(__file__).parent
     failed = []
     for name in BENCHES:
-        if not (here / f"{name}.py").is_file():
+        if not any((here / place).is_file() for place in (f"{name}.py", f"{name}/__main__.py")):
             print(f"bench.{name} is not here; skipped")
             continue
         # A process each: no bench warms the caches of the next.

@@ -144,7 +144,7 @@ async def make_bugs(count: int) -> list[Bug]:
 
 _MEMORY = re.compile(
     r'<memory id="(?P<id>[^"]*)" outcome="(?P<outcome>\w+)" confidence="(?P<confidence>[\d.]+)"'
-    r"[^>]*>"
+    r"[^>]*>(?:\n[A-Z]+: [^\n]*)*"
     r"\s*\| Title: (?P<strategy>\w+) for (?P<entry>\w+)"
 )
 

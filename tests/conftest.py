@@ -14,8 +14,9 @@ import pytest
 from reasonbank import Bank, Settings
 from reasonbank.embed.hashed import Hashed
 from reasonbank.errors import EmbeddingError
-from reasonbank.model import to_micros
+from reasonbank.model import Principal, to_micros
 from reasonbank.settings import Embed
+from reasonbank.surfaces.agent_shell import MARKS
 from tests.engines import postgres
 
 pytest.register_assert_rewrite("reasonbank.testing")
@@ -75,13 +76,16 @@ class Opener:
         *,
         settings: Settings = HASHED,
         workspace: str | os.PathLike[str] | None = None,
+        principal: Principal = Principal.PERSON,
         **options: Any,
     ) -> Bank:
+        """By default a person's: what they write needs nobody to confirm it."""
         bank = Bank.open(
             self.url(name),
             workspace=workspace or self.project(),
             settings=settings,
             clock=self.clock,
+            principal=principal,
             **options,
         )
         self.opened.append(bank)
@@ -101,6 +105,8 @@ def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         for name in [name for name in os.environ if name.startswith("REASONBANK_")]:
             if not name.startswith(("REASONBANK_TEST_", "REASONBANK_DATA")):
                 patch.delenv(name)
+        for name in MARKS:  # Whoever runs the tests may be an agent: the tests are not.
+            patch.delenv(name, raising=False)
         for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
             patch.setenv(name, str(home))
         yield

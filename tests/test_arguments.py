@@ -65,6 +65,7 @@ RIGHT: dict[Any, set[str]] = {
     str: {"text"},
     os.PathLike: {"a path"},
     Mapping: {"an empty dict", "a dict"},
+    tuple: {"an empty list"},
     Callable: FUNCTIONS,
     Memory: {"a memory"},
     Trace: {"a trace"},

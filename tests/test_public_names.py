@@ -12,18 +12,19 @@ PUBLIC = words("""
     Bank BudgetExhausted Change ConfirmationNeeded EmbeddingError ErrorContext Evidence Filter
     Forbidden Forgotten Gap Genealogy HandedIn Hit InvalidInput InvalidReply InvalidSetting Job
     JobState KeyRefused Kind LeaseLost Link LinkType Memory ModelError ModelRefused ModelUnavailable
-    NewerBank NotFound NotInUse Outcome ReasonBankError Refused Reply Revision Scope Settings Source
-    State Step StorageError StorageFull TooLarge TooMany Trace Unauthorized Workspace __version__
+    NewerBank NotFound NotInUse Outcome Principal ReasonBankError Refused Reply Revision Scope
+    Settings Source Standing State Step StorageError StorageFull TooLarge TooMany Trace Unauthorized
+    Workspace __version__
 """)
 
 METHODS = words("""
-    archive audit author backup batches capture close consolidate contradicting credit
+    accept archive audit author backup batches capture close consolidate contradicting credit
     delete_workspace distil distil_prepare distil_submit drop_job embed_new evidence export
     feedback forget forget_gaps gaps genealogy get health history import_ inject jobs
     join_workspace link links maintain memories merge_workspace move_workspace name_workspace
     open outcome promote purge_traces
-    rebuild recommend record reindex report reset_statistics restore retry_job revert review search
-    seen_by
+    rebuild recommend record reindex reject report reset_statistics restore retry_job revert review
+    search seen_by
     settings solve stability statistics store store_trace trace traces undo undo_batch unlink
     update verify view within work workspaces
 """)

@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "licences.md"
-EXTRAS = ("postgres", "qdrant", "chroma", "onnx")
+EXTRAS = ("postgres", "qdrant", "chroma", "onnx", "bus")
 PINNED = re.compile(r"^([a-z0-9][^\s;\\]*==[^\s;\\]+(?: ; [^\\]+)?)", re.MULTILINE)
 NAMES = {
     "3-Clause BSD License": "BSD-3-Clause",
@@ -95,7 +95,14 @@ def licence(package: Distribution) -> str:
     marks = [each.split(" :: ")[-1] for each in about.get_all("Classifier", [])
              if each.startswith("License :: ") and each != "License :: OSI Approved"]  # fmt: skip
     said = " AND ".join(sorted(marks)) or (about.get("License") or "").split("\n")[0]
-    return NAMES.get(said, said)
+    return NAMES.get(said, said) or _by_its_text(package)
+
+
+def _by_its_text(package: Distribution) -> str:
+    """Where nothing else is said, the licence that lies beside the package."""
+    texts = [file for file in package.files or () if file.name.upper().startswith("LICEN")]
+    words = " ".join(texts[0].read_text().split()) if texts else ""
+    return "Apache-2.0" if words.startswith("Apache License Version 2.0") else ""
 
 
 def page() -> str:

@@ -1,17 +1,18 @@
 """What the lessons of rules are worth: the table of the labels that are kept here.
 
-    python -m bench.lessons            # the table, from the labels
-    python -m bench.lessons draw       # draw the third sixty sessions again
-    python -m bench.lessons tuning     # what the rules leave now of the sessions for tuning
-    python -m bench.lessons aside      # and of those set aside, as JSON lines
+    python -m bench.lessons              # the table, from the labels
+    python -m bench.lessons draw fourth  # draw the fourth sixty sessions again
+    python -m bench.lessons tuning       # what the rules leave now of its sessions for tuning
+    python -m bench.lessons aside        # and of those set aside, as JSON lines
 
 ``memories.jsonl`` are the memories of both versions in one shuffled list, ``labels.jsonl`` and
 ``labels-2.jsonl`` what two readers say each of them is worth by RUBRIC.md and why,
 ``versions.jsonl`` which version wrote it: labels were written before that was looked at.
 ``fresh-memories.jsonl``, ``fresh-labels.jsonl`` and ``fresh-versions.jsonl`` are the same for the
-second draw (one reader) and ``third-…`` for the third (two). Who disagrees changes a label and
-runs this again. ``read.jsonl``: forty sessions for tuning, whether there is a lesson in them at
-all, and what in them would carry it.
+second draw (one reader), ``third-…`` for the third (two) and ``fourth-…`` for the fourth (two).
+Who disagrees changes a label and runs this again. ``read.jsonl``: forty sessions for tuning,
+whether there is a lesson in them at all, and what in them would carry it; ``fourth-silent.jsonl``
+the same for those of the fourth draw that were set aside and left nothing.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ READERS = {
     "first": {WROTE: "labels", DID_NOT: "labels-2"},
     "second": {DID_NOT: "fresh-labels"},
     "third": {WROTE: "third-labels", DID_NOT: "third-labels-2"},
+    "fourth": {WROTE: "fourth-labels", DID_NOT: "fourth-labels-2"},
 }
-SESSIONS = {"first": "chosen", "second": "fresh", "third": "third"}
-BEGINS = {"first": "", "second": "fresh-", "third": "third-"}
+SESSIONS = {"first": "chosen", "second": "fresh", "third": "third", "fourth": "fourth"}
+BEGINS = {"first": "", "second": "fresh-", "third": "third-", "fourth": "fourth-"}
 BOTH = "both"
 """A memory that both versions wrote, word for word."""
 LABELS = ("useful", "trivial", "wrong", "dump")
@@ -68,7 +70,7 @@ def table() -> Table:
         "bench/lessons. In the third draw the one that is wrong was mended afterwards, and the "
         "kinds of lessons that the reader who did not write the rules found trivial each time (a "
         "run that a filter broke off, an agent that gets nowhere) are told no more; the labels "
-        "stand."
+        "stand. The fourth draw has 18, 18, 5 and 19 sessions of the sources instead of 15 each."
     )
     return made
 
@@ -103,12 +105,12 @@ def left_of(trace: Trace) -> list[Memory]:
 
 
 def show(*, aside: bool) -> None:
-    """What the third draw leaves; of the first two, everything has been looked at."""
-    from bench.lessons.sessions import THIRD, chosen
+    """What the fourth draw leaves; of the first three, everything has been looked at."""
+    from bench.lessons.sessions import FOURTH, chosen
 
-    for session in chosen(THIRD, aside=aside):
+    for session in chosen(FOURTH, aside=aside):
         for memory in left_of(session.trace):
-            told = {"title": memory.title, "content": memory.content}
+            told = {"title": memory.title, "when": memory.description, "content": memory.content}
             known = {"outcome": memory.outcome, "tags": list(memory.tags)}
             if aside:
                 print(json.dumps({"session": session.id} | known | told, ensure_ascii=False))
@@ -116,17 +118,17 @@ def show(*, aside: bool) -> None:
                 print(f"== {session.id}: {memory.outcome}\n{memory.title}\n{memory.content}\n")
 
 
-def draw() -> None:
-    from bench.lessons.sessions import THIRD, drawn
+def draw(name: str) -> None:
+    from bench.lessons.sessions import drawn
 
-    lines = [json.dumps(row) + "\n" for row in drawn()]
-    (HERE / f"{THIRD}.jsonl").write_text("".join(lines), "utf-8")
+    lines = [json.dumps(row) + "\n" for row in drawn(name)]
+    (HERE / f"{name}.jsonl").write_text("".join(lines), "utf-8")
 
 
 def main() -> int:
     match sys.argv[1:]:
-        case ["draw"]:
-            draw()
+        case ["draw", name]:
+            draw(name)
             return 0
         case ["tuning" | "aside" as half]:
             show(aside=half == "aside")

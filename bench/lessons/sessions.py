@@ -1,10 +1,10 @@
 """Real sessions, read as an agent would hand them in.
 
-Three draws of sixty, fifteen of each source; every second one is set aside until the end. The first
-(``chosen.jsonl``) was drawn by a fixed seed. The second (``fresh.jsonl``) and the third
-(``third.jsonl``) were drawn by the hash of each session's name from those that no earlier draw
-has: ``python -m bench.lessons draw`` draws the third again. All of the first two has been looked at
-since.
+Four draws of sixty; every second one is set aside until the end. The first (``chosen.jsonl``) was
+drawn by a fixed seed. The second (``fresh.jsonl``), the third (``third.jsonl``) and the fourth
+(``fourth.jsonl``) were drawn by the hash of each session's name from those that no earlier draw
+has: ``python -m bench.lessons draw fourth`` draws it again. All of the first three has been looked
+at since.
 What people said about a run afterwards (who made the mistake, the right answer, annotations)
 is never read. An outcome is given only where the source's own verifier gave one: the reward of
 tau-bench's environment, and the tests that reflexion ran.
@@ -12,8 +12,9 @@ tau-bench's environment, and the tests that reflexion ran.
 Who&When, tau-bench and reflexion are read from ``$REASONBANK_DATA`` or ``../shared/data``. That
 folder has TRAIL's annotations only; its traces (github.com/patronus-ai/trail-benchmark at 0ffbed9,
 ``benchmarking/data``) are read from ``$TRAIL_DATA``. Sources differ in what they still hold: of
-tau-bench's fifty tasks thirty-five were left for the second draw and twenty for the third, one
-trial of each. Nine of TRAIL's 148 traces, the largest, were not at hand for the third.
+tau-bench's fifty tasks thirty-five were left for the second draw, twenty for the third and five for
+the fourth, one trial of each; what it lacks there the other sources make up for. Nine of TRAIL's
+148 traces, the largest, were not at hand for the third and the fourth.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from reasonbank import Trace
 from reasonbank.model import Outcome, Step, derived_id
 
 HERE = Path(__file__).parent
-FIRST, FRESH, THIRD = "chosen", "fresh", "third"
-EARLIER = (FIRST, FRESH)
-EACH = 15
+FIRST, FRESH, THIRD, FOURTH = "chosen", "fresh", "third", "fourth"
+DRAWS = (FIRST, FRESH, THIRD, FOURTH)
+EACH = {THIRD: (15, 15, 15, 15), FOURTH: (18, 18, 5, 19)}
+"""Of each source."""
 SEED = 20
 LONGEST = 20_000
 """Of one step: pages that an agent fetched may be as long as a book."""
@@ -67,15 +69,17 @@ def listed(draw: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def drawn() -> list[dict[str, Any]]:
-    """The third draw: of each source the first by hash among what the earlier ones left."""
-    seen = {_task_of(row["session"]) for draw in EARLIER for row in listed(draw)}
+def drawn(draw: str) -> list[dict[str, Any]]:
+    """Of each source the first by hash among what the earlier draws left."""
+    earlier = DRAWS[: DRAWS.index(draw)]
+    seen = {_task_of(row["session"]) for other in earlier for row in listed(other)}
     rows: list[dict[str, Any]] = []
-    for place, source in enumerate(_sources()):
-        left = sorted((id for id in source() if _task_of(id) not in seen), key=_hashed)
+    for place, (source, each) in enumerate(zip(_sources(), EACH[draw], strict=True)):
+        unseen = (id for id in source() if _task_of(id) not in seen)
+        left = sorted(unseen, key=lambda id: _hashed(draw, id))
         rows += [
             {"session": id, "aside": bool((number + place) % 2)}
-            for number, id in enumerate(left[:EACH])
+            for number, id in enumerate(left[:each])
         ]
     return rows
 
@@ -89,8 +93,8 @@ def _task_of(id: str) -> str:
     return id.rpartition("/")[0] if id.startswith("tau_bench/") else id
 
 
-def _hashed(id: str) -> str:
-    return hashlib.sha256(f"lessons, third draw: {id}".encode()).hexdigest()
+def _hashed(draw: str, id: str) -> str:
+    return hashlib.sha256(f"lessons, {draw} draw: {id}".encode()).hexdigest()
 
 
 def _data() -> Path:

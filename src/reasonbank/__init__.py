@@ -13,8 +13,8 @@ _HOMES = {
     "Filter": "model",
     **dict.fromkeys(
         ("Change", "ErrorContext", "Evidence", "Gap", "Genealogy", "HandedIn", "Hit", "Job",
-         "JobState", "Kind", "Link", "LinkType", "Memory", "Outcome", "Reply", "Revision", "Scope",
-         "Source", "State", "Step", "Trace", "Workspace"),
+         "JobState", "Kind", "Link", "LinkType", "Memory", "Outcome", "Principal", "Reply",
+         "Revision", "Scope", "Source", "Standing", "State", "Step", "Trace", "Workspace"),
         "model",
     ),
     **dict.fromkeys(
@@ -72,10 +72,12 @@ if TYPE_CHECKING:
         LinkType as LinkType,
         Memory as Memory,
         Outcome as Outcome,
+        Principal as Principal,
         Reply as Reply,
         Revision as Revision,
         Scope as Scope,
         Source as Source,
+        Standing as Standing,
         State as State,
         Step as Step,
         Trace as Trace,

@@ -31,14 +31,14 @@ from reasonbank.errors import (
 from reasonbank.fields import choice, text, whole
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Ledger, Reading, Token, Writing
-from reasonbank.model import Right, Scope, from_micros
+from reasonbank.model import Principal, Right, Scope, from_micros
 from reasonbank.store import workspaces
 from reasonbank.store.meters import SPENDING, TOTAL
 
 if TYPE_CHECKING:
     from reasonbank.llm.budget import Account
 
-_ID = re.compile(r"[0-9a-f]{16}").fullmatch
+_ID = re.compile(r"[0-9a-f]{16}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
 
 class Permission(StrEnum):
@@ -62,6 +62,8 @@ class Caller:
     local: bool = False
     account: Account | None = None
     """What it may spend on the model; None is not limited."""
+    at_the_page: bool = False
+    """A person, whom a code from this machine let in."""
 
     @property
     def whole(self) -> bool:
@@ -192,6 +194,10 @@ class OwnersToken:
     secret: str = field(repr=False)
     file: Path
 
+    @property
+    def id(self) -> str:
+        return self.secret.split("_")[1]
+
 
 class TokenStore:
     """The tokens of a bank."""
@@ -226,6 +232,11 @@ class TokenStore:
     ) -> NewToken:
         """A new token, with the secret that is told this once only; ``by`` is who makes it."""
         by = by or self._bank
+        if by.context.surface == "cli" and by.context.principal is not Principal.PERSON:
+            raise Forbidden(
+                "only a person makes tokens: whoever has another is another, who could confirm "
+                "what you wrote; ask for one to be made in a terminal of their own"
+            )
         right = choice(Right, scope, "scope")
         if workspaces is not None and not workspaces:
             raise InvalidInput("workspaces", "is empty; name at least one, or leave it out")
@@ -284,7 +295,17 @@ class TokenStore:
     def caller(self, secret: str) -> tuple[Caller, Token]:
         """Whoever shows this secret; an error that says what is wrong with it."""
         token = self._shown(secret, self._ledger.read())
-        caller = Caller(
+        return self._caller(token), token
+
+    def caller_of(self, id: str) -> tuple[Caller, Token]:
+        """Whoever was let in by this token before: as long as it is valid."""
+        token = self._ledger.read().token(id)
+        if token is None:
+            raise Unauthorized("the token that you signed in with is gone; ask for another")
+        return self._caller(self._valid(token)), token
+
+    def _caller(self, token: Token) -> Caller:
+        return Caller(
             # The owner signs as from the command line.
             name=None if _is_owners(token) else token.name,
             right=Right(token.scope),
@@ -292,7 +313,6 @@ class TokenStore:
             may=tuple(map(Permission, token.may or ())),
             account=TokenAccount(self._ledger, token.id),
         )
-        return caller, token
 
     def _shown(self, secret: str, reading: Reading) -> Token:
         found = _FORM(secret)
@@ -306,6 +326,9 @@ class TokenStore:
                 "this token is not known here; `reasonbank token create` makes one, and "
                 "`reasonbank token list` shows those there are"
             )
+        return self._valid(token)
+
+    def _valid(self, token: Token) -> Token:
         if token.revoked_at is not None:
             raise Unauthorized(f"token {token.id} was revoked; ask for another")
         if self._expired(token):

@@ -10,9 +10,10 @@ from reasonbank.integrity import Verified
 from reasonbank.jobs.service import Worked
 from reasonbank.learn.passive import Captured
 from reasonbank.learn.tickets import Prepared, Submitted
-from reasonbank.model import Hidden
+from reasonbank.model import ForReview
 from reasonbank.proof.report import Report
 from reasonbank.search.inject import Injection
+from reasonbank.search.look import Looked
 from reasonbank.search.recommend import Recommendation
 from reasonbank.store.backup import BackedUp
 from reasonbank.store.batches import Batch, Undone
@@ -27,10 +28,11 @@ __all__ = [
     "BackedUp",
     "Batch",
     "Captured",
+    "ForReview",
     "Health",
-    "Hidden",
     "Imported",
     "Injection",
+    "Looked",
     "Maintained",
     "Prepared",
     "Promotion",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
+from reasonbank import private
 from reasonbank.arguments import (
     AnId,
     BatchId,
@@ -32,17 +33,17 @@ from reasonbank.arguments import (
     checks_arguments,
 )
 from reasonbank.embed.port import Embedder
-from reasonbank.fields import LIMITS, OneOf, Text, Whole
+from reasonbank.fields import LIMITS, Id, Json, Many, OneOf, Text, Whole
 from reasonbank.index.port import Index
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Ledger
 from reasonbank.model import (
     Change,
     Evidence,
+    ForReview,
     Gap,
     Genealogy,
     HandedIn,
-    Hidden,
     Hit,
     Job,
     JobState,
@@ -50,6 +51,7 @@ from reasonbank.model import (
     Link,
     LinkType,
     Memory,
+    Principal,
     Reply,
     Revision,
     Right,
@@ -68,6 +70,7 @@ from reasonbank.store import (
     maintenance,
     memories,
     queue,
+    reviewing,
     traces,
     undo,
     workspaces,
@@ -105,6 +108,7 @@ class Bank:
         read_only: bool = False,
         create: bool = True,
         surface: str = "library",
+        principal: Principal | None = None,
         ledger: Ledger | None = None,
         embedder: Embedder | None = None,
         index: Index | None = None,
@@ -118,8 +122,9 @@ class Bank:
         project, which is the repository it lies in or a workspace known above it. ``ledger``,
         ``embedder``, ``index`` and ``model`` take the place of those that url and settings
         name. ``clock`` gives microseconds since 1970. ``create=False`` raises ``NotFound`` where
-        there is no bank yet. With ``background`` a thread learns from what is queued until the
-        bank is closed; see ``work``.
+        there is no bank yet. ``principal`` is who acts through it, by default an agent; what a
+        person writes need not be confirmed (docs/concepts.md). With ``background`` a thread learns
+        from what is queued until the bank is closed; see ``work``.
         """
         store = open_store(
             url, settings=settings, read_only=read_only, create=create, ledger=ledger,
@@ -127,9 +132,11 @@ class Bank:
         )  # fmt: skip
         here = workspaces.project_of(store.ledger.read(), workspace)
         user = os.environ.get("USER") or os.environ.get("USERNAME") or "local"
-        view = view_of(store, here.id)
         author = store.settings.author or user
-        bank = cls(Context(store=store, view=view, path=here.path, author=author, surface=surface))
+        bank = cls(Context(
+            store=store, view=view_of(store, here.id), path=here.path, author=author,
+            identity=private.account(), surface=surface, acts_as=principal,
+        ))  # fmt: skip
         if background and not store.ledger.read_only:
             from reasonbank.jobs.background import Background
 
@@ -150,14 +157,14 @@ class Bank:
         path: str | None = None,
         author: str | None = None,
         surface: str | None = None,
+        principal: Principal | None = None,
         right: Right | None = None,
     ) -> Bank:
         """The same bank for another caller: the id of a workspace, who writes, through what."""
-        return Bank(
-            self.context.seen_by(
-                workspace=workspace, path=path, author=author, surface=surface, right=right
-            )
-        )
+        return Bank(self.context.seen_by(
+            workspace=workspace, path=path, author=author, surface=surface, principal=principal,
+            right=right,
+        ))  # fmt: skip
 
     def __enter__(self) -> Self:
         return self
@@ -333,14 +340,41 @@ class Bank:
 
         return forget(self.context, question)
 
-    def review(self, *, limit: Annotated[int, Whole(1, 10_000)] = 20) -> list[Hidden]:
-        """List what searches hide because of who wrote it, newest first, and why.
-
-        Who wrote something is weak evidence: whatever is rated as helpful is shown again.
-        """
+    def review(
+        self,
+        *,
+        limit: Annotated[int, Whole(1, 10_000)] = 20,
+        hand: Annotated[str, Text(200), "Only what is by this hand, as the list names it."]
+        | None = None,
+    ) -> list[ForReview]:
+        """List what a person should look at, and why: what waits for one, what searches hide
+        because of who wrote it, and what nothing has confirmed yet."""
         from reasonbank.search.review import review
 
-        return review(self.context, limit)
+        return review(self.context, limit, hand)
+
+    def accept(
+        self,
+        ids: Annotated[tuple[str, ...], Many(Text(64), 1_000)] = (),
+        *,
+        batch: Annotated[BatchId, "All that this import brought."] | None = None,
+        changes: Annotated[
+            Mapping[str, Any], Json(LIMITS.nesting), "Fields to change first; of one memory."
+        ]
+        | None = None,
+    ) -> list[Memory]:
+        """Say, as a person, that memories may be used: they are confirmed from then on."""
+        return reviewing.accept(self.context, ids, batch, changes)
+
+    def reject(
+        self,
+        ids: Annotated[tuple[str, ...], Many(Text(64), 1_000)] = (),
+        *,
+        batch: Annotated[BatchId, "All that this import brought."] | None = None,
+        reason: Reason = "rejected in review",
+    ) -> list[Memory]:
+        """Say, as a person, that memories must not be used: they go to the archive."""
+        return reviewing.reject(self.context, ids, batch, reason)
 
     # Links and genealogy
 
@@ -467,7 +501,7 @@ class Bank:
 
     def workspaces(self) -> list[Workspace]:
         """List the workspaces of the whole bank."""
-        return self.context.read().workspaces()
+        return workspaces.listed(self.context)
 
     def name_workspace(self, id: str, name: Label) -> Workspace:
         """Give a workspace a name; here and below, ``id`` may also be its name or its path."""
@@ -500,6 +534,8 @@ class Bank:
         dry_run: DryRun = False,
         max_clusters: Annotated[int, Whole(0, 1_000_000), "0 means no limit."] = 0,
         force: Annotated[bool, "Also within 24 hours of the last run."] = False,
+        only: Annotated[tuple[str, ...], Many(Id(), 1000), "Clusters that a dry run named."]
+        | None = None,
         progress: Progress | None = None,
     ) -> answers.Result:
         """Merge what says the same in this workspace, unless that was done within the window.
@@ -514,14 +550,25 @@ class Bank:
         model = model_for(self.store) if wanted else None
         return consolidate_now(
             self.context, model and capped(self.context, model), threshold=threshold,
-            dry_run=dry_run, max_clusters=max_clusters, force=force, progress=progress,
+            dry_run=dry_run, max_clusters=max_clusters, force=force, only=only,
+            progress=progress,
         )  # fmt: skip
 
-    def promote(self, *, dry_run: DryRun = False) -> answers.Promotion:
-        """Share with the team what proved itself here and is known in another project."""
+    def promote(
+        self,
+        *,
+        dry_run: DryRun = False,
+        accept: Annotated[
+            tuple[str, ...], Many(Id(), 1_000), "Memories to share on your word."
+        ] = (),
+    ) -> answers.Promotion:
+        """Share with the team what proved itself here and is known in another project.
+
+        Two who do not act for each other must stand for it, or a person who accepts it.
+        """
         from reasonbank.tidy.promote import promote
 
-        return promote(self.context, dry_run=dry_run)
+        return promote(self.context, dry_run=dry_run, accept=accept)
 
     def batches(self, *, limit: Newest = 50) -> list[answers.Batch]:
         """List what was merged or shared in one go, newest first; `undo` takes one back."""

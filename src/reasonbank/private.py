@@ -12,6 +12,21 @@ FILE, FOLDER = 0o600, 0o700
 OTHERS = 0o077
 
 
+def account() -> str:
+    """The account of this machine that runs the program: what the environment says may be
+    anything."""
+    try:
+        import pwd
+    except ImportError:  # Windows
+        import getpass
+
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # A container's user need not have a name.
+        return f"user {os.getuid()}"
+
+
 def make_folder(path: Path) -> None:
     """Make it and what is missing above it, whatever the umask; one that is there stays as it is.
 

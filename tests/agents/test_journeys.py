@@ -253,3 +253,23 @@ def test_over_http_a_memory_lands_in_the_project_of_the_agent(box, tmp_path):
     assert run.code == 0, run.err
     assert [each["title"] for each in learned(box)] == ["the tests need greet"]
     assert learned(box, elsewhere) == []
+
+
+@requirement("SEC-1")
+def test_what_an_agent_writes_in_its_own_shell_is_the_agents_and_not_yours(wired):
+    command = Path(sys.executable).parent / "reasonbank"
+    # Some agents refuse to run what they cannot read: pipes in brackets.
+    (wired.project() / "accept.sh").write_text(
+        f'for id in $({command} --json list | sed -n \'s/.*"id": "\\([^"]*\\).*/\\1/p\')\n'
+        f"do {command} review accept $id; done > told 2>&1\n"
+    )
+    steps = [
+        Step("I record.", [shell(f"{command} remember 'When the build hangs, run make clean'")]),
+        Step("I accept it.", [shell("sh accept.sh")]),
+        Step("Done."),
+    ]
+    run = wired.run("Learn.", steps)
+    assert run.code == 0, run.err
+    assert "only a person" in (wired.project() / "told").read_text()
+    [kept] = learned(wired)
+    assert kept["standing"] == "untested"

@@ -21,12 +21,23 @@ ROOT = Path(__file__).parent.parent.parent
 DEBIAN = "trixie"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 WANTED = "REASONBANK_TEST_CONTAINERS"
+LESSON = {"title": "Retry uploads", "description": "When an upload breaks off half-way",
+          "content": "Wait longer each time, and resume where it broke.",
+          "outcome": "success"}  # fmt: skip
+CLIENT = """
+import json, sys
+from urllib.request import Request, urlopen
+token, port, path, body = sys.argv[1:]
+headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+request = Request(f"http://127.0.0.1:{port}/api/v1/{path}", body.encode() or None, headers)
+print(urlopen(request, timeout=60).read().decode())
+"""
 
 
 def obstacle() -> str | None:
     """Why no image can be built here; None if one can."""
     if not os.environ.get(WANTED):
-        return "takes two minutes: `make container-check` builds the image and runs this"
+        return "takes three minutes: `make container-check` builds the image and runs this"
     if os.geteuid() != 0:
         return "only root may make a Debian root and mount it"
     if missing := [each for each in ("buildah", "debootstrap", "runc") if not shutil.which(each)]:
@@ -47,7 +58,8 @@ class Image:
 
     def __init__(self, folder: Path, extras: str = "postgres") -> None:
         self.folder = folder
-        # In memory, about 2 GB: on a disk, thousands of small files are waited for one by one.
+        # In memory, about 2 GB, and as much again for Chroma's server: on a disk, thousands of
+        # small files are waited for one by one.
         run("mount", "-t", "tmpfs", "-o", "size=6g,mode=0755", "tmpfs", str(folder))
         try:
             self._build(extras)

@@ -5,31 +5,9 @@ import re
 import signal
 from urllib.parse import urlsplit
 
-import pytest
-from tests.containers.image import Container, Image, obstacle
+from tests.containers.image import CLIENT, LESSON, Container
 from tests.engines.postgres import PASSWORD
 from tests.requirement import requirement
-
-LESSON = {"title": "Retry uploads", "description": "When an upload breaks off half-way",
-          "content": "Wait longer each time, and resume where it broke.",
-          "outcome": "success"}  # fmt: skip
-CLIENT = """
-import json, sys
-from urllib.request import Request, urlopen
-token, port, path, body = sys.argv[1:]
-headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-request = Request(f"http://127.0.0.1:{port}/api/v1/{path}", body.encode() or None, headers)
-print(urlopen(request, timeout=60).read().decode())
-"""
-
-
-@pytest.fixture(scope="module")
-def image(tmp_path_factory):
-    if (why := obstacle()) is not None:
-        pytest.skip(why)
-    image = Image(tmp_path_factory.mktemp("image"))
-    yield image
-    image.remove()
 
 
 def said(container):

@@ -102,7 +102,7 @@ def test_many_threads_that_begin_at_once_load_it_once_and_agree():
 
 def test_a_question_never_waits_for_onnxruntime_but_much_text_loads_it():
     embedder = MiniLM()
-    much = [LONG] * (minilm.LOADING // 256 + 1)
+    much = [f"{number} {LONG}" for number in range(minilm.LOADING // 256 + 1)]
     assert embedder.runtime == "numpy"
     for _ in range(3):
         embedder.embed([LONG])
@@ -122,7 +122,7 @@ def test_the_setting_decides():
     always = embedder_of(Settings(embed=Embed(runtime="onnxruntime")))
     never = embedder_of(Settings(embed=Embed(runtime="numpy")))
     always.embed(["one word"])
-    never.embed([LONG] * (minilm.LOADING // 256 + 1))
+    never.embed([f"{number} {LONG}" for number in range(minilm.LOADING // 256 + 1)])
     assert always.runtime.startswith("onnxruntime ")
     never.quicken()
     assert (never.runtime, never.obstacle) == ("numpy", None)

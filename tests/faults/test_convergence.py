@@ -271,7 +271,7 @@ class ConvergenceMachine(RuleBasedStateMachine):
 @requirement("MEM-10")
 def test_banks_that_exchange_exports_become_equal() -> None:
     """In a soak with 2,000 runs of 100 steps."""
-    runs = scaled("REASONBANK_TEST_CONVERGENCE_RUNS", 200)
+    runs = scaled("REASONBANK_TEST_CONVERGENCE_RUNS", 100)
     steps = scaled("REASONBANK_TEST_CONVERGENCE_STEPS", 40)
     machine: Any = ConvergenceMachine
     if chosen := scaled("REASONBANK_TEST_SEED", 0):

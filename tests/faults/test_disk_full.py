@@ -205,7 +205,7 @@ def test_what_was_counted_on_a_full_disk_is_stored_once_there_is_room(small_disk
         assert bank.statistics().searches.answered == 2
 
 
-@requirement("DIS-2", left="shown in the web page")
+@requirement("DIS-2")
 def test_a_disk_that_fills_while_a_session_is_learned_from_loses_and_doubles_nothing(
     small_disk: Path,
 ) -> None:

@@ -67,7 +67,7 @@ def test_a_killed_consolidation_does_not_keep_the_next_one_waiting(path: Path) -
 
 
 @LINUX
-@requirement("DIS-2", left="shown in the web page")
+@requirement("DIS-2")
 def test_a_killed_workers_job_is_done_by_the_next_worker_at_once(path: Path) -> None:
     with open_bank(path) as bank:
         job = bank.distil(Trace(task="the one job"))

@@ -47,7 +47,7 @@ def started(path: Path) -> Any:
 
 
 @pytest.mark.slow
-@requirement("DIS-2", left="shown in the web page")
+@requirement("DIS-2")
 def test_workers_that_are_killed_lose_no_job_and_do_none_twice(memory_disk: Path) -> None:
     count = scaled("REASONBANK_TEST_JOBS", 1_000)
     path = memory_disk / "queue" / "bank.db"

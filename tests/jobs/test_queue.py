@@ -90,7 +90,7 @@ def test_a_bad_session_is_refused_and_nothing_is_queued(plain_bank):
     assert plain_bank.jobs() == [] and plain_bank.traces() == []
 
 
-@requirement("DIS-2", left="shown in the web page")
+@requirement("DIS-2")
 def test_what_a_job_causes_and_its_end_are_one_transaction(plain_bank):
     job = plain_bank.distil(a_trace())
     assert work_off(plain_bank, recording()) == 1
@@ -155,7 +155,7 @@ def test_work_on_a_job_that_was_lost_is_broken_off(plain_bank, clock, monkeypatc
     assert [job.claim for job in plain_bank.jobs(state="running")] == ["two"]
 
 
-@requirement("DIS-2", left="shown in the web page")
+@requirement("DIS-2")
 def test_a_job_that_kills_its_worker_is_dead_after_exactly_its_attempts(plain_bank, clock):
     plain_bank.distil(a_trace())
     for attempt in range(1, 4):

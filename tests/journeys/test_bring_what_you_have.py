@@ -74,7 +74,6 @@ def test_a_mistake_says_what_is_wrong_and_takes_nothing(desk, tmp_path):
     assert "is not JSON" in told
     assert "no such file" in desk.run("import", "--from", "mcp-memory-service", "none.db", rc=2)
     assert "needs --from" in desk.run("import", "x", "--dry-run", rc=2)
-    assert "not for --from" in desk.run("import", "--from", "mem0", "x", "--trusted", rc=2)
     assert "Invalid value for '--from'" in desk.run("import", "--from", "others", "x", rc=2)
     assert "Is a directory" in desk.run("import", tmp_path, rc=2)
     assert desk.json("list") == []

@@ -208,7 +208,8 @@ def test_a_workspace_is_put_into_a_team_at_the_door(machine):
 
 CREATING = {
     "record", "remember", "import", "trace store", "distil", "capture", "ticket prepare", "solve",
-    "worker", "token create", "workspace join", "mcp", "serve", "mirror",
+    "worker", "token create", "workspace join", "mcp", "serve", "mirror", "peer invite",
+    "peer join",
 }  # fmt: skip
 CHOICES = {
     "feedback": ["--helpful"], "outcome": ["--succeeded", "--session", "s"],

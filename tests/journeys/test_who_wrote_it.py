@@ -95,7 +95,7 @@ def test_one_failed_task_after_ten_successes_of_a_colleague_silences_nobody(team
 
 
 @requirement("CON-2")
-@requirement("SEC-1", left="probation")
+@requirement("SEC-1")
 def test_many_failed_tasks_hide_the_untried_which_is_explained_reviewed_and_cleared(team):
     ada, grace = team
     ada.record(lesson(UPLOADS))
@@ -158,7 +158,7 @@ def test_what_is_known_of_authors_follows_from_the_log(team):
     assert ada.store.ledger.read().authors(ada.view) == before
 
 
-@requirement("SEC-1", left="probation")
+@requirement("SEC-1")
 def test_an_explanation_names_what_a_flood_would_have_hidden(team):
     """So much of it is by one author that the rest of the bank is searched instead."""
     ada, mallory = team
@@ -173,7 +173,7 @@ def test_an_explanation_names_what_a_flood_would_have_hidden(team):
     assert any("hidden for who wrote it" in why.get(id, "") for id in bad)
 
 
-@requirement("SEC-1", left="probation")
+@requirement("SEC-1")
 def test_review_at_the_shell_and_over_http(tmp_path):
     def run(*words, user="ada"):
         code, told = command(tmp_path, *words, USER=user)

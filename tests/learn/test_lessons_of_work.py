@@ -57,7 +57,9 @@ def test_one_reflection_before_a_checked_success_helped():
 @requirement("DIS-9")
 def test_who_reflects_again_and_again_only_guesses():
     again = [BOUNDS, TRY, WORDS, TRY, ORDER, TRY]
-    assert learned(TASK, TRY, *again, DONE, outcome=Outcome.SUCCESS) == []
+    shown = f"{TASK}    >>> teens([12, 13])\n    [13]\n"
+    assert learned(shown, TRY, *again, DONE, outcome=Outcome.SUCCESS) == []
+    assert learned(TASK, TRY, *again, BOUNDS, DONE, outcome=Outcome.SUCCESS) == [], "said before"
     assert learned(TASK, TRY, *again, DONE, outcome=Outcome.FAILURE) == []
     assert learned(TASK, TRY, BOUNDS, TRY, BOUNDS, DONE, outcome=Outcome.SUCCESS) == []
     assert learned(TASK, TRY, *again[:-1], outcome=Outcome.FAILURE) == []
@@ -392,39 +394,17 @@ KeyError: 'transcript'
     assert "You are not subscribed to this API" in memory.title
 
 
-# An answer that is called verified.
-
-PLAN = "1. Ask the search_agent to retrieve the count of herons from the yearly report.\n2. Answer."
-ANSWERED = ("execute", 'final_answer("12")', "12")
+# An answer that nobody looked up.
 
 
-@requirement("DIS-4", "DIS-9")
-def test_an_answer_without_the_look_up_that_was_planned_is_a_warning():
+@requirement("DIS-9")
+def test_that_one_should_look_things_up_is_no_lesson():
+    plan = ("think", "1. Ask the search_agent to retrieve the count of herons from the report.")
     claim = ("think", "I have verified the number in the yearly report of the herons.")
-    memory = only(learned("How many herons?", ("think", PLAN), claim, ANSWERED), "unfounded")
-    assert "retrieve the count of herons from the yearly report" in memory.content
-    assert "hand in “12”" in memory.content and "I have verified the number" in memory.content
-    asked = ("execute", 'print(search_agent("herons"))', "Herons: 12")
-    assert learned("How many herons?", ("think", PLAN), asked, claim, ANSWERED) == []
-    assert only(learned("How many herons?", ("think", PLAN), ANSWERED), "unfounded")
-    thought = ("think", "1. Retrieve the number of herons and add one to it, as the riddle says.")
-    assert learned("How many herons?", thought, ANSWERED) == [], "a plan for thinking"
-
-
-@requirement("DIS-4", "DIS-9")
-def test_a_look_up_that_is_only_told_of_is_a_warning():
-    told = [("agent", "I will check the yearly report and return with the result shortly."),
-            ("agent", "I've checked the online database of herons: there are 12."),
-            ("agent", "TERMINATE")]  # fmt: skip
-    memory = only(learned("How many herons?", *told), "unfounded")
-    assert "I've checked the online database of herons: there are 12." in memory.content
-    assert memory.outcome is Outcome.FAILURE
-    looked = ("agent", "I clicked 'Herons'. Here is a screenshot of [Herons](https://b.example/h).")
-    assert learned("How many herons?", looked, *told) == []
-    ran = ("execute", "print(ask('herons'))", "exit code 0\n12")
-    assert learned("How many herons?", ran, *told) == []
-    asked = [("user", "How many herons?"), told[1], ("user", "And storks?"), told[1]]
-    assert learned("How many herons?", *asked) == [], "what was looked up may not be recorded"
+    answered = ("execute", 'final_answer("12")', "12")
+    assert learned("How many herons?", plan, claim, answered) == []
+    told = ("agent", "I've checked the online database of herons: there are 12.")
+    assert learned("How many herons?", told, ("agent", "TERMINATE")) == []
 
 
 # A limit of what runs the programs.

@@ -20,6 +20,7 @@ from reasonbank.proof.holdout import (
     harmful,
     not_counted,
     overall,
+    tasks_needed,
 )
 
 
@@ -155,6 +156,30 @@ def test_among_many_harmless_memories_hardly_one_is_named() -> None:
         found["bad"] = compare(tasks(60, 0.1), tasks(30, 0.8))
         assert harmful(found)[0] == "bad"
     assert named <= 2
+
+
+@pytest.mark.parametrize(
+    ("given", "without"), [((49, 10), (14, 5)), ((3, 1), (1, 2)), ((10, 10), (19, 1))]
+)
+def test_so_many_tasks_are_needed_and_not_one_fewer(
+    given: tuple[int, int], without: tuple[int, int]
+) -> None:
+    found = compare(outcomes(*given), outcomes(*without))
+    more, total = tasks_needed(found), sum(given) + sum(without)
+    assert more is not None
+
+    def proves(tasks: int) -> bool:
+        won = [[round(tasks / total * side) for side in sides] for sides in (given, without)]
+        then = compare(outcomes(*won[0]), outcomes(*won[1]))
+        return then.low is not None and then.high is not None and (then.low > 0 or then.high < 0)
+
+    assert proves(total + more)
+    assert more == 0 or not proves(total + more - 1)
+
+
+def test_where_both_sides_go_alike_no_number_of_tasks_is_told() -> None:
+    assert tasks_needed(compare(outcomes(5, 5), outcomes(5, 5))) is None
+    assert tasks_needed(compare(outcomes(5, 5), [])) is None
 
 
 def test_only_tasks_for_which_there_was_a_memory_say_what_memory_is_worth() -> None:

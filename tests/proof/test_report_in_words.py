@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from reasonbank.proof.calibration import Bin, Calibration
@@ -56,6 +57,8 @@ def a_report(**given: Any) -> Report:
         "titles": {"m1": "Retry", "m2": "<b>Lock</b>", "m4": "Wait"},
         "in_sessions": InSessions(all=MET, by_warning=(("m4", MET),)),
         "not_counted": LEFT_OUT,
+        "tasks_needed": 9,
+        "learned": ((date(2026, 11, 16), 2),),
     }
     return Report(**known | given)
 
@@ -122,6 +125,7 @@ def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> No
         "held_out": 12,
         "hold_out_share": 0.2,
         "memory": worth,
+        "needed": {"tasks": 9, "hold_out": 0.2},
         "not_counted": {
             "found_nothing": 3, "not_drawn": 4, "not_ended_with": 5, "not_ended_without": 6,
             "told_by_memory": 7,
@@ -149,6 +153,8 @@ def test_a_report_in_json_has_every_number_and_the_titles_that_are_known() -> No
                 ],
             },
         },
+        "learned": [{"week": "2026-11-16", "count": 2}],
+        "sentences": sentences(a_report()),
     }  # fmt: skip
 
 

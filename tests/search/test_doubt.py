@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.requirement import requirement
 
-from reasonbank.model import Hit
+from reasonbank.model import Hit, Outcome, Source, Standing
 from reasonbank.search.doubt import for_a_prompt, with_newer_values
 from reasonbank.testing import a_memory
 
@@ -42,17 +44,35 @@ def test_a_prompt_gets_no_value_beside_one_that_is_newer():
         a_hit(OLD, outdated_by=MIDDLE.id),
         a_hit(OTHER),
     ]
-    assert titles(for_a_prompt(hits, frozenset())) == ["new", "other"]
-    assert titles(for_a_prompt(hits[1:], frozenset())) == ["middle", "other"]
+    assert titles(for_a_prompt(hits, frozenset(), "me")) == ["new", "other"]
+    assert titles(for_a_prompt(hits[1:], frozenset(), "me")) == ["middle", "other"]
 
 
 @requirement("RET-19")
 def test_nor_after_one_that_the_session_was_shown_already():
     hits = [a_hit(NEW), a_hit(OLD, outdated_by=NEW.id), a_hit(OTHER)]
-    assert titles(for_a_prompt(hits, frozenset({NEW.id}))) == ["other"]
-    assert titles(for_a_prompt(hits[1:], frozenset({NEW.id}))) == ["other"]
+    assert titles(for_a_prompt(hits, frozenset({NEW.id}), "me")) == ["other"]
+    assert titles(for_a_prompt(hits[1:], frozenset({NEW.id}), "me")) == ["other"]
 
 
 def test_what_is_withheld_as_suspicious_takes_nothing_away():
     hits = [a_hit(NEW, suspicious=("gives orders",)), a_hit(OLD, outdated_by=NEW.id)]
-    assert titles(for_a_prompt(hits, frozenset())) == ["new", "old"]
+    assert titles(for_a_prompt(hits, frozenset(), "me")) == ["new", "old"]
+
+
+@requirement("SEC-1")
+def test_beside_what_is_confirmed_only_a_warning_of_what_was_seen_to_fail_needs_no_confirmation():
+    known = a_memory(title="known")
+    claimed, learned = (
+        a_memory(title=title, outcome=outcome, source=source, standing=Standing.UNTESTED)
+        for title, outcome, source in (
+            ("claimed", Outcome.FAILURE, Source.EXPLICIT),
+            ("learned", Outcome.SUCCESS, Source.DISTILLED),
+        )
+    )
+    seen = replace(learned, title="seen", outcome=Outcome.FAILURE)
+    hits = [a_hit(memory) for memory in (claimed, learned, seen, known)]
+    assert titles(for_a_prompt(hits, frozenset(), "me")) == ["known", "seen"]
+    tried = titles(for_a_prompt(hits, frozenset(), "me", trying=True))
+    assert tried == ["known", "seen", "claimed"]
+    assert titles(for_a_prompt(hits[:3], frozenset(), "me")) == ["claimed", "learned", "seen"]

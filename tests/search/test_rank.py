@@ -616,6 +616,16 @@ class TestFusion:
         ceiling = 2.2 * math.log((like - 0.5) / 1.5)
         assert fusion.features["rare_words"] == pytest.approx(0.5 / ceiling)
 
+    def test_a_name_makes_the_plain_words_beside_it_no_rarer(self):
+        """In a bank of thirteen memories, by how much of the question is a name."""
+        asked = ("E11000", "E11000 index", "E11000 when the orders index is built again by night")
+        rare = [
+            fuse(each, np.zeros(1), np.array([0.5]), MINILM, rows=13).features["rare_words"]
+            for each in (*asked, "the orders index is built again by night")
+        ]
+        assert rare == sorted(rare, reverse=True)
+        assert rare[0] > 1.4 * rare[2] and rare[2] < 1.25 * rare[3]
+
     def test_a_question_without_words_weighs_like_one_of_a_single_word(self):
         fusion = fuse("?!", np.array([0.5]), np.zeros(1), MINILM, rows=9)
         assert fusion.features["terms"] == 1 and fusion.features["lexical_weight"] == 5.0

@@ -211,7 +211,8 @@ class Canaries:
             )
         lesson = bank.seen_by(author=author).record(replace(self.common, id=new_id()))
         for _ in range(12):
-            bank.feedback(lesson.id, helpful=True, session=self.word(place))
+            other = bank.seen_by(author=self.word(place))
+            other.feedback(lesson.id, helpful=True, session=self.word(place))
         if place.project == 1:
             bank.embed_new()
             # From the view of the other one, whose turn it was before there were two.

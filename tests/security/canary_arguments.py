@@ -222,6 +222,7 @@ VALUES: dict[str, Callable[[Maker], Any]] = {
         "page", "remove", "reset", "no_memory", "no_store", "now", "when",
         "check", "observe",
     ), _TRUTH),
+    "revert": _TRUTH, "hand": _same("person:nobody", "peer:0123456789abcdef"),
     "verify": Maker.fresh, "action": _same("list", "switch", "name", "delete"),
 }  # fmt: skip
 SPECIAL: dict[tuple[str, str], Callable[[Maker], Any]] = {
@@ -236,6 +237,19 @@ SPECIAL: dict[tuple[str, str], Callable[[Maker], Any]] = {
     ("queue retry", "id"): Maker.session_job, ("queue drop", "id"): Maker.session_job,
     ("undo_batch", "id"): Maker.job, ("revert", "batch"): Maker.job,
     ("revert", "imported"): Maker.job,
+    **{(verb, "ids"): lambda m: [m.memory()] for verb in ("accept", "reject", "review accept",
+       "review reject", "beliefs_of")},
+    **{(verb, "batch"): Maker.job for verb in ("accept", "reject", "review accept",
+       "review reject")},
+    ("review edit", "id"): Maker.memory, ("open", "id"): Maker.memory,
+    ("open", "host"): _same("127.0.0.1"), ("open", "port"): _same("1"),
+    ("accept", "changes"): lambda m: {"title": m.fresh()},
+    ("promote", "accept"): lambda m: [m.memory()],
+    ("browse", "sort"): _same("newest", "oldest", "used", "trust", "doubt"),
+    ("browse", "trust"): lambda m: [m.rng.choice(["proven", "untested", "probation"])],
+    ("browse", "cursor"): _same("0.0", "3.1"), ("sessions", "cursor"): _same("0.0", "3.1"),
+    ("sessions", "before"): Maker.trace, ("session", "id"): Maker.trace,
+    ("consolidate", "only"): lambda m: [m.memory()],
     ("revert", "since"): _same("1h", "2026-01-01"),
     ("undo", "id"): lambda m: m.job() if m.chance(0.3) else m.memory(),
     **{(verb, "id"): Maker.place_id for verb in (

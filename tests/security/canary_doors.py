@@ -51,6 +51,7 @@ NOT_CALLED = {
     "hook": "answers an agent of this machine's owner",
     "backup": "writes the whole bank to a file, for who runs on this machine",
     "migrate": "moves the whole bank, for who can read and write both places",
+    "peer": "calls other banks, for who runs on this machine",
 }  # fmt: skip
 # What concerns the whole bank, for whoever looks after it or runs on this machine.
 WHOLE = frozenset({
@@ -59,6 +60,7 @@ WHOLE = frozenset({
     "promote", "maintain", "embed_new", "reindex", "rebuild", "import", "create_token", "tokens",
     "revoke_token", "workspace", "workspace list", "workspace name", "workspace move",
     "workspace delete", "token create", "token list", "token revoke", "doctor",
+    "peers", "trust_peer", "revoke_peer",
 })  # fmt: skip
 SHARING = frozenset({"promote"})
 
@@ -93,7 +95,9 @@ def commands() -> dict[str, click.Command]:
             else:
                 yield f"{before}{name}", found
 
-    return {name: found for name, found in walk(main, "") if name not in NOT_CALLED}
+    return {
+        name: found for name, found in walk(main, "") if name.partition(" ")[0] not in NOT_CALLED
+    }
 
 
 # Ways in

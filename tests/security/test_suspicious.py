@@ -95,8 +95,8 @@ def test_the_json_api_shows_the_flag(tmp_path):
         client.post("/memories", json=lesson)
         [hit] = client.post("/search", json={"query": QUESTION}).json()["memories"]
         assert hit["suspicious"] == [FLAG]
-        page = server.get(f"/memory/{hit['id']}").text
-        assert f"<dt>Suspicious</dt><dd>{FLAG}</dd>" in page
+        [shown] = client.get("/browse").json()["memories"]
+        assert shown["suspicious"] == [FLAG]
         assert client.post("/inject", json={"task": QUESTION}).json()["prompt"] == ""
 
 

@@ -89,6 +89,8 @@ def changing(bank, open_bank, clock):
         "solve": lambda: anyio.run(lambda: bank.solve("Sum a list", model=Player(), mode="off")),
         "undo_batch": lambda: twins.undo_batch(merged.batch),
         "revert": lambda: bank.revert(author="mallory"),
+        "accept": lambda: bank.accept((two,)),
+        "reject": lambda: bank.reject((bank.record(a_memory()).id,)),
         "archive": lambda: bank.archive(one),
         "restore": lambda: bank.restore(one),
         "name_workspace": lambda: bank.name_workspace(place, "mine"),

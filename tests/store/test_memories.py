@@ -266,7 +266,7 @@ def files(folder):
     return [path for path in folder.iterdir() if path.is_file()]
 
 
-@requirement("MEM-6", left="peers do not exist yet")
+@requirement("MEM-6")
 def test_nothing_brings_back_what_was_forgotten(plain_bank):
     memory = plain_bank.record(a_memory())
     plain_bank.forget(memory.id)

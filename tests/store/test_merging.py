@@ -128,7 +128,7 @@ def test_deleting_a_workspace_deletes_what_was_merged_into_it(two, open_bank):
     assert other.workspaces() == []
 
 
-@requirement("SEC-1", left="probation")
+@requirement("SEC-1")
 def test_a_token_for_what_was_merged_does_not_reach_further(two):
     project, part = two
     tokens = TokenStore(project)

@@ -16,6 +16,7 @@ from reasonbank.access import TokenStore
 from reasonbank.errors import StorageError
 from reasonbank.ledger import copying
 from reasonbank.ledger.copying import summaries
+from reasonbank.ledger.port import Invitation, LogEntry, Peer, TaskOffer
 from reasonbank.ledger.sqlite import SQLiteLedger
 from reasonbank.store import moving
 from reasonbank.store.moving import migrate
@@ -68,7 +69,22 @@ def postgres_ledger(url, **options):
 def used(ledger, folder):
     """Two workspaces of a bank, which was used in all ways; and the secret of a token."""
     bank = open_over(ledger, folder / "here")
-    return bank, live_in(bank, bank.within(folder / "there"))
+    told = bank, live_in(bank, bank.within(folder / "there"))
+    ledger.write(meet_others)
+    return told
+
+
+def meet_others(txn):
+    """A bank that knows another, has heard it, and does something for it."""
+    txn.peers.put(Peer(key="ab" * 32, name="bert", granted=b"token", added_at=1))
+    txn.peers.put_invitation(Invitation(id="i", created_at=1, expires_at=2))
+    log = txn.peers.begin("ab" * 32, "epoch", "team:local/default", via="ab" * 32)
+    entry = LogEntry(0, "event", "memory", b"link", b"signature", b"header", b"salt", b"{}")
+    txn.peers.extend(log, [entry])
+    txn.peers.share_project("shop", "w")
+    txn.peers.put_offer(
+        TaskOffer(id="o", ours=True, state="open", task="t", most=1, expires_at=2, workspace="w")
+    )
 
 
 def everything(ledger):

@@ -114,8 +114,17 @@ def lowered(id, now):
     return then
 
 
+def without_standing(said):
+    """What a bank holds when it is upgraded counts as confirmed."""
+    if isinstance(said, dict):
+        assert said.get("standing", "confirmed") == "confirmed"
+        return {k: without_standing(v) for k, v in said.items() if k != "standing"}
+    return [without_standing(each) for each in said] if isinstance(said, list) else said
+
+
 def as_then(what, said):
     """Without what is said today beyond that: who acted, and what was rolled up or redacted."""
+    said = without_standing(said)
     if what == "confidence":
         return {id: lowered(id, now) for id, now in said.items()}
     if what in ("memories", "search", "contradicting", "recommend"):
@@ -136,6 +145,8 @@ def as_then(what, said):
     if what == "tokens":
         new = ("may", "max_tokens", "spent_tokens")
         return [{k: v for k, v in token.items() if k not in new} for token in said]
+    if what == "workspaces":
+        assert all(place.pop("peer") is None for place in said)
     if what == "inject":
         assert said["tokens"] == tokens_in(said["prompt"])
         said["prompt"] = re.sub(r' expected="[^>]*"', "", said["prompt"])
@@ -143,10 +154,13 @@ def as_then(what, said):
         return {k: v for k, v in said.items() if k not in ("held_out", "warned")}
     if what == "statistics":
         del said["searches"]["weak"]
-        return {k: v for k, v in said.items() if k != "growth"}
+        assert set(said["by_standing"]) == {"confirmed"}
+        new = ("growth", "by_standing", "influence")
+        return {k: v for k, v in said.items() if k not in new}
     if what == "report":
         then = WRITTEN["said"]["report"]
         del said["repeated_mistakes"]["in_sessions"], said["not_counted"]
+        del said["learned"], said["needed"], said["sentences"]
         assert said.pop("confidence_calibration")["count"] == said["calibration"]["count"]
         # Since then few tasks say less, and with that in another order: their numbers are the same.
         said["by_memory"].sort(

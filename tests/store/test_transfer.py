@@ -202,7 +202,7 @@ LESSONS = {
 }
 
 
-@requirement("SEC-3", left="surfaces to come")
+@requirement("SEC-3")
 @pytest.mark.parametrize("flaw", LESSONS)
 def test_an_import_is_held_to_the_same_limits_as_a_caller(open_bank, flaw):
     bank = open_bank()
@@ -215,7 +215,7 @@ def test_an_import_is_held_to_the_same_limits_as_a_caller(open_bank, flaw):
     assert copy.statistics(everywhere=True).events == 0
 
 
-@requirement("SEC-3", left="surfaces to come")
+@requirement("SEC-3")
 @pytest.mark.parametrize("strength", [7, "NaN", None])
 def test_an_import_cannot_bring_a_link_that_no_caller_could_make(open_bank, strength):
     bank = open_bank()

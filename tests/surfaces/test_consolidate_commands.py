@@ -83,7 +83,7 @@ def test_promote_says_what_recurs(shell, twins, tmp_path):
     other = tmp_path.parent / f"{tmp_path.name}-other"
     shell("record", "--title", f"Lesson {WORDS}", "--description", WORDS, "--content", WORDS,
           "--outcome", "success", "--workspace", str(other))  # fmt: skip
-    assert "under 0.6" in shell.text("promote")
+    assert "one hand wrote it" in shell.text("promote")
 
 
 @requirement("GEN-2")

@@ -111,7 +111,8 @@ def test_a_warning_needs_neither_numpy_nor_a_model(stocked):
         "print('\\nloaded', *sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], env=stocked.environment,
-                          capture_output=True, check=True, text=True)  # fmt: skip
+                          capture_output=True, check=True, text=True,
+                          errors="replace")  # fmt: skip
     answer, _, loaded = done.stdout.partition("\nloaded ")
     assert "protected" in answer
     heavy = {"numpy", "click", "rich", "pydantic", "httpx2", "mcp", "asyncio", "opentelemetry"}

@@ -215,7 +215,11 @@ def test_a_call_sees_its_workspace_and_what_is_shared(server, tmp_path):
         shared = a.post("/memories", json={**LESSON, "scope": "team"}).json()
         assert b.get(f"/memories/{own['id']}").status_code == 404
         assert b.get(f"/memories/{shared['id']}").status_code == 200
-        found = b.post("/search", json={"query": "upload breaks"}).json()["memories"]
+        upload = {"query": "upload breaks"}
+        assert not b.post("/search", json=upload).json()["memories"], "nobody has confirmed it"
+        place = ("--workspace", str(tmp_path / "a"))
+        assert command(server.folder, "review", "accept", shared["id"], *place)[0] == 0
+        found = b.post("/search", json=upload).json()["memories"]
         assert [hit["id"] for hit in found] == [shared["id"]]
         for given in ({"params": {"workspace": own["workspace"]}},
                       {"headers": {"X-ReasonBank-Workspace": own["workspace"]}}):  # fmt: skip
@@ -284,11 +288,7 @@ def test_mcp_in_the_workspace_that_the_header_names(server, tmp_path):
 def test_probes_page_and_metrics_answer(server):
     assert server.get("/livez").json() == {"status": "alive"}
     assert server.get("/readyz").json()["status"] == "ready"
-    page = server.get("/")
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    for word in ("Claude Code", "Codex", "Cursor", "Gemini CLI", "hashed", "degraded"):
-        assert word in page.text
-    assert page.text.count("<script") == 1 and "src=" not in page.text
+    assert server.get("/").headers["content-type"] == "text/html; charset=utf-8"
     assert httpx2.head(server.address + "/livez").status_code == 200
 
 
@@ -300,17 +300,6 @@ def test_every_answer_is_guarded(server, path):
     assert headers["content-security-policy"].startswith("default-src 'none'")
     assert "server" not in headers
     assert not [name for name in headers if name.startswith("access-control")]
-
-
-@pytest.mark.parametrize("kind", ["style", "script"])
-def test_the_page_may_use_its_own_style_and_script_only(server, kind):
-    import base64
-    import hashlib
-
-    page = server.get("/")
-    [own] = re.findall(rf"<{kind}>(.*?)</{kind}>", page.text, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
-    assert f"{kind}-src 'sha256-{digest}';" in page.headers["content-security-policy"]
 
 
 # Starting and stopping

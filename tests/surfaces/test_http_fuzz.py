@@ -66,7 +66,7 @@ def target(tmp_path_factory):
     assert "unexpected" not in log, log
 
 
-@requirement("SEC-3", left="the inputs of later steps")
+@requirement("SEC-3")
 @pytest.mark.slow
 @SCHEMA.parametrize()
 @settings(

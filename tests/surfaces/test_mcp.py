@@ -483,7 +483,7 @@ async def test_a_client_that_fails_to_name_its_roots_is_served_all_the_same(plai
 
 
 @requirement("MCP-4")
-@requirement("SEC-3", left="the tools of later steps")
+@requirement("SEC-3")
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [

@@ -112,7 +112,7 @@ def anyio_backend():
 
 
 @requirement("MCP-4")
-@requirement("SEC-3", left="the tools of later steps")
+@requirement("SEC-3")
 async def test_thousands_of_calls_right_and_wrong_are_answered_in_words_and_shape(plain_bank):
     sender = Sender(seed=20_260_728)
     sender.ids += [plain_bank.record(build()).id for build in (a_memory, a_warning) * 5]

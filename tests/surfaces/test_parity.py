@@ -44,8 +44,11 @@ QUESTION = "How do we deploy to staging?"
 UNKNOWN = "Sourdough yeast"
 # No two processes see the same of these.
 PASSING = {
-    "cache_hit_rate", "duration_seconds", "embedding_ms", "events", "latency", "oldest_seconds",
-    "origin", "process", "retrieval_ms", "searches", "seq", "since", "store", "surface", "uptime",
+    # Who comes through which door decides how far they are trusted.
+    "by_standing", "hand", "influence", "standing",
+    "cache_hit_rate", "duration_seconds", "embedding_ms", "events", "latency", "milliseconds",
+    "oldest_seconds", "origin", "process", "retrieval_ms", "searches", "seq", "since", "store",
+    "surface", "uptime",
 }  # fmt: skip
 # A server that leaves what is queued to the cases.
 QUIET = {
@@ -190,7 +193,7 @@ CASES = {
     "gaps": Case(
         given={"limit": 5}, command="gaps --limit {limit}", tool="memory_gaps", inside="gaps"
     ),
-    "review": Case(given={"limit": 5}),
+    "review": Case(given={"limit": 5}, command="review --limit {limit}"),
     "forget_gaps": Case(given={"question": UNKNOWN}, command="gaps --forget {question}"),
     "jobs": Case(given={"state": "dead"}),
     "retry_job": Case(given={"id": "{job}"}),
@@ -228,11 +231,21 @@ CASES = {
         given={"author": "mallory"}, command="revert --author {author}", first=spoilt
     ),
     "verify": Case(command="audit verify"),
-    "promote": Case(given={"dry_run": True}, command="promote --dry-run"),
     "maintain": Case(command="maintain"),
     "embed_new": Case(),
     "reindex": Case(command="reindex"),
     "rebuild": Case(),
+    # What people look at
+    "look": Case(given={"query": ASKED, "limit": 2}),
+    "browse": Case(given={"limit": 3, "sort": "trust"}),
+    "overview": Case(),
+    "beliefs_of": Case(given={"ids": ["{id}", "{other}"]}),
+    "belief": Case(given=MEMORY),
+    "graph": Case(given=MEMORY, first=contradicted),
+    "rivals": Case(given=MEMORY, first=contradicted),
+    "origin": Case(given=MEMORY),
+    "sessions": Case(given={"limit": 5}),
+    "session": Case(given={"id": "{trace}"}),
     # A bank that forgot something keeps no question for an hour: these come last.
     "forget": Case(
         given=MEMORY | {"confirm": True}, command="forget {id} --yes", tool="memory_forget"
@@ -248,13 +261,24 @@ CASES = {
 ELSEWHERE = {
     "export": "a file, in test_transfer.py and test_http.py", "import": "likewise",
     "solve": "needs a model, in test_solve_cli.py and test_solve_http.py",
+    "accept": "a person's alone, in test_review_commands.py", "reject": "likewise",
+    "promote": "who records decides what is ready, in test_consolidate_commands.py",
+    "agents": "tells of the machine, in test_views.py",
+    "about": "tells of the settings, in test_views.py", "work": "likewise",
     "create_token": "a secret, in test_tokens.py", "tokens": "likewise",
     "revoke_token": "likewise",
+    "peers": "tells of the machine, in test_peers_api.py",
+    "trust_peer": "a person's alone, in test_peers_api.py", "revoke_peer": "likewise",
 }  # fmt: skip
 NO_COMMAND = {
     "reset_statistics": "stats --reset, which answers with the statistics",
     "health": "doctor, which answers with more", "embed_new": "a part of import",
     "rebuild": "maintain --rebuild, which answers with what was maintained",
+    **dict.fromkeys(
+        ("look", "browse", "overview", "beliefs_of", "belief", "graph", "rivals", "origin",
+         "sessions", "session"),
+        "for the page; in a shell: search --explain, list, show, genealogy, trace",
+    ),
 }  # fmt: skip
 OTHER_TOOLS = {
     "retrieve_memories": "memory_search, by another name", "solve_coding_task": "needs a model",

@@ -50,7 +50,7 @@ def typed(tmp_path: Path) -> Typed:
     return Typed(tmp_path)
 
 
-@requirement("SEC-1", left="what an agent or peer writes starts on probation")
+@requirement("SEC-1")
 def test_what_somebody_wrote_is_nowhere_after_a_revert_and_back_after_its_undo(typed):
     mine = typed.record("Set timeouts on database queries")
     before = typed.active()

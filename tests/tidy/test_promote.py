@@ -8,13 +8,15 @@ from tests.tidy.conftest import dough, timeout
 
 from reasonbank import Bank, Settings
 from reasonbank.fields import plain
-from reasonbank.model import Outcome, Scope, State
+from reasonbank.model import Outcome, Principal, Scope, State
 from reasonbank.tidy.promote import promote
 
 
 def prove(bank, memory, times=12):
-    for session in range(times):
-        bank.outcome(memory.id, succeeded=True, session=f"{memory.id} {session}")
+    """Others than its author say that it helped, each of them once a day."""
+    for number in range(times):
+        other = bank.seen_by(author=f"colleague {number}")
+        other.outcome(memory.id, succeeded=True, session=f"{memory.id} {number}")
     return memory
 
 
@@ -23,7 +25,7 @@ def elsewhere(bank, open_bank):
     return bank.within(open_bank.project("elsewhere"))
 
 
-@requirement("CON-9", left="two independent principals, and a proposal that a person accepts")
+@requirement("CON-9")
 def test_what_two_projects_agree_on_and_evidence_backs_is_shared_with_the_team(bank, elsewhere):
     mine = prove(bank, bank.record(timeout(0)))
     theirs = elsewhere.record(timeout(2))
@@ -73,13 +75,51 @@ def test_a_project_that_says_the_opposite_does_not_agree(bank, elsewhere, twin):
     assert promote(bank.context).proposals == ()
 
 
+@requirement("CON-9", "SEC-1")
+def test_what_its_author_says_of_it_forty_times_shares_nothing(bank, elsewhere):
+    mine = bank.record(timeout(0))
+    elsewhere.record(timeout(2))
+    for number in range(40):
+        bank.outcome(mine.id, succeeded=True, session=f"{number}")
+    result = promote(bank.context)
+    assert result.promoted == ()
+    [proposal] = result.proposals
+    assert proposal.hands == 1 and "one hand" in proposal.waiting
+
+
+@requirement("CON-9")
+def test_two_who_found_it_out_by_themselves_and_the_facts_share_it(bank, elsewhere):
+    prove(bank, bank.record(timeout(0)), times=1)
+    elsewhere.seen_by(author="another").record(timeout(2))
+    [proposal] = promote(bank.context, dry_run=True).proposals
+    assert proposal.hands == 3
+
+
+@requirement("CON-9")
+def test_a_person_who_accepts_it_shares_it_at_once(bank, elsewhere):
+    mine = bank.record(timeout(0))
+    elsewhere.record(timeout(2))
+    [id] = promote(bank.context, accept=(mine.id,)).promoted
+    assert elsewhere.get(id).scope is Scope.TEAM
+
+
+@requirement("CON-9", "SEC-1")
+def test_what_nothing_has_confirmed_is_shared_with_nobody(bank, elsewhere):
+    agent = bank.seen_by(principal=Principal.AGENT)
+    mine = agent.record(timeout(0))
+    elsewhere.record(timeout(2))
+    result = promote(bank.context, accept=(mine.id,))
+    assert result.promoted == ()
+    assert result.proposals[0].waiting == "nothing has confirmed it yet"
+
+
 @requirement("CSL-9")
 def test_what_recurs_but_is_not_proven_yet_is_proposed(bank, elsewhere):
     mine = bank.record(timeout(0))
     elsewhere.record(timeout(2))
     [proposal] = promote(bank.context).proposals
     assert proposal.id == mine.id and proposal.projects == 2
-    assert not proposal.ready and "lower bound" in proposal.waiting
+    assert not proposal.ready and "one hand" in proposal.waiting
     prove(bank, mine)
     [proposal] = promote(bank.context, dry_run=True).proposals
     assert proposal.ready

@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.conftest import Clock, Opener
+from tests.engines.older import AFTER_TWELVE
 from tests.requirement import requirement
 
 from reasonbank import Bank, Kind, Settings
@@ -199,6 +200,7 @@ def as_it_was_counted_before(path: Path) -> None:
         full = PACKED_EVIDENCE.pack(*belief.masses(tally), *numbers[8:])
         assert full != packed
         db.execute("update memories set standing = ? where num = ?", (full, num))
-    db.execute("drop table passages; drop table taken_back")
+    for later in AFTER_TWELVE:
+        db.execute(later)
     db.pragma("user_version", 11)
     db.close()

@@ -72,6 +72,12 @@ class Bank:
     def tallies(self, nums: Sequence[int], viewer: str) -> dict[int, Tally]:
         return {num: self.memories[num].tally | self.opinions_told.get(num, {}) for num in nums}
 
+    def shared_evidence(self) -> dict[int, belief.Opinion]:
+        return {}
+
+    def shared_tally(self, num: int) -> Tally:
+        return self.memories[num].tally
+
     def opinions(self, viewer: str) -> dict[int, belief.Opinion]:
         return {
             num: belief.Opinion(belief.masses(tally), belief.newest(tally))

@@ -40,7 +40,7 @@ def tasks(model: Model | None) -> dict[str, Task]:
 
         def effects(context: Context, txn: Writing) -> None:
             said = exchanges.store(context, txn, kept)
-            credits.store(context, txn, seen)
+            credits.store(context, txn, trace, seen)
             work.learned = lessons.store(context, txn, trace, ready, verdict, said=said).learned
             queue.again_if_grown(context, txn, work.job)
 

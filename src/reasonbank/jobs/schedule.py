@@ -22,6 +22,7 @@ from reasonbank.learn import stability
 from reasonbank.ledger.port import Reading, Writing
 from reasonbank.llm.port import Model
 from reasonbank.model import Job, JobState, to_micros
+from reasonbank.settings import Settings
 from reasonbank.store import leases, maintenance
 from reasonbank.store.context import Context
 from reasonbank.tidy import consolidate, promote
@@ -52,12 +53,7 @@ class Scheduler:
         self._workspace = workspace
         self._model = model
         self._stopping = anyio.Event()
-        times = context.settings.schedule
-        self._hours = {
-            consolidate.KIND: times.consolidate_hours,
-            MAINTAIN: times.maintain_hours,
-            promote.KIND: times.promote_hours,
-        }
+        self._hours = dict(turns(context.settings))
 
     def due(self) -> list[DueTask]:
         """The turns that are due and not queued yet, by default for all projects of the bank."""
@@ -160,20 +156,39 @@ class Scheduler:
         return lambda context, txn: None
 
 
+def turns(settings: Settings) -> list[tuple[str, float]]:
+    """What is done now and then, and every how many hours; 0 is never."""
+    times = settings.schedule
+    return [
+        (consolidate.KIND, times.consolidate_hours),
+        (MAINTAIN, times.maintain_hours),
+        (promote.KIND, times.promote_hours),
+    ]
+
+
 def _is_due(reading: Reading, turn: DueTask, hours: float, now: int) -> bool:
-    latest = reading.queue.latest(turn.kind, turn.workspace)
+    due = next_turn(reading, turn.kind, turn.workspace, hours)
+    # A last one that lies ahead was written by a clock that was wrong.
+    return due is not None and not now < due <= now + _pause(turn.kind, turn.workspace, hours)
+
+
+def next_turn(reading: Reading, kind: str, workspace: str, hours: float) -> int | None:
+    """When it is due (microseconds); None if it is queued already, or never."""
+    latest = reading.queue.latest(kind, workspace)
+    if not hours or (latest and latest.state in (JobState.WAITING, JobState.RUNNING)):
+        return None
     if latest is not None:
-        if latest.state in (JobState.WAITING, JobState.RUNNING):
-            return False
         assert latest.created_at is not None
         since = to_micros(latest.created_at)
-    elif turn.kind == consolidate.KIND:
-        since = reading.joined(turn.workspace) or 0
+    elif kind == consolidate.KIND:
+        since = reading.joined(workspace) or 0
     else:
-        return True
-    pause = hours * leases.HOUR * (1 + JITTER * _share(f"{turn.kind} {turn.workspace}"))
-    # One that lies ahead was written by a clock that was wrong.
-    return not 0 <= now - since < pause
+        return 0
+    return since + _pause(kind, workspace, hours)
+
+
+def _pause(kind: str, workspace: str, hours: float) -> int:
+    return int(hours * leases.HOUR * (1 + JITTER * _share(f"{kind} {workspace}")))
 
 
 def _share(text: str) -> float:

@@ -20,7 +20,7 @@ import anyio.to_thread
 from reasonbank.errors import InvalidInput, LeaseLost, NotFound, ReasonBankError, StorageError
 from reasonbank.ledger import holders
 from reasonbank.ledger.port import LEASE, LONGEST_PAUSE, Writing
-from reasonbank.model import JSON, Job
+from reasonbank.model import JSON, Job, Principal
 from reasonbank.safety.scrub import clean, clean_json
 from reasonbank.store.context import Context
 from reasonbank.store.leases import prolonged
@@ -140,9 +140,11 @@ class Worker:
         return taken[0] if taken else None
 
     async def _attempt(self, job: Job) -> None:
-        work = Work(
-            job=job, context=self._context.seen_by(workspace=job.workspace, surface="worker")
+        # Whoever started it: what it concludes is a model's, and what it reads in, the bank's.
+        context = self._context.seen_by(
+            workspace=job.workspace, surface="worker", principal=Principal.MODEL
         )
+        work = Work(job=job, context=context)
         try:
             async with prolonged(self._context, job):
                 effects = await self._tasks[job.kind](work)

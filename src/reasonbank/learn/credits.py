@@ -70,7 +70,9 @@ def _seen(
     succeeded = verdict.outcome is Outcome.SUCCESS
     by = Basis.CALLER if trace.outcome else Basis(verdict.by)
     return [
-        Observation(memory=id, succeeded=succeeded, by=by, reason=verdict.reason or str(by))
+        Observation(
+            memory=id, succeeded=succeeded, by=by, reason=verdict.reason or str(by), followed=False
+        )
         for id in _sharing(givings, known)
     ]
 
@@ -104,14 +106,22 @@ def led_to(context: Context, trace: Trace, commit: str) -> list[str]:
     return list(found)
 
 
-def store(context: Context, txn: Writing, credits: Sequence[Credit]) -> None:
+def store(context: Context, txn: Writing, trace: Trace, credits: Sequence[Credit]) -> None:
+    witnessed = is_read_in(txn, trace.id)
     # Nobody's opinion: it is what ran that says so, and the bank that looked.
     context = replace(context, acts_as=Principal.BANK)
     for credit in credits:
         if _is_told(context, txn, credit.session):
             continue
         for seen in credit.seen:
-            _observe(context, txn, credit.session, seen)
+            _observe(context, txn, credit.session, seen, witnessed=witnessed)
+
+
+def is_read_in(reading: Reading, trace: str) -> bool:
+    """Whether all that is known of the session was read in by the bank or a person: an agent that
+    tells of itself what it ran is not believed for that alone."""
+    told = reading.about([trace], frozenset({EventType.TRACED}))
+    return bool(told) and all(e.principal in (Principal.MODEL, Principal.PERSON) for e in told)
 
 
 def _is_told(context: Context, txn: Writing, name: str) -> bool:
@@ -136,11 +146,14 @@ def judge(context: Context, txn: Writing, trace: Trace, verdict: Verdict) -> Non
             observer.append(txn, EventType.JUDGED, name, {"succeeded": succeeded})
 
 
-def _observe(context: Context, txn: Writing, name: str, seen: Observation) -> None:
+def _observe(
+    context: Context, txn: Writing, name: str, seen: Observation, *, witnessed: bool
+) -> None:
     if txn.row(context.view, seen.memory) is None:
         return
     observer = context.seen_by(author=str(seen.by))
     reason = context.without_secrets(seen.reason)[: context.settings.limits.comment]
     evidence.observe_in(
-        observer, txn, seen.memory, EvidenceKind.OUTCOME, seen.succeeded, name, reason, shared=True
-    )
+        observer, txn, seen.memory, EvidenceKind.OUTCOME, seen.succeeded, name, reason, shared=True,
+        witnessed=witnessed and seen.followed and seen.by is not Basis.CALLER,
+    )  # fmt: skip

@@ -14,7 +14,7 @@ from reasonbank.learn import about
 from reasonbank.learn.credits import judge, names_of
 from reasonbank.learn.judge import Verdict
 from reasonbank.learn.session import shown_to
-from reasonbank.ledger.events import EventType
+from reasonbank.ledger.events import EventType, hand_of
 from reasonbank.ledger.port import Filter, Reading, Row, Writing
 from reasonbank.ledger.sessions import learned_steps
 from reasonbank.model import (
@@ -22,6 +22,7 @@ from reasonbank.model import (
     EvidenceKind,
     Memory,
     Outcome,
+    Principal,
     Scope,
     State,
     Trace,
@@ -229,6 +230,8 @@ def store(
     ``said`` are memories that were kept of what was said in the session.
     """
     learned, confirmed = [], []
+    # Whose session it was, they are to be tested by.
+    learner = replace(context, acts_as=Principal.MODEL, identity=_whose(context, txn, trace))
     given = {id for name in names_of(trace) for id in txn.session_uses(context.view, name)}
     for lesson in lessons:
         memory = lesson.memory
@@ -244,7 +247,7 @@ def store(
         elif not txn.taken(memory.id) and not txn.forgotten(memory.id):
             # A parent may have been forgotten since it was looked at.
             here = tuple(id for id in memory.parents if txn.row(context.view, id) is not None)
-            memories.record_in(context, txn, replace(memory, parents=here))
+            memories.record_in(learner, txn, replace(memory, parents=here))
             learned.append(memory.id)
             if lesson.embedded is not None:
                 _keep(context, txn, memory, lesson.embedded)
@@ -267,6 +270,11 @@ def store(
                  "reason": verdict.reason}  # fmt: skip
     context.append(txn, EventType.LEARNED, trace.id, told)
     return Stored(learned=tuple(learned), confirmed=tuple(confirmed))
+
+
+def _whose(context: Context, txn: Writing, trace: Trace) -> str:
+    told = txn.about([trace.id], frozenset({EventType.TRACED}))
+    return next((hand_of(event).partition(":")[2] for event in told), context.who)
 
 
 def _archive_what_was_put_right(

@@ -50,6 +50,9 @@ class Observation:
     succeeded: bool
     by: Basis
     reason: str
+    followed: bool = True
+    """Whether it has something in common with what was done, and is not only meant because nothing
+    else has."""
 
 
 def observations(
@@ -283,12 +286,11 @@ class _Stretch:
 
     def involved(self) -> list[_Watch]:
         """Those that have something in common with what was done; all, if none has."""
-        found = [
-            watch
-            for watch in self.watches
-            if watch.answers or watch.names & self.done or len(watch.names & self.written) > 1
-        ]
-        return found or self.watches
+        return [watch for watch in self.watches if self._is_followed(watch)] or self.watches
+
+    def _is_followed(self, watch: _Watch) -> bool:
+        in_common = watch.names & self.done or len(watch.names & self.written) > 1
+        return watch.answers or bool(in_common)
 
     def _note(self, entry: Command | Edit) -> None:
         self.acts.append(entry)
@@ -304,7 +306,9 @@ class _Stretch:
 
     def _say(self, watch: _Watch, succeeded: bool, by: Basis, reason: str) -> None:
         id = watch.memory.id
-        self.found[id] = Observation(memory=id, succeeded=succeeded, by=by, reason=reason)
+        self.found[id] = Observation(
+            memory=id, succeeded=succeeded, by=by, reason=reason, followed=self._is_followed(watch)
+        )
 
 
 def _may_help(entry: Command | Edit, checks: frozenset[str] | None) -> bool:

@@ -9,7 +9,7 @@ from reasonbank.fields import LIMITS
 from reasonbank.learn.echo import without_echo
 from reasonbank.learn.session import told
 from reasonbank.ledger.port import Writing
-from reasonbank.model import DRAFT, Job, Memory, Outcome, Source, derived_id
+from reasonbank.model import DRAFT, Job, Memory, Outcome, Principal, Source, derived_id
 from reasonbank.safety.patterns import Pattern, compile
 from reasonbank.search import subjects
 from reasonbank.settings import Passive
@@ -167,5 +167,6 @@ def keep_in(context: Context, txn: Writing, memory: Memory) -> Keeping:
         return Keeping(told=Captured(kept=False, id=None, reason=reason), new=False)
     if txn.taken(memory.id):
         return Keeping(told=replace(told, reason="this exchange is kept already"), new=False)
-    memories.record_in(context, txn, memory)
+    # Nobody chose these words to be kept, whoever hands them in.
+    memories.record_in(replace(context, acts_as=Principal.MODEL), txn, memory)
     return Keeping(told=told, new=True)

@@ -91,6 +91,10 @@ def observe(context: Context) -> Looked:
     def work(txn: Writing) -> int:
         count = 0
         for each in found.commits:
+            trace = txn.trace(context.view, each.trace)
+            # That it was kept says something of what it went by, not of what was learned from it.
+            learned = trace.memories_learned if trace else ()
+            read_in = credits.is_read_in(txn, each.trace)
             for id in each.memories if each.kept is not None else ():
                 if txn.row(context.view, id) is None:
                     continue
@@ -98,7 +102,7 @@ def observe(context: Context) -> Looked:
                     continue
                 evidence.observe_in(
                     context, txn, id, EvidenceKind.STABILITY, bool(each.kept),
-                    _session(each.commit), each.reason,
+                    _session(each.commit), each.reason, witnessed=read_in and id not in learned,
                 )  # fmt: skip
                 count += 1
             if each.reverted:

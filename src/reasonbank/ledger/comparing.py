@@ -14,16 +14,18 @@ from reasonbank.values import valueclass
 
 PAGE = 500
 _FOLDED = (
-    "memories", "tags", "kin", "links", "evidence", "weights", "opinions", "authors",
+    "memories", "tags", "kin", "links", "evidence", "weights", "opinions",
+    "shared_evidence", "authors",
     "author_tasks", "tasks", "questions", "tombstones", "traces", "purged", "taken_back",
     "workspaces", "paths", "merged",
 )  # fmt: skip
 # Which vectors there are, and what was rolled up when, does not follow from the log.
 _ELSEWHERE = {"memories": {"realm", "embedded"}, "evidence": {"rolled"}}
-_FROM_EVIDENCE = {"standing", "usage_count", "last_used"}
+_FROM_EVIDENCE = {"standing", "usage_count", "last_used", "probation"}
 _NOT_OF_MEMORIES = OBSERVATIONS | {EventType.TRACED, EventType.LEARNED}
 _TOLD = {
-    "memories": "id", "evidence": "num", "tags": "num", "opinions": "num", "kin": "child",
+    "memories": "id", "evidence": "num", "tags": "num", "opinions": "num",
+    "shared_evidence": "num", "kin": "child",
     "links": "source",
 }  # fmt: skip
 """By table, the column that leads to the memory that a row is about."""

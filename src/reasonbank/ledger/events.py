@@ -27,6 +27,7 @@ from reasonbank.model import (
     Revision,
     Scope,
     Source,
+    Standing,
     State,
     from_micros,
 )
@@ -39,6 +40,7 @@ class EventType(StrEnum):
     ARCHIVED = "memory.archived"
     RESTORED = "memory.restored"
     UNDONE = "memory.undone"
+    ACCEPTED = "memory.accepted"
     FORGOTTEN = "memory.forgotten"
     USED = "memory.used"
     OBSERVED = "evidence.observed"
@@ -62,6 +64,11 @@ class EventType(StrEnum):
     GAPS_FORGOTTEN = "gaps.forgotten"
     ADMITTED = "token.created"
     REVOKED = "token.revoked"
+    INVITED = "peer.invited"
+    MET = "peer.met"
+    TRUSTED = "peer.trusted"
+    DOUBTED = "peer.doubted"
+    CUT_OFF = "peer.cut_off"
     APPLIED = "batch.applied"
     REVERTED = "batch.reverted"
 
@@ -73,6 +80,7 @@ CHANGES = frozenset(
         EventType.ARCHIVED,
         EventType.RESTORED,
         EventType.UNDONE,
+        EventType.ACCEPTED,
     }
 )
 """The events that a memory's standing is folded from."""
@@ -89,6 +97,11 @@ NOTES = frozenset(
         EventType.GAPS_FORGOTTEN,
         EventType.ADMITTED,
         EventType.REVOKED,
+        EventType.INVITED,
+        EventType.MET,
+        EventType.TRUSTED,
+        EventType.DOUBTED,
+        EventType.CUT_OFF,
     }
 )
 """Said for the audit only: they have no payload, are not replayed and never leave the bank."""
@@ -284,6 +297,24 @@ def sessions_of(event: Event) -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
+HANDS = {Principal.MODEL: Principal.AGENT}
+"""What a model wrote, the agent that it works for wrote."""
+
+
+PEERS = f"{Principal.PEER}:"
+"""What the hands of other banks begin with."""
+
+
+def hand(principal: Principal, who: str) -> str:
+    """One of those whose word counts by itself: a person, an agent they run, a token."""
+    return f"{HANDS.get(principal, principal)}:{who}"
+
+
+def hand_of(event: Event) -> str:
+    """Whose word an event is. A name that an account of this machine gave itself is not asked."""
+    return hand(event.principal, event.payload.get("who", event.author))
+
+
 def lesson(memory: Memory) -> JSON:
     """The part of a memory that its author wrote, as it goes into the log."""
     found: JSON = {}
@@ -300,6 +331,9 @@ class _Version:
     lesson: JSON
     state: State
     merged_into: str | None
+    standing: Standing = Standing.CONFIRMED
+    put: Event | None = None
+    """What put it on probation: what is older says nothing of it."""
     idle: bool = False
     """Whether the change that led here was taken back, so that it stands as before."""
 
@@ -310,6 +344,12 @@ def revisions(events: Iterable[Event]) -> list[Revision]:
     An undo steps back from the change before it, and a second undo one further.
     """
     return _replayed(events)[0]
+
+
+def put_on_probation(events: Iterable[Event]) -> Event | None:
+    """The event that put a memory on probation, if it stands there."""
+    stack = _replayed(events)[1]
+    return stack[-1].put if stack else None
 
 
 def steps_back(events: Iterable[Event]) -> int:
@@ -333,7 +373,8 @@ def _replayed(events: Iterable[Event]) -> tuple[list[Revision], list[_Version]]:
         if event.type is EventType.RECORDED:
             if stack:
                 continue  # The same memory, recorded by a replica as well.
-            stack, first = [_Version(event.payload["lesson"], State.ACTIVE, None)], event
+            began = _Version(event.payload["lesson"], State.ACTIVE, None)
+            stack, first = [_put(began, event)], event
         elif not stack:
             continue  # Its recording is not here (yet).
         elif event.taken_back:
@@ -352,11 +393,14 @@ def _apply(event: Event, stack: list[_Version], versions: list[_Version]) -> Non
     match event.type:
         case EventType.REVISED:
             changed = {k: v for k, v in (now.lesson | event.payload["changes"]).items() if v}
-            stack.append(_Version(changed, now.state, now.merged_into))
+            stack.append(_put(replace(now, lesson=changed, idle=False), event))
         case EventType.ARCHIVED:
-            stack.append(_Version(now.lesson, State.ARCHIVED, event.payload.get("merged_into")))
+            into = event.payload.get("merged_into")
+            stack.append(replace(now, state=State.ARCHIVED, merged_into=into, idle=False))
         case EventType.RESTORED:
-            stack.append(_Version(now.lesson, State.ACTIVE, None))
+            stack.append(replace(now, state=State.ACTIVE, merged_into=None, idle=False))
+        case EventType.ACCEPTED:
+            stack.append(replace(now, standing=Standing.CONFIRMED, put=None, idle=False))
         case EventType.UNDONE:
             to = event.payload.get("to")
             if to is None:
@@ -366,11 +410,19 @@ def _apply(event: Event, stack: list[_Version], versions: list[_Version]) -> Non
                 stack.append(replace(versions[to - 1], idle=False))
 
 
+def _put(version: _Version, event: Event) -> _Version:
+    """On probation, if the event says so."""
+    if (standing := event.payload.get("standing")) is None:
+        return version
+    return replace(version, standing=Standing(standing), put=event)
+
+
 def _revision(first: Event, event: Event, version: _Version, number: int) -> Revision:
     memory = memory_of(
         version.lesson,
         id=first.subject,
         state=version.state,
+        standing=version.standing,
         merged_into=version.merged_into,
         revision=number,
         stage=int(first.payload.get("stage", 0)),

@@ -34,6 +34,12 @@ def chains_of(db: Database) -> dict[Chain, str]:
     }
 
 
+def own_ids(db: Database) -> list[str]:
+    """The ids that this bank has written under, its present one last."""
+    found = identity_of(db)
+    return [*(id for id, *_ in json.loads(found.get("former", "[]"))), found["bank_id"]]
+
+
 def counter_of(identity: dict[str, str]) -> int:
     return int(identity.get("log", "0").split(" ")[0])
 

@@ -32,7 +32,7 @@ def meta(db: Database, key: str) -> str:
 
 REFOLD_BEFORE = 9
 """What follows from the log of an older bank is made anew, but for words and vectors."""
-REWEIGH_BEFORE = 12
+REWEIGH_BEFORE = 16
 """What the evidence of an older bank amounts to is made anew."""
 APART_BEFORE = 13
 """What teams of an older bank share is told from what teams of a like-named org do."""
@@ -425,6 +425,116 @@ create table taken_back (
 ) {table};
 """
 
+# On probation: 0 is confirmed, 1 untested, 2 waits for a person. `entered` is how it came in and
+# `since` the counter from which on evidence can change that; `probation` is what evidence made of
+# it. What a bank holds already counts as confirmed. A hand is whose word something is.
+_PROBATION = """
+alter table memories add column entered {whole} not null default 0;
+alter table memories add column since {whole} not null default 0;
+alter table memories add column probation {whole} not null default 0;
+alter table memories add column hand {text};
+create index memories_probation on memories (realm, probation) where probation > 0;
+alter table evidence add column hand {text};
+alter table evidence add column witnessed {whole} not null default 0;
+alter table tasks add column hand {text};
+
+-- What the evidence of its own project says of a shared memory to others: not its author's own,
+-- and each hand's once a day.
+create table shared_evidence (num {whole} primary key, standing {bytes}) {table};
+
+update memories set hand = told.hand from (
+    select e.subject, case e.principal when 'model' then 'agent' else e.principal end
+        || ':' || e.author as hand
+    from events e where e.what = 'memory.recorded' and not exists (
+        select 1 from events f where f.subject = e.subject and f.what = e.what
+        and (f.counter < e.counter or f.counter = e.counter and f.id < e.id))
+) told where told.subject = memories.id;
+update evidence set hand = told.hand from (
+    select id, case principal when 'model' then 'agent' else principal end
+        || ':' || author as hand
+    from events where what in ('evidence.observed', 'task.ended')
+) told where told.id = evidence.event and evidence.kind != 'usage';
+update tasks set hand = told.hand from (
+    select id, case principal when 'model' then 'agent' else principal end
+        || ':' || author as hand
+    from events where what = 'task.ended'
+) told where told.id = tasks.event;
+"""
+
+# Other banks, and what all of them said, as they signed it. No part of this bank's log: what it
+# makes of theirs is there.
+_PEERS = """
+create table peers (
+    key {text} primary key,
+    name {text} not null unique,
+    address {text},
+    token {bytes}, -- what the other lets this bank do
+    granted {bytes}, -- what this bank lets the other do
+    trusted {whole} not null default 0,
+    added_at {whole} not null,
+    seen_at {whole},
+    revoked_at {whole}
+) {table};
+
+create table invitations (
+    id {text} primary key,
+    name {text},
+    created_at {whole} not null,
+    expires_at {whole} not null,
+    taken_by {text},
+    revoked_at {whole}
+) {table};
+
+-- `via` is the peer that brought it first; from `fork` on it told two stories, of which `proof` is
+-- kept; of this bank's own, `read_to` is how far its events were looked through.
+create table logs (
+    num {key},
+    key {text} not null,
+    epoch {text} not null,
+    channel {text} not null,
+    length {whole} not null default 0,
+    link {bytes} not null,
+    size {whole} not null default 0,
+    via {text} not null,
+    fork {whole},
+    proof {bytes},
+    read_to {whole} not null default 0,
+    unique (key, epoch, channel)
+);
+
+-- What is forgotten loses salt and payload, and the chain still holds.
+create table log_entries (
+    log {whole}, seq {whole},
+    event {text} not null,
+    subject {text} not null,
+    link {bytes} not null,
+    signature {bytes},
+    header {bytes} not null,
+    salt {bytes},
+    payload {bytes},
+    primary key (log, seq)
+) {table};
+create index log_entries_event on log_entries (event);
+create index log_entries_subject on log_entries (subject);
+
+-- A project that is shared by its name is another folder on each machine.
+create table shared_projects (name {text} primary key, workspace {text} not null) {table};
+
+-- What was offered to others, or taken from them; `spent` is counted against the capability.
+create table offers (
+    id {text} primary key,
+    ours {whole} not null,
+    peer {text},
+    state {text} not null,
+    task {text} not null,
+    most {whole} not null,
+    spent {whole} not null default 0,
+    expires_at {whole} not null,
+    workspace {text} not null,
+    trace {text}
+) {table};
+"""
+
 STEPS: list[Step] = [
     first,
     _define(_JOBS),
@@ -441,4 +551,6 @@ STEPS: list[Step] = [
     apart,
     _define(_PASSAGES),
     _define(_TAKEN_BACK),
+    _define(_PROBATION),
+    _define(_PEERS),
 ]

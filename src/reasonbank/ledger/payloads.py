@@ -30,7 +30,16 @@ from reasonbank.fields import (
     text,
 )
 from reasonbank.ledger.events import NOTES, Event, EventType
-from reasonbank.model import JSON, REVISABLE, EvidenceKind, LinkType, Memory, Outcome, Trace
+from reasonbank.model import (
+    JSON,
+    REVISABLE,
+    EvidenceKind,
+    LinkType,
+    Memory,
+    Outcome,
+    Standing,
+    Trace,
+)
 from reasonbank.values import valueclass
 
 LARGEST_VECTOR = 8192
@@ -116,17 +125,22 @@ class Recorded:
     stage: Annotated[int, Whole(0, 1_000_000)] = 0
     created_at: Annotated[int, Whole(0)] = 0
     initial: Annotated[float, SHARE] = 0.5
+    standing: Standing | None = None
+    who: MaybeName = None
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Revised:
     changes: Annotated[JSON, RevisedFields()]
+    standing: Standing | None = None
+    who: MaybeName = None
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Archived:
     reason: Reason = None
     merged_into: MaybeId = None
+    rejected: bool = False
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +177,10 @@ class Observed:
     session: MaybeName = None
     rater: MaybeName = None
     comment: Annotated[str, Text(LIMITS.comment, blank=True)] | None = None
+    witnessed: bool = False
+    share: Annotated[float, SHARE] | None = None
+    """In the outcome of a task of another bank."""
+    who: MaybeName = None
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +199,7 @@ class Withheld:
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     succeeded: bool
+    who: MaybeName = None
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +267,7 @@ PAYLOADS: dict[EventType, tuple[Rule, type[Any]]] = {
     EventType.ARCHIVED: (_ID, Archived),
     EventType.RESTORED: (_ID, Nothing),
     EventType.UNDONE: (_ID, Undone),
+    EventType.ACCEPTED: (_ID, Nothing),
     EventType.FORGOTTEN: (_ID, Nothing),
     EventType.USED: (_ANY, Several),
     EventType.OBSERVED: (_ID, Observed),

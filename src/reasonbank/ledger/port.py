@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from reasonbank.ledger.events import Event, EventType, memory_of
@@ -18,6 +19,7 @@ from reasonbank.model import (
     Link,
     Memory,
     Scope,
+    Standing,
     State,
     Task,
     Trace,
@@ -48,6 +50,7 @@ SINCE = "since"
 # Masses, then the track record, then the day of the newest.
 PACKED_EVIDENCE = struct.Struct(f"<{2 * len(SLOTS) + 1}d")
 STATES = {str(state): state for state in State}
+STANDINGS = tuple(Standing)
 # What we wrote ourselves needs none of the checks of json.loads.
 _decoded = json.JSONDecoder().raw_decode
 
@@ -85,6 +88,18 @@ class Written:
     batch: str | None = None
     session: str | None = None
     since: int | None = None
+    origins: tuple[str, ...] = ()
+    """The banks that wrote it; none: whichever."""
+    events: tuple[str, ...] = ()
+    """These alone; none: whichever."""
+
+
+class Order(StrEnum):
+    """Of what is listed."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    USED = "used"
 
 
 class Row(NamedTuple):
@@ -104,6 +119,8 @@ class Row(NamedTuple):
     author: str
     created_at: int
     lesson: str
+    probation: int
+    hand: str | None
     realm: int
 
     @property
@@ -125,6 +142,7 @@ class Row(NamedTuple):
             confidence=confidence,
             workspace=self.workspace,
             state=STATES[self.state],
+            standing=STANDINGS[self.probation],
             usage_count=self.usage_count,
             last_used=None if self.last_used is None else from_micros(self.last_used),
             revision=self.revision,
@@ -181,6 +199,168 @@ class Token:
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Another bank; times are microseconds since 1970.
+
+    ``token`` is what it lets this bank do, ``granted`` what this bank lets it do. What a
+    ``trusted`` one says counts as if it had been said here.
+    """
+
+    key: str
+    name: str
+    address: str | None = None
+    token: bytes | None = None
+    granted: bytes | None = None
+    trusted: bool = False
+    added_at: int
+    seen_at: int | None = None
+    revoked_at: int | None = None
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """``name`` is what whoever takes it will be called here."""
+
+    id: str
+    name: str | None = None
+    created_at: int
+    expires_at: int
+    taken_by: str | None = None
+    revoked_at: int | None = None
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
+class PeerLog:
+    """What one bank says in one channel, as far as it is known here; see ``peers/wire.py``."""
+
+    num: int
+    key: str
+    epoch: str
+    channel: str
+    length: int
+    link: bytes
+    size: int
+    via: str
+    fork: int | None
+    proof: bytes | None
+    read_to: int
+
+
+class LogEntry(NamedTuple):
+    """``header`` is all of an entry but what can be forgotten of it."""
+
+    seq: int
+    event: str
+    subject: str
+    link: bytes
+    signature: bytes | None
+    header: bytes
+    salt: bytes | None
+    payload: bytes | None
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
+class TaskOffer:
+    """A task for another bank to do (``ours``), or of another one to be done here; ``most`` and
+    ``spent`` are millionths of a dollar."""
+
+    id: str
+    ours: bool
+    peer: str | None = None
+    state: str
+    task: str
+    most: int
+    spent: int = 0
+    expires_at: int
+    workspace: str
+    trace: str | None = None
+
+
+class PeerReading(Protocol):
+    def all(self) -> list[Peer]:
+        """Those that were revoked too; by name."""
+
+    def peer(self, key: str) -> Peer | None: ...
+    def named(self, name: str) -> Peer | None: ...
+    def invitations(self) -> list[Invitation]: ...
+    def invitation(self, id: str) -> Invitation | None: ...
+    def own_ids(self) -> list[str]:
+        """The ids that this bank has written under, its present one last."""
+
+    def written_here(
+        self, origins: Sequence[str], after: int, limit: int
+    ) -> list[tuple[int, Event]]:
+        """What this bank, under these ids, wrote of all that others may be told."""
+
+    def shared(self, ids: Iterable[str]) -> dict[str, str]: ...
+    def of_workspace(self, workspace: str) -> list[str]: ...
+    def credited(self, workspace: str, session: str) -> list[tuple[str, str, bool, float, int]]: ...
+    def logs(self, channels: Sequence[str] | None = None) -> list[PeerLog]: ...
+    def log(self, key: str, epoch: str, channel: str) -> PeerLog | None: ...
+    def entries(self, log: int, first: int, limit: int) -> list[LogEntry]: ...
+    def entry(self, log: int, seq: int) -> LogEntry | None: ...
+    def about(self, subjects: Iterable[str]) -> list[tuple[PeerLog, LogEntry]]:
+        """All that any log says of these, up to where it told two stories."""
+
+    def first_about(
+        self, key: str, subjects: Iterable[str], most: int
+    ) -> list[tuple[PeerLog, LogEntry]]:
+        """The same, of the logs of one owner, and of each subject no more than so many entries."""
+
+    def blank(self, key: str) -> list[tuple[PeerLog, int]]:
+        """The logs of this bank of which something is missing that nobody has forgotten, and the
+        first entry of each: whoever passed it on has left out what it says."""
+
+    def said(self, key: str, channel: str | None, events: Iterable[str]) -> set[str]:
+        """Those of these events that stand in a log of this bank in this channel, or in any."""
+
+    def brought_by(self, via: str) -> tuple[int, int]:
+        """How many logs of others, and how many bytes, a peer brought."""
+
+    def recorders(self, ids: Iterable[str]) -> dict[str, set[str]]:
+        """By memory: the origins that recorded it."""
+
+    def rejected(self, ids: Iterable[str]) -> set[str]:
+        """Those that a person of this bank rejected."""
+
+    def on_probation(self, hand: str) -> list[str]:
+        """The memories that have this hand's words, and that nothing has confirmed."""
+
+    def waiting(self, hand: str) -> int:
+        """How many of them are not in the archive."""
+
+    def projects(self) -> dict[str, str]: ...
+    def offer(self, id: str) -> TaskOffer | None: ...
+    def offers(self) -> list[TaskOffer]: ...
+    def spent_by(self, peer: str) -> int:
+        """What it spent of what it was granted, with what it may still spend on what it has."""
+
+    def state(self, name: str) -> str | None:
+        """A note that this bank keeps of its own part in all this."""
+
+
+class PeerWriting(PeerReading, Protocol):
+    def put(self, peer: Peer) -> None: ...
+    def put_invitation(self, invitation: Invitation) -> None: ...
+    def begin(self, key: str, epoch: str, channel: str, *, via: str) -> PeerLog: ...
+
+    def extend(self, log: PeerLog, entries: Sequence[LogEntry]) -> PeerLog: ...
+    def cut(self, log: PeerLog, fork: int, proof: bytes) -> list[str]:
+        """Quarantine it from there on; returns the events that stood there."""
+
+    def fill(self, log: int, entries: Sequence[LogEntry]) -> None:
+        """What these say, where that is missing, unless it was forgotten here."""
+
+    def comes_through(self, log: int, via: str) -> None:
+        """From now on another peer answers for having brought it."""
+
+    def looked_through(self, log: int, seq: int) -> None: ...
+    def share_project(self, name: str, workspace: str) -> None: ...
+    def put_offer(self, offer: TaskOffer) -> None: ...
+    def set_state(self, name: str, value: str) -> None: ...
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """What ranking needs to know of many rows, as columns."""
 
@@ -195,6 +375,9 @@ class Candidates:
     evidence: NDArray[np.float64]
     """A row of each: masses, then the track record (see ``belief.SLOTS``), then a day."""
     errors: Sequence[tuple[str, str] | None]
+    probation: NDArray[np.int64]
+    """``Standing.level``: 0 is confirmed."""
+    hands: Sequence[str | None]
     allowed: NDArray[np.bool_]
     cache: RowCache | None = None
 
@@ -375,6 +558,8 @@ class Reading(VectorReading, Protocol):
     def queue(self) -> QueueReading: ...
     @property
     def unanswered(self) -> UnansweredReading: ...
+    @property
+    def peers(self) -> PeerReading: ...
 
     def row(self, view: View, id: str) -> Row | None: ...
     def rows(self, view: View, nums: Sequence[int]) -> list[Row]: ...
@@ -384,6 +569,18 @@ class Reading(VectorReading, Protocol):
     def listed(self, view: View, filter: Filter, limit: int) -> list[Row]: ...
     def how_many(self, view: View, filter: Filter) -> int:
         """That ``listed`` would list."""
+
+    def page(
+        self, view: View, filter: Filter, limit: int, *, order: Order,
+        after: tuple[int, int] | None = None,
+    ) -> list[Row]:  # fmt: skip
+        """As ``listed``, in this order, after the row with this count of uses and this number."""
+
+    def told(self, view: View, filter: Filter) -> NDArray[np.int64]:
+        """The rows that pass and of which anything was observed, sorted."""
+
+    def frequent(self, view: View, what: str, limit: int) -> list[tuple[str, int]]:
+        """The commonest domains, agents or authors of active memories."""
 
     def ids_with(self, view: View, kind: str, digits: str, limit: int) -> list[str]:
         """Ids of memories, traces, jobs or batches that have these digits in a row, dashes apart;
@@ -438,12 +635,19 @@ class Reading(VectorReading, Protocol):
     def opinions(self, viewer: str) -> Mapping[int, Opinion]:
         """Of memories of other projects."""
 
+    def shared_evidence(self) -> Mapping[int, Opinion]:
+        """What the evidence of their own projects says of shared memories to others."""
+
+    def shared_tally(self, num: int) -> Tally: ...
+    def hands_for(self, nums: Sequence[int]) -> set[str]:
+        """Who wrote these memories, or said of one of them that it helped."""
+
     def track_record(self, workspace: str) -> tuple[int, ...]: ...
     def uses(self, workspace: str) -> int: ...
     def evidence(self, view: View, id: str, *, everywhere: bool = False) -> list[Evidence]:
         """What this workspace observed, newest first; ``everywhere``: what anybody did."""
 
-    def observed(self, key: bytes) -> tuple[bool, bool] | None:
+    def observed(self, key: bytes) -> tuple[bool, bool, bool] | None:
         """What was said under this key, if anything was, and whether of the whole task only."""
 
     def past_outcomes(
@@ -492,6 +696,16 @@ class Reading(VectorReading, Protocol):
     def uses_noted(self, view: View, subjects: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
         """What was used under these subjects of this workspace: subject and ids, oldest first."""
 
+    def on_probation(self, view: View, limit: int, *, hand: str | None = None) -> list[Row]:
+        """Of this workspace's own, and of what peers shared with it: what waits for a person
+        first, then the newest. ``hand``: of this one alone."""
+
+    def untested_since(
+        self, view: View, hand: str, surfaces: Sequence[str], at: int
+    ) -> frozenset[str]:
+        """This workspace's own memories that a hand wrote or rewrote since then through one of
+        these surfaces, and that nothing has confirmed; not those that wait for a person."""
+
     def warnings(self, view: View, part: str, limit: int) -> list[Row]:
         """The newest active memories of a failure whose text has this in it, letter by letter."""
 
@@ -531,12 +745,20 @@ class Reading(VectorReading, Protocol):
         """
 
     def kin(self, ids: Iterable[str]) -> list[tuple[str, str]]: ...
+    def link_ends(self, ids: Iterable[str]) -> list[tuple[str, str]]: ...
     def titles(self, view: View, ids: Iterable[str]) -> dict[str, str]: ...
     def trace(self, view: View, id: str) -> Trace | None: ...
     def trace_taken(self, id: str) -> bool:
         """Whether any trace has this id, in view or not."""
 
-    def traces(self, view: View, limit: int) -> list[Trace]: ...
+    def ran_well(self, view: View, text: str, limit: int) -> Iterator[str]:
+        """Commands that hold this text and ended well, as told by the newest parts of sessions
+        which the bank itself, or a person, has read in."""
+
+    def traces(self, view: View, limit: int, before: str | None = None) -> list[Trace]:
+        """The newest first; ``before``: those that come after the one with this id."""
+
+    def trace_count(self, view: View) -> int: ...
     def traces_before(self, view: View, at: int) -> list[str]: ...
     def committed(self, view: View, since: int) -> list[Trace]:
         """The traces from then on that name commits in their metadata, oldest first."""
@@ -585,6 +807,12 @@ class Reading(VectorReading, Protocol):
     def audit(self, wanted: Wanted) -> list[Change]:
         """Newest first."""
 
+    def last_seq(self) -> int:
+        """That of the newest entry of the log."""
+
+    def changes_after(self, seq: int, limit: int) -> list[Change]:
+        """What came after this entry, uses included, oldest first, of every workspace."""
+
     def events(self, workspace: str | None, *, redacted: bool = False) -> Iterator[Event]:
         """The log, oldest arrival first; ``redacted``: with those whose payload was removed."""
 
@@ -603,6 +831,8 @@ class Writing(Reading, VectorWriting, Protocol):
     def queue(self) -> QueueWriting: ...
     @property
     def unanswered(self) -> UnansweredWriting: ...
+    @property
+    def peers(self) -> PeerWriting: ...
 
     def stamp(self) -> int:
         """What the clock says, in microseconds since 1970."""

@@ -102,6 +102,9 @@ class CachedReader(Reader):
     def opinions(self, viewer: str) -> dict[int, Opinion]:
         return self.cached(("opinions", viewer), lambda: Reader.opinions(self, viewer))
 
+    def shared_evidence(self) -> dict[int, Opinion]:
+        return self.cached("shared_evidence", lambda: Reader.shared_evidence(self))
+
     def uses(self, workspace: str) -> int:
         return self.cached(("uses", workspace), lambda: Reader.uses(self, workspace))
 
@@ -219,8 +222,8 @@ class CachedRows:
         self.lock = threading.Lock()
         self._place = np.empty(0, np.int32)
         self._count = 0
-        self._texts = np.empty((6, 0), object)  # id, scope, source, workspace, author, error
-        self._whole = np.empty((2, 0), np.int64)  # realm, created_at
+        self._texts = np.empty((7, 0), object)  # id, scope, source, workspace, author, error, hand
+        self._whole = np.empty((3, 0), np.int64)  # realm, created_at, probation
         self._initial = np.empty(0, np.float64)
         self._evidence = unpacked_evidence(())
         self._derived: dict[Hashable, Scores] = {}
@@ -244,15 +247,15 @@ class CachedRows:
         new = slice(start, self._count)
         (
             realms, nums, ids, scopes, sources, created_at, workspaces, initial, evidence,
-            kinds, patterns, authors,
+            kinds, patterns, authors, probation, hands,
         ) = zip(*rows, strict=True)  # fmt: skip
         errors = np.empty(len(rows), object)
         errors[:] = [
             None if kind is None else pair
             for kind, *pair in zip(kinds, kinds, patterns, strict=True)
         ]
-        self._texts[:, new] = [ids, scopes, sources, workspaces, authors, errors]
-        self._whole[:, new] = realms, created_at
+        self._texts[:, new] = [ids, scopes, sources, workspaces, authors, errors, hands]
+        self._whole[:, new] = realms, created_at, probation
         self._initial[new] = initial
         self._evidence[new] = unpacked_evidence(evidence)
         self._place[np.array(nums)] = np.arange(start, self._count)
@@ -274,7 +277,7 @@ class CachedRows:
         seen = (places >= 0) & member(realms, visible)
         if not seen.all():
             nums, places, realms = nums[seen], places[seen], realms[seen]
-        ids, scopes, sources, workspaces, authors, errors = self._texts[:, places]
+        ids, scopes, sources, workspaces, authors, errors, hands = self._texts[:, places]
         created_at = self._whole[1, places]
         return Candidates(
             nums=nums,
@@ -287,6 +290,8 @@ class CachedRows:
             initial=self._initial[places],
             evidence=self._evidence[places],
             errors=errors,
+            probation=self._whole[2, places],
+            hands=hands,
             allowed=member(realms, allowed),
             cache=self,
         )

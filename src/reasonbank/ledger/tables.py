@@ -28,7 +28,7 @@ MEMORIES = _table(
     "num",
     "id, realm, workspace, scope, state, outcome, source, created_at, initial, standing,"
     " usage_count, last_used, embedded, revision, stage, merged_into, domain, agent, task_type,"
-    " error_type, failure_pattern, author, lesson",
+    " error_type, failure_pattern, author, lesson, entered, since, probation, hand",
 )
 
 # The log comes first: whoever watches sees the bulk of it move.
@@ -45,17 +45,18 @@ TABLES = (
         "evidence",
         "key",
         "num, workspace, kind, positive, at, session, rater, comment, rolled, question, expected,"
-        " share, counter, event",
+        " share, counter, event, hand, witnessed",
     ),
     _table("tally", "num, workspace, kind, positive, day", "count"),
     _table("opinions", "workspace, num", "standing"),
+    _table("shared_evidence", "num", "standing"),
     _table("weights", "workspace", "counts"),
     _table("authors", "workspace, author", "memories, helped, failed"),
     _table("author_tasks", "workspace, author, task", "helped, failed"),
     _table(
         "tasks",
         "workspace, session",
-        "at, succeeded, reporter, counter, event, withheld, withheld_counter, withheld_event",
+        "at, succeeded, reporter, counter, event, withheld, withheld_counter, withheld_event, hand",
     ),
     _table("links", "source, target, type", "strength"),
     _table("kin", "child, parent"),
@@ -80,4 +81,10 @@ TABLES = (
     ),
     _table("meters", "name, cell", "amount"),
     _table("misses", "workspace, question", "asked, first, last, model, vector"),
+    _table("peers", "key", "name, address, token, granted, trusted, added_at, seen_at, revoked_at"),
+    _table("invitations", "id", "name, created_at, expires_at, taken_by, revoked_at"),
+    _table("logs", "num", "key, epoch, channel, length, link, size, via, fork, proof, read_to"),
+    _table("log_entries", "log, seq", "event, subject, link, signature, header, salt, payload"),
+    _table("shared_projects", "name", "workspace"),
+    _table("offers", "id", "ours, peer, state, task, most, spent, expires_at, workspace, trace"),
 )

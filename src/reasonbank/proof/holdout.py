@@ -26,6 +26,7 @@ TAIL = (1 - CREDIBLE) / 2
 JEFFREYS, UNIFORM = 0.5, 1.0
 """What a rate is taken to be before anything was seen: Beta(½, ½) or Beta(1, 1)."""
 POINTS, SPREADS, HALVINGS = 400, 6.5, 22
+MOST_NEEDED = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,38 @@ def compare(given: Sequence[bool], without: Sequence[bool]) -> Difference:
         high=high,
         harm=harm,
     )
+
+
+def tasks_needed(found: Difference) -> int | None:
+    """How many more tasks it takes until 0 lies outside the interval, if they go as those before;
+    None where that cannot be told, or is further away than anybody would go."""
+    if found.difference is None or found.low is None or found.high is None:
+        return None
+    given = found.with_succeeded, found.with_memory - found.with_succeeded
+    without = found.without_succeeded, found.without - found.without_succeeded
+    total = found.with_memory + found.without
+
+    def is_proof(tasks: int) -> bool:
+        sides = [_rounded(side, tasks / total) for side in (given, without)]
+        low, high = _interval(sides[0], sides[1])
+        return low > 0 or high < 0
+
+    if is_proof(total):
+        return 0
+    enough = 2 * total
+    while not is_proof(enough):
+        enough *= 2
+        if enough > MOST_NEEDED:
+            return None
+    short = enough // 2
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        short, enough = (short, middle) if is_proof(middle) else (middle, enough)
+    return enough - total
+
+
+def _rounded(side: Side, times: float) -> Side:
+    return round(times * side[0]), round(times * side[1])
 
 
 def _mean(won: int, lost: int) -> float:

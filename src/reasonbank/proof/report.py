@@ -3,13 +3,13 @@ believed, which mistakes came again. Numbers that are not known are null."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 
 from reasonbank.learn.credits import names_of
 from reasonbank.ledger.port import Filter, Reading
-from reasonbank.model import JSON, State, Told, Trace, from_micros
+from reasonbank.model import JSON, State, Told, Trace, from_micros, to_micros
 from reasonbank.proof.calibration import Calibration, calibrated
 from reasonbank.proof.holdout import (
     Difference,
@@ -18,6 +18,7 @@ from reasonbank.proof.holdout import (
     harmful,
     not_counted,
     overall,
+    tasks_needed,
 )
 from reasonbank.proof.mistakes import InSessions, Repeated, in_sessions, repeated
 from reasonbank.proof.replay import confidence_then
@@ -25,6 +26,7 @@ from reasonbank.store import memories, traces
 from reasonbank.store.context import Context
 
 EVERY = 100_000
+WEEKS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,9 @@ class Report:
     compared, and why. ``by_memory`` holds those whose worth can be told, best first; ``harmful``
     those of them that surely hurt. ``calibration`` is of the forecasts (``Hit.expected``),
     ``confidence`` of what confidence was when a task was given a memory. ``titles`` names the
-    memories that occur."""
+    memories that occur. ``tasks_needed`` is how many more it takes until memory is proven to help
+    or to hurt, if they go as those before. ``learned`` counts the memories of each of the last
+    weeks, which are named by their Mondays."""
 
     workspace: str
     tasks: int
@@ -48,6 +52,8 @@ class Report:
     in_sessions: InSessions = field(default_factory=InSessions)
     confidence: Calibration = field(default_factory=lambda: calibrated(()))
     not_counted: NotCounted = field(default_factory=NotCounted)
+    tasks_needed: int | None = None
+    learned: tuple[tuple[date, int], ...] = ()
 
     def to_json(self) -> JSON:
         return {
@@ -56,6 +62,7 @@ class Report:
             "held_out": self.held_out,
             "hold_out_share": self.share,
             "memory": asdict(self.overall),
+            "needed": {"tasks": self.tasks_needed, "hold_out": self.share},
             "not_counted": asdict(self.not_counted),
             "by_memory": [
                 {"id": id, "title": self.titles.get(id), **asdict(found)}
@@ -80,6 +87,8 @@ class Report:
                     ],
                 },
             },
+            "learned": [{"week": str(week), "count": count} for week, count in self.learned],
+            "sentences": sentences(self),
         }
 
 
@@ -97,13 +106,14 @@ def report(context: Context) -> Report:
     known, told = memories.listed(context, warnings, EVERY), traces.listed(context, EVERY)
     mistakes = repeated(known, told)
     met = in_sessions(known, told, _shown(context, reading, told))
+    worth_of_all = overall(tasks)
     named = [*found, *(id for id, _ in (*mistakes.by_warning, *met.by_warning))]
     return Report(
         workspace=context.view.workspace,
         tasks=len(ended),
         held_out=sum(task.held_out for task in ended),
         share=context.settings.proof.hold_out,
-        overall=overall(tasks),
+        overall=worth_of_all,
         by_memory=tuple(ranked),
         harmful=tuple(harmful(found)),
         calibration=calibrated(reading.forecasts(context.view)),
@@ -112,7 +122,20 @@ def report(context: Context) -> Report:
         titles=dict(reading.titles(context.view, named)),
         in_sessions=met,
         not_counted=not_counted(tasks),
+        tasks_needed=tasks_needed(worth_of_all),
+        learned=tuple(_learned(context, reading)),
     )
+
+
+def _learned(context: Context, reading: Reading) -> Iterator[tuple[date, int]]:
+    """By week, oldest first, this one last."""
+    now = from_micros(context.now())
+    monday = now.date() - timedelta(days=now.weekday())
+    weeks = [monday - timedelta(weeks=ago) for ago in range(WEEKS - 1, -1, -1)]
+    starts = [to_micros(datetime.combine(week, time(), UTC)) for week in weeks]
+    since = [reading.recorded_since(context.view, start) for start in starts]
+    for week, count, later in zip(weeks, since, [*since[1:], 0], strict=True):
+        yield week, count - later
 
 
 def _shown(

@@ -15,14 +15,14 @@ from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion
 from reasonbank.model import JSON, Hit, Reply
 from reasonbank.search import hits
-from reasonbank.search.doubt import for_a_prompt
+from reasonbank.search.doubt import TRIED, for_a_prompt
 from reasonbank.search.gather import Gathered, Question, gather, heard
 from reasonbank.search.outdated import settle
 from reasonbank.search.rank import Fusion
 from reasonbank.search.text import terms
 from reasonbank.search.trials import left_out
 from reasonbank.store.context import Context
-from reasonbank.store.draw import drawn, held_out, withhold
+from reasonbank.store.draw import drawn, falls_to, held_out, withhold
 from reasonbank.store.nearby import hint
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def search(
     reply = _measured(context, question, at_once=unasked is not None)
     shown = frozenset[str]() if unasked is None else unasked.shown
     if unread:
-        reply = replace(reply, hits=for_a_prompt(reply.hits, shown))
+        trying = session is not None and falls_to(session, "newcomer", TRIED)
+        fit = for_a_prompt(reply.hits, shown, context.author, trying=trying)
+        reply = replace(reply, hits=fit)
     if unasked is None and not reply.sure:
         reply = replace(reply, hint=hint(context))
     # What poses as an instruction is in no prompt: a model is not given it.
@@ -174,7 +176,10 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
         degraded=bool(senses.notes),
         notes=(*senses.notes, *indexing.remarks),
         skipped=senses.skipped,
-        dropped=hits.dropped(question, found, ranked, outdated) + cut if question.explain else (),
+        dropped=hits.dropped(context, question, found, ranked, outdated) + cut
+        if question.explain
+        else (),
+        relevance=hits.relevance(found, fusion) if question.explain else {},
         failed=failed,
     )
 

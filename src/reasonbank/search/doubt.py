@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from reasonbank.model import Hit
+from reasonbank.model import Hit, Outcome, Source, Standing
 
 
 def with_newer_values(hits: Sequence[Hit]) -> list[Hit]:
@@ -23,7 +24,46 @@ def with_newer_values(hits: Sequence[Hit]) -> list[Hit]:
     return result[::-1]
 
 
-def for_a_prompt(hits: Sequence[Hit], shown: Set[str]) -> tuple[Hit, ...]:
-    """Without what a model was ``shown`` before, and what it is told something newer than."""
+TRIED = 1 / 8
+"""The share of tasks that are given a newcomer beside what is confirmed: else it would never be
+tried where something is known already."""
+
+
+MOST_BY_ONE = 2
+"""Memories of one author, other than the caller, while there are others'."""
+
+
+def for_a_prompt(
+    hits: Sequence[Hit], shown: Set[str], own: str, *, trying: bool = False
+) -> tuple[Hit, ...]:
+    """Without what a model was ``shown`` before, and what it is told something newer than.
+
+    Where something confirmed fits, what is untested is left out, but for warnings that were learned
+    from a failure; a task that is ``trying`` gets one of it as well. Nobody but the ``own`` side
+    fills a prompt alone.
+    """
     told = shown | {hit.memory.id for hit in hits if not hit.suspicious}
-    return tuple(hit for hit in hits if hit.memory.id not in shown and hit.outdated_by not in told)
+    kept = [hit for hit in hits if hit.memory.id not in shown and hit.outdated_by not in told]
+    confirmed = [hit for hit in kept if hit.memory.standing is Standing.CONFIRMED]
+    untested = [hit for hit in kept if hit.memory.standing is not Standing.CONFIRMED]
+    warnings = [hit for hit in untested if _is_learned_from_failure(hit)]
+    others = [hit for hit in untested if hit not in warnings]
+    tried = (*warnings, *others[: int(trying)]) if confirmed else untested
+    return _from_several((*confirmed, *tried), own)
+
+
+def _is_learned_from_failure(hit: Hit) -> bool:
+    learned = hit.memory.source in (Source.DISTILLED, Source.SOLVED)
+    return learned and hit.memory.outcome is Outcome.FAILURE
+
+
+def _from_several(hits: tuple[Hit, ...], own: str) -> tuple[Hit, ...]:
+    if len({hit.memory.author for hit in hits}) < 2:
+        return hits
+    seen: Counter[str | None] = Counter()
+    kept = []
+    for hit in hits:
+        seen[hit.memory.author] += 1
+        if hit.memory.author == own or seen[hit.memory.author] <= MOST_BY_ONE:
+            kept.append(hit)
+    return tuple(kept)

@@ -16,6 +16,7 @@ from reasonbank.search.estimate import Trust, crowded_out, places, trust_in
 from reasonbank.search.pieces import is_output, pieces, sentences
 from reasonbank.search.text import MANY_TERMS, MAX_TERMS, terms, words
 from reasonbank.store.context import Context
+from reasonbank.store.probation import offered
 from reasonbank.trust.authors import records_of
 from reasonbank.trust.belief import FOLDED
 
@@ -218,15 +219,19 @@ def _passing(
         rows = reading.candidates(context.view, question.filter, nums[start : start + FEW])
         confidence = _confidence(context, reading, rows)
         trust = trust_in(context, reading, rows, confidence, vector)
-        passed = trusted(confidence, trust, question) & (trust.likely >= likely)
+        passed = _let_in(context, rows, confidence, trust, question) & (trust.likely >= likely)
         passed &= trust.author_weight >= weight
         passing.append(rows.nums[passed])
     return np.sort(np.concatenate([np.empty(0, np.int64), *passing]))
 
 
-def trusted(confidence: Floats, trust: Trust, question: Question) -> NDArray[np.bool_]:
-    """Who is trusted enough; nothing by an author who is not heard."""
-    return (confidence >= question.min_confidence) & (trust.author_weight > 0)
+def _let_in(
+    context: Context, rows: Candidates, confidence: Floats, trust: Trust, question: Question
+) -> NDArray[np.bool_]:
+    """Who is trusted enough; nothing by an author who is not heard, or that is on probation and
+    not to be shown here."""
+    trusted = (confidence >= question.min_confidence) & (trust.author_weight > 0)
+    return trusted & offered(context, rows, unread=question.unread)
 
 
 def _candidates(
@@ -363,7 +368,7 @@ def _weighed(
         vectors=None if vectors is None else vectors[place],
         confidence=confidence,
         trust=trust,
-        allowed=rows.allowed & trusted(confidence, trust, question),
+        allowed=rows.allowed & _let_in(context, rows, confidence, trust, question),
         wholes=_wholes(context, reading, question, senses),
         complete=matches.complete,
         nearest_passage=nearest_passage,

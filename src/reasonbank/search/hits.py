@@ -18,6 +18,7 @@ from reasonbank.search.text import error_match, tokens_in, tokens_of
 from reasonbank.search.trials import UNTRIED, is_failing, is_left_out, trials_of
 from reasonbank.store.context import Context
 from reasonbank.store.passages import passages
+from reasonbank.store.probation import is_offered, offered
 from reasonbank.store.vectors import embedding_text
 
 if TYPE_CHECKING:
@@ -240,6 +241,8 @@ def _beside_hits(
     confidence = round(context.confidence(reading, row), 6)
     if not rows.allowed[0] or confidence < question.min_confidence:
         return None
+    if not is_offered(context, row, unread=question.unread):
+        return None
     cosine = np.array([np.nan])
     if senses.vector is not None:
         try:
@@ -341,12 +344,14 @@ def _parts(parts: rank.Parts) -> dict[str, float]:
 
 
 def dropped(
+    context: Context,
     question: Question,
     found: Gathered,
     ranked: rank.Ranking,
     outdated: Mapping[str, str],
 ) -> tuple[tuple[str, str], ...]:
     result: dict[str, str] = {}
+    shown = offered(context, found.rows, unread=question.unread)
     for parts in ranked.explain(found.rows.ids):
         i = parts.candidate
         if parts.dropped is None:
@@ -356,8 +361,16 @@ def dropped(
             reason = "left out by the filter"
         elif found.confidence[i] < question.min_confidence:
             reason = f"confidence {found.confidence[i]:.2f} is under {question.min_confidence:.2f}"
+        elif not shown[i]:
+            reason = "nothing has confirmed it yet"
         elif found.rows.ids[i] in outdated:
             reason = f"outdated by {outdated[found.rows.ids[i]]}"
         result[found.rows.ids[i]] = reason
     # Some of them may have been left out before the ranking began.
     return tuple((result | dict(found.hidden)).items())
+
+
+def relevance(found: Gathered, fusion: rank.Fusion) -> dict[str, float]:
+    """How well each candidate fits, whatever became of it; the nearest first."""
+    told = zip(found.rows.ids, fusion.relevance.tolist(), strict=True)
+    return {id: round(fits, 6) for id, fits in sorted(told, key=lambda one: -one[1])}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from reasonbank.embed.calibration import EmbeddingCalibration
 from reasonbank.search.diverse import diverse
 from reasonbank.search.pieces import is_output
-from reasonbank.search.text import names_something, terms_asked
+from reasonbank.search.text import share_of_names, terms_asked
 from reasonbank.trust.experience import adjusted
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def fuse(
     count = terms_asked(query)
     # Where words are all there is to go by, they count in small banks as well.
     alone = calibration.sure is None
-    least = LEAST_ROWS if alone or names_something(query) else ENOUGH_ROWS
+    named = 1.0 if alone else share_of_names(query)
+    least = ENOUGH_ROWS * (LEAST_ROWS / ENOUGH_ROWS) ** named
     ceiling = BM25_GAIN * log((max(rows, least) - 0.5) / 1.5)
     telling, chance = 1.0, CHANCE
     if words.max(initial=0.0) <= BM25_GAIN * LEAST_IDF * count:

@@ -108,10 +108,12 @@ def keywords(text: str, limit: int = 8) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def names_something(text: str) -> bool:
-    """Whether there is an identifier, a code or a path in it."""
-    chunks = _CHUNK.findall(text[:MAX_QUERY])
-    return any(_is_identifier(chunk.strip("\"'`.,;:!?()[]{}<>*")) for chunk in chunks)
+def share_of_names(text: str) -> float:
+    """How much of what it says are identifiers, codes and paths, 0..1: that one is among many
+    plain words says nothing of those."""
+    said = {chunk.strip("\"'`.,;:!?()[]{}<>*") for chunk in _CHUNK.findall(text[:MAX_QUERY])}
+    said = {word for word in said if word.lower() not in STOP_WORDS and WORD.search(word)}
+    return sum(map(_is_identifier, said)) / max(1, len(said))
 
 
 def _is_identifier(word: str) -> bool:

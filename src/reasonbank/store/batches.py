@@ -14,7 +14,7 @@ from datetime import datetime
 from reasonbank.errors import Forbidden, NotFound, Refused
 from reasonbank.ledger.events import CHANGES, REVERT, Event, EventType, revisions
 from reasonbank.ledger.port import Reading, Row, Writing
-from reasonbank.model import Link, Memory, Right, State, from_micros
+from reasonbank.model import Link, Memory, Right, Standing, State, from_micros
 from reasonbank.store import memories
 from reasonbank.store.context import Context
 
@@ -33,6 +33,10 @@ class BatchStep:
     links: tuple[Link, ...] = ()
     events: tuple[str, ...] = ()
     """Those that it takes back."""
+    standing: Standing | None = None
+    """Of what was made from others: the least of theirs."""
+    hand: str | None = None
+    """Whose work the sources are, where one hand wrote them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +67,9 @@ def apply(context: Context, txn: Writing, batch: str, kind: str, step: BatchStep
     context = context.in_batch(batch)
     created = step.created
     if created is not None:
-        made = {"stage": step.stage, "initial": step.initial}
-        memories.record_in(context, txn, created, made=made)
+        made = {"stage": step.stage, "initial": step.initial, "standing": step.standing}
+        maker = context.in_name_of(step.hand) if step.hand else context
+        memories.record_in(maker, txn, created, made=made)
     for id in step.archived:
         into = {"merged_into": created.id} if created else {}
         context.append(txn, EventType.ARCHIVED, id, {"reason": kind} | into)

@@ -18,7 +18,7 @@ from reasonbank.errors import (
     StorageError,
 )
 from reasonbank.fields import checked, text
-from reasonbank.ledger.events import Event, EventType
+from reasonbank.ledger.events import Event, EventType, hand
 from reasonbank.ledger.port import Ledger, Reading, Row, UnansweredQuestion, Writing
 from reasonbank.model import JSON, Memory, Principal, Right, Scope, View, new_id
 from reasonbank.safety.prompt_injection import Flags
@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     from reasonbank.llm.port import Model
 
 T = TypeVar("T")
-PRINCIPALS = {"cli": Principal.PERSON, "demo": Principal.PERSON, "worker": Principal.MODEL}
+SIGNED = (
+    EventType.RECORDED, EventType.REVISED, EventType.OBSERVED, EventType.ENDED, EventType.TRACED,
+)  # fmt: skip
+"""What counts by who says it."""
+PRINCIPALS = {
+    "cli": Principal.PERSON, "demo": Principal.PERSON, "page": Principal.PERSON,
+    "worker": Principal.MODEL,
+}  # fmt: skip
 """Who comes through a surface; through all others, agents do."""
 Progress = Callable[[int, int], None]
 
@@ -221,6 +228,8 @@ class Context:
     right: Right = Right.ADMIN
     batch: str | None = None
     acts_as: Principal | None = None
+    identity: str | None = None
+    """The account of this machine that acts, where ``author`` is only what it calls itself."""
     whole: bool = False
     """Whether the caller looks after the whole bank, and may change what any workspace owns."""
     account: Account | None = None
@@ -236,6 +245,16 @@ class Context:
         return self.acts_as or PRINCIPALS.get(self.surface, Principal.AGENT)
 
     @property
+    def who(self) -> str:
+        """Who acts, by a name that whoever acts cannot choose."""
+        return self.identity or self.author
+
+    @property
+    def hand(self) -> str:
+        """One of those whose word counts by itself."""
+        return hand(self.principal, self.who)
+
+    @property
     def settings(self) -> Settings:
         return self.store.settings
 
@@ -246,6 +265,7 @@ class Context:
         path: str | None = None,
         author: str | None = None,
         surface: str | None = None,
+        principal: Principal | None = None,
         right: Right | None = None,
         whole: bool | None = None,
         may_share: frozenset[Scope] | None = None,
@@ -259,7 +279,9 @@ class Context:
             view=self.view if workspace is None else view_of(self.store, workspace),
             path=self.path if workspace in (None, self.view.workspace) else path,
             author=self.fit_name(author) if author else self.author,
+            identity=None if author else self.identity,
             surface=self.fit_name(surface) if surface else self.surface,
+            acts_as=principal or self.acts_as,
             right=right or self.right,
             whole=self.whole if whole is None else whole,
             may_share=self.may_share if may_share is None else may_share,
@@ -361,6 +383,11 @@ class Context:
         at = txn.stamp() if at is None else at
         txn.append(self._event(type, subject, workspace or self.view.workspace, at, dict(payload)))
 
+    def in_name_of(self, hand: str) -> Context:
+        """For what was made from somebody's work alone, and is no more trusted than that."""
+        kind, _, who = hand.partition(":")
+        return replace(self, acts_as=Principal(kind), identity=who)
+
     def in_batch(self, batch: str) -> Context:
         """What is written from here is part of what can be taken back in one go."""
         return replace(self, batch=batch)
@@ -373,6 +400,8 @@ class Context:
     def _event(
         self, type: EventType, subject: str, workspace: str, at: int, payload: JSON
     ) -> Event:
+        if type in SIGNED and self.who != self.author:
+            payload = payload | {"who": self.who}
         return Event(
             id=new_id(),
             type=type,

@@ -20,8 +20,13 @@ from reasonbank.store.context import Context
 
 def held_out(session: str, settings: ProofSettings) -> bool:
     """Whether this task goes without memory: by its name alone, so that asking again agrees."""
-    drawn = hashlib.sha256(f"{settings.seed}\0{session}".encode()).digest()[:8]
-    return int.from_bytes(drawn) < settings.hold_out * 2.0**64
+    return falls_to(session, str(settings.seed), settings.hold_out)
+
+
+def falls_to(session: str, lot: str, share: float) -> bool:
+    """Whether a task is among this share of them, by its name alone."""
+    drawn = hashlib.sha256(f"{lot}\0{session}".encode()).digest()[:8]
+    return int.from_bytes(drawn) < share * 2.0**64
 
 
 def drawn(context: Context) -> JSON:

@@ -64,19 +64,24 @@ def _observe(
 def observe_in(
     context: Context, txn: Writing, id: str, kind: EvidenceKind, positive: bool,
     session: str | None, comment: str | None = None, *, shared: bool = False,
+    witnessed: bool = False,
 ) -> None:  # fmt: skip
     """Write an observation down, unless it is known already.
 
     ``shared``: it is told of a whole task, whatever other memories that was given.
+    ``witnessed``: the bank itself saw what it rests on.
     """
     context.row(txn, id)
     if session is not None:
         key = evidence_key(context.view.workspace, id, kind, context.author, session)
         known = txn.observed(key)
-        if known == (positive, shared) or (shared and known and not known[1]):
+        same = known is not None and known[:2] == (positive, shared)
+        if (same and known and known[2] >= witnessed) or (shared and known and not known[1]):
             return
     payload = {"kind": str(kind), "positive": positive, "session": session, "comment": comment}
-    context.append(txn, EventType.OBSERVED, id, payload | ({"shared": True} if shared else {}))
+    marks = {"shared": shared, "witnessed": witnessed}
+    payload |= {name: True for name, holds in marks.items() if holds}
+    context.append(txn, EventType.OBSERVED, id, payload)
 
 
 def of(context: Context, id: str) -> list[Evidence]:

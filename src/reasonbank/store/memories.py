@@ -10,7 +10,8 @@ from reasonbank.errors import Forgotten, InvalidInput, NotFound, Refused
 from reasonbank.fields import checked
 from reasonbank.ledger.events import EventType, lesson, revisions
 from reasonbank.ledger.port import Filter, Reading, Writing
-from reasonbank.model import JSON, REVISABLE, Memory, Revision, State, from_micros
+from reasonbank.model import JSON, REVISABLE, Memory, Revision, Standing, State, from_micros
+from reasonbank.store import probation
 from reasonbank.store.context import Context
 from reasonbank.trust import belief
 
@@ -26,15 +27,20 @@ def record(context: Context, memory: Memory) -> Memory:
 def record_in(
     context: Context, txn: Writing, memory: Memory, *, made: Mapping[str, Any] | None = None
 ) -> Memory:
-    """``made`` tells of a memory that a batch made: its stage and initial confidence."""
+    """``made`` tells of a memory that a batch made: its stage and initial confidence and, where it
+    was made from others, how they stand."""
     context.must_share(memory.scope)
     _must_be_free(context, txn, memory.id)
-    known = {"stage": stage_of(context, txn, memory.parents)} if made is None else dict(made)
+    known: JSON = dict(made or {"stage": stage_of(context, txn, memory.parents)})
+    standing: Standing = known.pop("standing", None) or probation.at_the_door(context, txn, memory)
+    if standing is not Standing.CONFIRMED:
+        known["standing"] = str(standing)
     context.join(txn)
     at = txn.stamp()
     context.append(txn, EventType.RECORDED, memory.id, {"lesson": lesson(memory), **known}, at=at)
     return replace(
         memory,
+        standing=standing,
         confidence=known.get("initial", belief.initial_confidence(memory.source, memory.outcome)),
         usage_count=0,
         state=State.ACTIVE,
@@ -83,11 +89,15 @@ def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
 
 def update_in(context: Context, txn: Writing, id: str, changes: Mapping[str, Any]) -> Memory:
     old = context.own_row(txn, id).memory()
-    new = lesson(context.fit(replace(old, **changes)))
+    fit = context.fit(replace(old, **changes))
+    new = lesson(fit)
     was = lesson(old)
     changed = {name: new.get(name) for name in changes if new.get(name) != was.get(name)}
     if changed:
-        context.append(txn, EventType.REVISED, id, {"changes": changed})
+        told: JSON = {"changes": changed}
+        if standing := probation.revised(context, txn, old, fit):
+            told["standing"] = str(standing)
+        context.append(txn, EventType.REVISED, id, told)
     return context.memory(txn, context.row(txn, id))
 
 
@@ -97,6 +107,9 @@ def archive(context: Context, id: str, reason: str) -> Memory:
 
 
 def restore(context: Context, id: str) -> Memory:
+    from reasonbank.store.reviewing import must_be_free_to_restore  # It stores what it changes.
+
+    must_be_free_to_restore(context, context.read(), id)
     return _change(context, id, EventType.RESTORED, State.ACTIVE, {})
 
 

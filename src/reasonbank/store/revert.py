@@ -79,19 +79,23 @@ def revert(
         session=session,
         since=None if since is None else moment(since, context.now()),
     )
+    return take_back(context, wanted, dry_run=dry_run)
+
+
+def take_back(context: Context, wanted: Written, *, dry_run: bool = False) -> Reverted:
     if dry_run:
         return plan(context, context.settled_read(), wanted).told(None)
-    id = new_id()
-
-    def work(txn: Writing) -> Reverted:
-        found = plan(context, txn, wanted)
-        for step in found.steps():
-            batches.apply(context, txn, id, REVERT, step)
-        return found.told(id)
-
-    result = context.write(work)
+    result = context.write(lambda txn: take_back_in(context, txn, wanted))
     context.store.indexing.wake()
     return result
+
+
+def take_back_in(context: Context, txn: Writing, wanted: Written) -> Reverted:
+    id = new_id()
+    found = plan(context, txn, wanted)
+    for step in found.steps():
+        batches.apply(context, txn, id, REVERT, step)
+    return found.told(id)
 
 
 def moment(told: str, now: int) -> int:
@@ -165,6 +169,7 @@ class _Planning:
             if trace.type is EventType.TRACED:
                 gone += self._learned_from(trace)
         self._follow(gone)
+        self._unlink()
 
     def _take(self, events: Iterable[Event]) -> list[Event]:
         """Those that were not looked at yet and count no longer: what the caller may change, a
@@ -232,6 +237,16 @@ class _Planning:
                 self._unmake(event)
             told |= _earliest(taken, _TELLING)
             frontier = {event.subject for event in taken}
+
+    def _unlink(self) -> None:
+        """What others linked to what is taken back."""
+        gone = self.plan.archived
+        sources = {source for source, _ in self.reading.link_ends(gone)}
+        self._take(
+            event
+            for event in self.reading.about(sources, frozenset({EventType.LINKED}))
+            if event.subject in gone or event.payload["target"] in gone
+        )
 
     def _unprune(self, judged: dict[str, tuple[int, str]]) -> None:
         """What was archived because of what they had observed comes back."""

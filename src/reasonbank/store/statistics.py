@@ -108,6 +108,19 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Influence:
+    """What one hand (a person, an agent, a token, an import) has in the bank: its active memories,
+    how many of them are confirmed, how often they were given to somebody, and their share of all
+    that was."""
+
+    hand: str | None
+    memories: int
+    confirmed: int
+    given: int
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
     """The numbers of a bank; one that is not known is null.
 
@@ -130,6 +143,8 @@ class Statistics:
     by_scope: dict[str, int]
     by_source: dict[str, int]
     by_outcome: dict[str, int]
+    by_standing: dict[str, int]
+    influence: tuple[Influence, ...]
     warnings: int
     uses: int
     evidence: int
@@ -178,7 +193,7 @@ def statistics(context: Context, *, everywhere: bool) -> Statistics:
         evidence_weights={
             str(kind): round(weight, 6) for kind, weight in zip(EvidenceKind, weights, strict=True)
         },
-        **contents,
+        **contents | {"influence": _influence(contents["influence"])},
         growth=_growth(context, everywhere=everywhere),
         total_traces=contents["traces"],
         success_rate=_share(judged.get("success", 0), sum(judged.values())),
@@ -188,7 +203,7 @@ def statistics(context: Context, *, everywhere: bool) -> Statistics:
         query_cache=cache,
         model=_model(meters),
         cache_hit_rate=cache.hit_rate,
-        queue=_queue(reading.queue.depth(workspace), store.clock()),
+        queue=queue_of(reading.queue.depth(workspace), store.clock()),
         process=Process(
             runtime=runtime_of(embedder),
             started=from_micros(store.started),
@@ -258,6 +273,11 @@ _COUNTS = (
 )  # fmt: skip
 
 
+def _influence(found: list[dict[str, Any]]) -> tuple[Influence, ...]:
+    given = sum(one["given"] for one in found)
+    return tuple(Influence(**one, share=_share(one["given"], given)) for one in found)
+
+
 def _growth(context: Context, *, everywhere: bool) -> Growth:
     reading, now = context.read(), context.now()
     view = None if everywhere else context.view
@@ -265,7 +285,7 @@ def _growth(context: Context, *, everywhere: bool) -> Growth:
     return Growth(day=day, week=week, month=month)
 
 
-def _queue(depth: QueueDepth, now: int) -> Queue:
+def queue_of(depth: QueueDepth, now: int) -> Queue:
     age = None if depth.oldest is None else max(0, now - depth.oldest) / 1e6
     return Queue(waiting=depth.waiting, running=depth.running, dead=depth.dead, oldest_seconds=age)
 

@@ -19,6 +19,7 @@ from reasonbank.model import (
     Memory,
     Principal,
     Source,
+    Standing,
     State,
     derived_id,
     new_id,
@@ -27,6 +28,7 @@ from reasonbank.store import batches, memories
 from reasonbank.store.adoption import KIND, adopt
 from reasonbank.store.batches import BatchStep
 from reasonbank.store.context import Context, Progress, Store
+from reasonbank.store.probation import vouched_for
 from reasonbank.trust.belief import initial_confidence
 
 FORMAT = "reasonbank-log"
@@ -110,13 +112,14 @@ def _signature(store: Store, digest: str) -> str:
 
 
 def import_(context: Context, file: IO[str], progress: Progress, *, trusted: bool) -> Imported:
+    standing = vouched_for(context, trusted)
     lines = _lines(file)
     first = next(lines, None)
     if first is None:
         raise InvalidInput("file", "is empty; nothing was imported")
     if first[1].get("format") == FORMAT:
         return _import_log(context, first, lines, progress, trusted)
-    return _import_memories(context, first, lines, progress)
+    return _import_memories(context, first, lines, progress, standing)
 
 
 def _lines(file: IO[str]) -> Iterator[tuple[int, JSON, str]]:
@@ -213,6 +216,10 @@ def _checked_events(
     return events
 
 
+def without_secrets(context: Context, event: Event) -> Event:
+    return _without_secrets(context, event, _cleaner(context))
+
+
 def _without_secrets(context: Context, event: Event, clean: Callable[[JSON], JSON]) -> Event:
     """An event whose bank did not scrub what it wrote; a changed payload has no salt."""
     payload = clean(event.payload) if event.type in WORDY else event.payload
@@ -255,9 +262,14 @@ def _checked_take(context: Context, events: list[Event], progress: Progress) -> 
     before = context.read().vector_position()
     new = context.write(work)
     if any(e.type in (EventType.FORGOTTEN, EventType.DELETED, EventType.PURGED) for e in events):
-        changes = context.store.indexing.changes(context.read(), before, 1_000_000)
-        context.store.erase(changes.nums[changes.deleted].tolist())
+        erase_since(context, before)
     return new
+
+
+def erase_since(context: Context, position: int) -> None:
+    """What others told this bank to forget is gone from all that is derived from it, too."""
+    changes = context.store.indexing.changes(context.read(), position, 1_000_000)
+    context.store.erase(changes.nums[changes.deleted].tolist())
 
 
 def _import_memories(
@@ -265,6 +277,7 @@ def _import_memories(
     first: tuple[int, JSON, str],
     lines: Iterable[tuple[int, JSON, str]],
     progress: Progress,
+    standing: Standing | None,
 ) -> Imported:
     """Plain memories, one a line. One without an id gets the same id each time."""
     context = replace(context, acts_as=Principal.IMPORT)
@@ -288,7 +301,7 @@ def _import_memories(
             except NotFound as error:
                 raise InvalidInput(f"line {number}", f"{error}. Nothing was imported") from None
             initial = initial_confidence(memory.source, memory.outcome)
-            step = BatchStep(created=memory, initial=initial, stage=stage)
+            step = BatchStep(created=memory, initial=initial, stage=stage, standing=standing)
             batches.apply(context, txn, batch, KIND, step)
             new += 1
         return new

@@ -10,10 +10,11 @@ from typing import TypeGuard
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound, Refused
 from reasonbank.fields import text
-from reasonbank.ledger.events import EventType
+from reasonbank.ledger.events import PEERS, EventType
 from reasonbank.ledger.port import Reading, Writing
 from reasonbank.model import Workspace, counted, new_id
 from reasonbank.settings import ORG, TEAM
+from reasonbank.store import peer_names
 from reasonbank.store.checkouts import Checkout, checkout_of, upwards
 from reasonbank.store.context import Context
 
@@ -54,6 +55,22 @@ def is_place(directory: object) -> TypeGuard[str]:
 
 def digest_of(path: str) -> str:
     return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def listed(context: Context) -> list[Workspace]:
+    """All workspaces of the bank, and of which other bank those are that nobody works in here."""
+    reading = context.read()
+    return [
+        replace(place, peer=_bank_of(reading, place.id))
+        if not (place.path or place.name)
+        else place
+        for place in reading.workspaces()
+    ]
+
+
+def _bank_of(reading: Reading, workspace: str) -> str | None:
+    joined = reading.about([workspace], frozenset({EventType.JOINED}))
+    return peer_names.named(reading, PEERS + joined[0].origin[:16]) if joined else None
 
 
 def project_of(

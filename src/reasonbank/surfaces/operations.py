@@ -22,6 +22,7 @@ from reasonbank.model import JSON, HandedIn, Label, LinkType, Memory, Right, Tra
 from reasonbank.store import evidence, given
 from reasonbank.store.given import GivenTrace, missing
 from reasonbank.store.maintenance import Maintained
+from reasonbank.surfaces import activity, peers, views
 from reasonbank.surfaces.call import Call
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Operation:
     status: int = 200
     alone: bool = False
     """Long work: one such call at a time, so that quick ones keep their threads."""
+    waits: bool = False
+    """Whether one such call waits for the other: people look at it, and from several pages."""
     whole: bool = False
     """It concerns all workspaces at once."""
     nullable: bool = False
@@ -367,7 +370,9 @@ OPERATIONS = (
     op(Bank.search, READ, "POST /search"),
     op(Bank.recommend, READ, "POST /recommend", command="recommend", says="advice"),
     op(Bank.gaps, READ, "GET /gaps"),
-    op(Bank.review, READ, "GET /review", command="review", says="review"),
+    op(Bank.review, READ, "GET /review"),
+    op(Bank.accept, WRITE, "POST /review/accept", key="accepted", nullable=True),
+    op(Bank.reject, WRITE, "POST /review/reject", key="rejected", nullable=True),
     op(Bank.forget_gaps, ADMIN, "DELETE /gaps", key="forgotten"),
     op(record, WRITE, "POST /memories", body=Memory, status=201),
     op(Bank.memories, READ, "GET /memories"),
@@ -403,6 +408,20 @@ OPERATIONS = (
     op(Bank.retry_job, WRITE, "POST /jobs/{id}/retry", command="queue retry",
        says="Job {0.id} waits for a worker again"),
     op(Bank.drop_job, WRITE, "DELETE /jobs/{id}", command="queue drop", says="Dropped job {0.id}"),
+    # What people look at
+    op(views.look, READ, "POST /look"),
+    op(views.browse, READ, "GET /browse"),
+    op(views.overview, READ, "GET /overview"),
+    op(views.beliefs_of, READ, "GET /beliefs"),
+    op(views.belief, READ, "GET /memories/{id}/belief"),
+    op(views.graph, READ, "GET /memories/{id}/graph"),
+    op(views.rivals, READ, "GET /memories/{id}/rivals"),
+    op(views.origin, READ, "GET /memories/{id}/origin"),
+    op(activity.sessions, READ, "GET /sessions"),
+    op(activity.session, READ, "GET /sessions/{id}"),
+    op(activity.work, READ, "GET /work"),
+    op(activity.agents, ADMIN, "GET /agents"),
+    op(activity.about, READ, "GET /about"),
     # Workspaces
     op(workspaces, READ, "GET /workspaces"),
     op(name_workspace, ADMIN, "POST /workspaces/{id}/name"),
@@ -414,7 +433,7 @@ OPERATIONS = (
     op(Bank.statistics, READ, "GET /statistics"),
     op(Bank.reset_statistics, ADMIN, "DELETE /statistics", whole=True, message="Statistics reset"),
     op(Bank.health, READ, "GET /health"),
-    op(Bank.report, READ, "GET /report", alone=True),
+    op(Bank.report, READ, "GET /report", alone=True, waits=True),
     op(Bank.audit, READ, "GET /audit", most={}),
     op(Bank.verify, ADMIN, "GET /audit/verify", alone=True, whole=True),
     op(Bank.consolidate, WRITE, "POST /consolidate", alone=True),
@@ -429,6 +448,10 @@ OPERATIONS = (
     op(Bank.rebuild, ADMIN, "POST /rebuild", alone=True, whole=True, message="Rebuilt"),
     op(export, READ, "GET /export", alone=True),
     op(import_, ADMIN, "POST /import", alone=True),
+    # Other banks
+    op(peers.peers, ADMIN, "GET /peers"),
+    op(peers.trust_peer, ADMIN, "POST /peers/{name}/trust", alone=True, waits=True),
+    op(peers.revoke_peer, ADMIN, "POST /peers/{name}/revoke", alone=True, waits=True),
     # Tokens
     op(create_token, ADMIN, "POST /tokens", status=201),
     op(tokens, ADMIN, "GET /tokens"),

@@ -280,6 +280,8 @@ def shape_of(kind: type[Any], **more: Any) -> Any:
     """The JSON of a dataclass, and what is told beside it."""
     if not more and (own := _own_shapes().get(kind)) is not None:
         return own
+    if (flat := _flat_shapes().get(kind)) is not None:
+        return flat()
     hints = get_type_hints(kind)
     shape = {f.name: json_type(hints[f.name], answer=True) for f in fields(kind)}
     found: Any = _typed_dict(kind.__name__, shape | more)
@@ -333,6 +335,27 @@ def _own_shapes() -> dict[type[Any], Any]:
         answers.Result: Consolidated,
         answers.Report: LearningReport,
     }
+
+
+@cache
+def _flat_shapes() -> dict[type[Any], Callable[[], Any]]:
+    """Where what is told of a memory stands beside its own fields."""
+    from reasonbank.search.look import Looked
+    from reasonbank.store.beliefs import Believed
+    from reasonbank.surfaces.views import Lesson, Rival
+
+    def lesson(**more: Any) -> Any:
+        believed = json_type(Believed, answer=True)
+        return shape_of(model.Memory, belief=believed, suspicious=list[str], **more)
+
+    def looked() -> Any:
+        hits = lesson(**{name: kind for name, kind in RANKED.items() if name != "suspicious"})
+        many: Any = list[hits]  # type: ignore[valid-type]
+        beside = {"memories": many, "asked": json_type(model.Gap | None, answer=True)}
+        return _typed_dict("Looked", Answer.__annotations__ | LookedAt.__annotations__ | beside)
+
+    why = Literal["contradicts", "newer", "older"]
+    return {Looked: looked, Lesson: lesson, Rival: lambda: lesson(why=why)}
 
 
 # What no type of the library says
@@ -460,18 +483,33 @@ class RepeatedMistakes(TypedDict):
     in_sessions: MistakesInSessions
 
 
+class TasksNeeded(TypedDict):
+    """Until memory is proven to help or to hurt, if tasks go as before; null: not foreseeable."""
+
+    tasks: int | None
+    hold_out: float
+
+
+class LearnedInAWeek(TypedDict):
+    week: str
+    count: int
+
+
 class LearningReport(TypedDict):
     workspace: str
     tasks: int
     held_out: int
     hold_out_share: float
     memory: Difference
+    needed: TasksNeeded
     not_counted: NotCounted
     by_memory: list[NamedDifference]
     harmful: list[NamedMemory]
     calibration: Calibration
     confidence_calibration: Calibration
     repeated_mistakes: RepeatedMistakes
+    learned: list[LearnedInAWeek]
+    sentences: list[str]
 
 
 # What the JSON API answers beyond the above: what the library's `to_json` says.
@@ -492,6 +530,27 @@ class Answer(ReplyFacts, total=False):
     memories: Required[list[RankedMemory]]
     dropped: list[Dropped]
     hint: str
+
+
+class NearlyFound(Dropped):
+    title: str
+    relevance: float | None
+
+
+class Reason(TypedDict):
+    reason: str
+    count: int
+
+
+class LookedAt(TypedDict):
+    """Beside what a search answers."""
+
+    considered: int
+    dropped: list[NearlyFound]
+    left_out: list[Reason]
+    nearest: NearlyFound | None
+    hint: str | None
+    milliseconds: float
 
 
 class StoredStep(TypedDict, total=False):
@@ -543,24 +602,24 @@ class Consolidated(TypedDict):
 
 
 # The memory in full, and what is told beside it. Made here, so that a new field is in all of them.
+RANKED: dict[str, Any] = {
+    "relevance": float,
+    "score": float,
+    "tried": int,
+    "worked": int,
+    "failing": bool,
+    "weak": bool,
+    "warning": bool,
+    "contradicts": list[str],
+    "suspicious": list[str],
+    "expected": NotRequired[float],
+    "untried": NotRequired[bool],
+    "outdated_by": NotRequired[str],
+    "passage": NotRequired[str],
+    "via": NotRequired[str],
+    "parts": NotRequired[dict[str, float]],
+}
 if TYPE_CHECKING:
     RankedMemory: TypeAlias = dict[str, Any]
 else:
-    RankedMemory = shape_of(
-        model.Memory,
-        relevance=float,
-        score=float,
-        tried=int,
-        worked=int,
-        failing=bool,
-        weak=bool,
-        warning=bool,
-        contradicts=list[str],
-        suspicious=list[str],
-        expected=NotRequired[float],
-        untried=NotRequired[bool],
-        outdated_by=NotRequired[str],
-        passage=NotRequired[str],
-        via=NotRequired[str],
-        parts=NotRequired[dict[str, float]],
-    )
+    RankedMemory = shape_of(model.Memory, **RANKED)

@@ -1,7 +1,8 @@
 """What tests need, ours and those of people who build on ReasonBank.
 
-``ledger_contract``, ``index_contract``, ``embedder_contract`` and ``model_contract`` say as tests
-what each part must do; they need pytest and are imported by name, as is ``memory_ledger``.
+``ledger_contract``, ``index_contract``, ``embedder_contract``, ``model_contract`` and
+``logs_contract`` say as tests what each part must do; they need pytest and are imported by name, as
+are ``memory_ledger`` and ``memory_logs``.
 """
 
 from reasonbank.llm.scripted import Scripted, Slow

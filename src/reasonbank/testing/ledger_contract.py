@@ -444,7 +444,8 @@ class LedgerContract(QueueContract, VectorContract):
         assert reading.forecasts(HERE) == [(0.5, False)] * 2 + [(0.5, True)] * 3
         assert reading.uses("here") == 6
         key = evidence_key("here", first, "outcome", "mika", "task 1")
-        assert reading.observed(key) == (True, True) and reading.observed(b"?") is None
+        assert reading.observed(key) == (True, True, False)
+        assert reading.observed(b"?") is None
         assert reading.used_together(HERE, 1) == [(first, second, 1, 4)]
         nums = np.array([num_of(ledger, memory) for memory in memories[:3]], np.int64)
         outcomes = reading.past_outcomes(nums, "here", "m", 8)

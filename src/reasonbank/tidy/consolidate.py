@@ -30,7 +30,7 @@ from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.llm.layers import AGAIN
 from reasonbank.llm.port import Model, assistant, user
 from reasonbank.llm.roles import acting
-from reasonbank.model import JSON, Job, Link, LinkType, Memory, State, counted
+from reasonbank.model import JSON, Job, Link, LinkType, Memory, Standing, State, counted
 from reasonbank.store import batches, leases, maintenance
 from reasonbank.store.context import Context
 from reasonbank.tidy import links, merge
@@ -131,7 +131,7 @@ def look(
 
 def member(context: Context, reading: Reading, row: Row) -> Member:
     lower_bound = context.trust(reading).belief(row).lower_bound
-    return Member(memory=context.memory(reading, row), lower_bound=lower_bound)
+    return Member(memory=context.memory(reading, row), lower_bound=lower_bound, hand=row.hand)
 
 
 # Carrying out
@@ -198,6 +198,8 @@ class _Consolidation:
             near = await anyio.to_thread.run_sync(self._nearness, cluster, memory)
             problem = merge.refused(answer, near, self.related, cluster.members)
             if problem is None:
+                problem = merge.added(memory, cluster.members)
+            if problem is None:
                 return self.context.fit(memory)
             if last:
                 raise problem
@@ -220,18 +222,24 @@ class _Consolidation:
         def work(txn: Writing) -> None:
             txn.queue.hold(self.job, context.now() + LEASE)
             sources, stage = [], 0
+            hands: set[str | None] = set()
             for planned in cluster.members:
                 row = txn.row(context.view, planned.memory.id)
                 if row is None or row.state != State.ACTIVE:
                     raise Refused(f"memory {planned.memory.id} was archived or forgotten meanwhile")
                 if row.revision != planned.memory.revision:
                     raise Refused(f"memory {planned.memory.id} was changed meanwhile")
+                if row.probation != planned.memory.standing.level:
+                    raise Refused(f"memory {planned.memory.id} was confirmed or doubted meanwhile")
                 sources.append(context.memory(txn, row))
+                hands.add(row.hand)
                 stage = max(stage, row.stage + 1)
             step = batches.BatchStep(
                 created=memory,
-                initial=merge.confidence(sources),
+                initial=merge.confidence(sources, hands=len(hands)),
                 stage=stage,
+                standing=Standing.least(source.standing for source in sources),
+                hand=hands.pop() if len(hands) == 1 else None,
                 archived=tuple(source.id for source in sources),
                 links=links.inherited(txn, context.view, memory.id, sources),
             )
@@ -304,17 +312,22 @@ async def consolidate(
     dry_run: bool = False,
     max_clusters: int = 0,
     force: bool = False,
+    only: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Merge what says the same in this workspace, unless that was done within the window.
 
     Without a ``threshold`` the calibrated one of the embedding model counts. 0
-    ``max_clusters`` is no limit.
+    ``max_clusters`` is no limit. ``only``: of the clusters that a dry run named.
     """
     started = time.monotonic()
 
     def decide() -> tuple[MergePlan, tuple[str, ...]]:
-        return look(context, threshold=threshold, max_clusters=max_clusters)
+        found, notes = look(context, threshold=threshold, max_clusters=max_clusters)
+        if only is not None:
+            chosen = tuple(cluster for cluster in found.clusters if cluster.id in only)
+            found = replace(found, clusters=chosen)
+        return found, notes
 
     if dry_run:
         found, notes = await anyio.to_thread.run_sync(decide)
@@ -366,6 +379,7 @@ def consolidate_now(
     dry_run: bool,
     max_clusters: int,
     force: bool,
+    only: Sequence[str] | None,
     progress: Progress | None,
 ) -> Result:
     """The same for callers that have no event loop; closes ``model``."""
@@ -374,7 +388,7 @@ def consolidate_now(
         try:
             return await consolidate(
                 context, model=model, threshold=threshold, dry_run=dry_run,
-                max_clusters=max_clusters, force=force, progress=progress,
+                max_clusters=max_clusters, force=force, only=only, progress=progress,
             )  # fmt: skip
         finally:
             if model is not None:

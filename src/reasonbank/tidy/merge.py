@@ -13,9 +13,11 @@ from reasonbank.fields import LIMITS, Limits
 from reasonbank.llm.port import Message, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of, string
-from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, labels
+from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, Standing, labels
+from reasonbank.safety.risky import Risk, risks
 from reasonbank.search.rivals import contradicts_itself
 from reasonbank.search.sentences import unsaid
+from reasonbank.store.probation import told as all_text
 from reasonbank.store.vectors import without_attribution
 
 MOST_TAGS = 16
@@ -30,10 +32,11 @@ ATTRIBUTION = 280
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A memory that is to be merged, and how low its confidence might be."""
+    """A memory that is to be merged, how low its confidence might be, and whose it is."""
 
     memory: Memory
     lower_bound: float
+    hand: str | None = None
 
 
 def best(members: Sequence[Member]) -> Member:
@@ -42,8 +45,14 @@ def best(members: Sequence[Member]) -> Member:
     )
 
 
-def confidence(members: Sequence[Memory]) -> float:
-    """The mean, weighted by use, and up to 0.1 more the more the sources agree."""
+def confidence(members: Sequence[Memory], *, hands: int) -> float:
+    """The mean, weighted by use, and up to 0.1 more the more the sources agree.
+
+    One hand that says a thing twice does not agree with itself: then, and of what is not confirmed
+    yet, it is the least of the sources'.
+    """
+    if hands < 2 or any(memory.standing is not Standing.CONFIRMED for memory in members):
+        return min(0.5 if memory.confidence is None else memory.confidence for memory in members)
     weights = [memory.usage_count + 1 for memory in members]
     values = [0.5 if memory.confidence is None else memory.confidence for memory in members]
     total = math.fsum(weights)
@@ -180,6 +189,21 @@ def by_answer(id: str, members: Sequence[Member], answer: JSON, limits: Limits =
         tags=tuple(answer["tags"]),
         outcome=type(kept.outcome)(answer["outcome"]),
     )
+
+
+def added(memory: Memory, members: Sequence[Member]) -> InvalidReply | None:
+    """Why a merge cannot take the place of memories that ask for less than it does."""
+    known = {_what(risk) for m in members for risk in risks("\n".join(all_text(m.memory)))}
+    new = [risk for risk in risks("\n".join(all_text(memory))) if _what(risk) not in known]
+    if not new:
+        return None
+    return InvalidReply(
+        f"none of the memories {new[0].action} like this: {new[0].snippet}", reply=memory.content
+    )
+
+
+def _what(risk: Risk) -> tuple[str, str]:
+    return risk.action, risk.host or risk.snippet
 
 
 def refused(

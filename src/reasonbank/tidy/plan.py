@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reasonbank.embed.calibration import Nearness
 from reasonbank.index import clusters
-from reasonbank.model import JSON, Link, Memory, Outcome, Source, derived_id
+from reasonbank.model import JSON, Link, Memory, Outcome, Source, Standing, derived_id
 from reasonbank.safety.prompt_injection import suspicions_of
 from reasonbank.search.rivals import state_two_values
 from reasonbank.search.sentences import differ_in_numbers, opposed
@@ -90,6 +90,18 @@ def apart(one: Memory, other: Memory) -> str | None:
     return None
 
 
+def _on_probation(one: Member, other: Member) -> str | None:
+    """Nothing is merged into what is trusted, or into another's, before it is confirmed."""
+    standings = {one.memory.standing, other.memory.standing}
+    if Standing.WAITING in standings:
+        return "one of them waits for a person"
+    if len(standings) > 1:
+        return "one of them is not confirmed yet"
+    if Standing.UNTESTED in standings and one.hand != other.hand:
+        return "neither is confirmed yet, and they are not by the same hand"
+    return None
+
+
 def _differ(one: str | None, other: str | None) -> bool:
     return one is not None and other is not None and one != other
 
@@ -123,6 +135,8 @@ def plan(
     def together(a: int, b: int) -> bool:
         one, other = members[a].memory, members[b].memory
         reason = apart(one, other)
+        if reason is None:
+            reason = _on_probation(members[a], members[b])
         if reason is None and (flagged(a) or flagged(b)):
             reason = "one of them looks like an instruction"
         if reason is None and any(one.id in ids and other.id in ids for ids in never):

@@ -1,7 +1,8 @@
 """What proved itself in one project, and is known in another, is shared with both.
 
 From a project to its team, when another project of the team knows the same; from a team to
-its org, when another team does. The copy records all of them as its parents, starts with
+its org, when another team does. Two hands must stand for it, or a person who accepts it; what an
+author says of their own does not count. The copy records all of them as its parents, starts with
 what they are trusted, and can be undone like any batch.
 """
 
@@ -11,13 +12,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from reasonbank.embed.calibration import Nearness, calibration_for
+from reasonbank.errors import Forbidden, NotFound
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
-from reasonbank.model import Job, Memory, Scope, State, View, Workspace, derived_id
+from reasonbank.model import (
+    Job,
+    Memory,
+    Principal,
+    Scope,
+    Standing,
+    State,
+    View,
+    Workspace,
+    derived_id,
+)
 from reasonbank.safety.prompt_injection import suspicions_of
 from reasonbank.store import batches, leases, maintenance
 from reasonbank.store.context import Context
 from reasonbank.tidy import merge
-from reasonbank.tidy.consolidate import member
 from reasonbank.tidy.merge import Member
 from reasonbank.tidy.plan import apart
 
@@ -25,6 +36,7 @@ KIND = "promote"
 NEIGHBOURS = 5
 FLOOR = 0.6
 """A lower bound from which on a memory is shared, when projects agree."""
+ONE_HAND = "one hand wrote it everywhere; another must say that it helps, or a person accept it"
 WIDER = {Scope.PROJECT: Scope.TEAM, Scope.TEAM: Scope.ORG}
 
 
@@ -37,7 +49,11 @@ class Candidate:
     """The wider one that it would get."""
     twins: tuple[Memory, ...]
     """The nearest memory of each other project, or team, that says the same."""
+    hands: int = 1
+    """How many who do not act for each other stand for it."""
     waiting: str | None = None
+    acceptable: bool = False
+    """Whether it lacks nothing but evidence, or a second hand."""
 
     @property
     def id(self) -> str:
@@ -53,6 +69,7 @@ class Candidate:
             to=self.scope,
             lower_bound=round(self.member.lower_bound, 3),
             projects=1 + len(self.twins),
+            hands=self.hands,
             agreeing=tuple(Agreeing(id=t.id, workspace=t.workspace) for t in self.twins),
             ready=self.waiting is None,
             waiting=self.waiting,
@@ -75,6 +92,7 @@ class Proposal:
     to: Scope
     lower_bound: float
     projects: int
+    hands: int
     agreeing: tuple[Agreeing, ...]
     ready: bool
     waiting: str | None
@@ -125,7 +143,7 @@ def _proposal(
     vector = index.vectors(np.array([row.num], np.int64))[0]
     if not vector.any():
         return None
-    mine = member(context, reading, row)
+    mine = _shared_member(context, reading, row)
     nearness = calibration_for(context.store.indexing.embedder.name).merge
     # What the wider circle knows already needs no promotion.
     if _twin(context, context.view, reading, mine.memory, vector, nearness, (wider,)) is not None:
@@ -140,15 +158,33 @@ def _proposal(
                 break
     if not twins:
         return None
-    found = Candidate(member=mine, scope=wider, twins=tuple(twins))
+    nums = [row.num, *(num for num, _ in twins)]
+    hands = len({
+        who
+        for kind, _, who in (hand.partition(":") for hand in reading.hands_for(nums))
+        if kind not in (Principal.BANK, Principal.PEER)
+    })  # fmt: skip
+    found = Candidate(member=mine, scope=wider, twins=tuple(twin for _, twin in twins), hands=hands)
     if reading.taken(found.id) or reading.forgotten(found.id):
         # It is not there any more: somebody did not want it.
         return replace(found, waiting="it was shared before, and that was taken back")
     if reasons := suspicions_of(mine.memory):
         return replace(found, waiting=f"its text {', '.join(reasons)}")
+    if mine.memory.standing is not Standing.CONFIRMED:
+        return replace(found, waiting="nothing has confirmed it yet")
+    if found.hands < 2:
+        return replace(found, waiting=ONE_HAND, acceptable=True)
     if mine.lower_bound < FLOOR:
-        return replace(found, waiting=f"its lower bound {mine.lower_bound:.2f} is under {FLOOR:g}")
+        low = f"its lower bound {mine.lower_bound:.2f} is under {FLOOR:g}"
+        return replace(found, waiting=low, acceptable=True)
     return found
+
+
+def _shared_member(context: Context, reading: Reading, row: Row) -> Member:
+    """A memory as others see it, to whom its author's own word says nothing."""
+    belief = context.trust(reading).shared_belief(row)
+    memory = replace(context.memory(reading, row), confidence=round(belief.mean, 6))
+    return Member(memory=memory, lower_bound=belief.lower_bound, hand=row.hand)
 
 
 def _twin(
@@ -159,7 +195,7 @@ def _twin(
     vector: object,
     nearness: Nearness,
     scopes: tuple[Scope, ...],
-) -> Memory | None:
+) -> tuple[int, Memory] | None:
     """The nearest memory that this view has in these scopes, says the same, and is trusted."""
     realms = reading.realms(view, scopes, (State.ACTIVE,))
     nums, cosines = context.store.indexing.index.nearest(
@@ -169,14 +205,15 @@ def _twin(
     )
     near = nums[cosines >= nearness.same].tolist()
     for row in reading.rows(view, near):
-        twin = context.memory(reading, row)
+        twin = _shared_member(context, reading, row).memory
         trusted = (twin.confidence or 0.0) >= context.settings.belief.inject_above
         if (
             twin.id != memory.id
             and trusted
+            and twin.standing is Standing.CONFIRMED
             and apart(replace(memory, scope=twin.scope), twin) is None
         ):
-            return twin
+            return row.num, twin
     return None
 
 
@@ -190,9 +227,18 @@ class Promotion:
     dry_run: bool
 
 
-def promote(context: Context, *, dry_run: bool = False, job: Job | None = None) -> Promotion:
-    """Share what is ready, each in one transaction; what is not is only told of."""
-    found = propose(context)
+def promote(
+    context: Context, *, dry_run: bool = False, accept: Sequence[str] = (), job: Job | None = None
+) -> Promotion:
+    """Share what is ready, each in one transaction; what is not is only told of.
+
+    A person may ``accept`` what only lacks evidence or a second hand.
+    """
+    if accept and context.principal is not Principal.PERSON:
+        raise Forbidden("only a person accepts what is to be shared; nothing was shared")
+    found = [_accepted(candidate, accept) for candidate in propose(context)]
+    if unknown := set(accept) - {candidate.member.memory.id for candidate in found}:
+        raise NotFound(f"memory {min(unknown)} is not proposed; `reasonbank promote` shows what is")
     ready = [candidate for candidate in found if candidate.waiting is None]
     promoted: list[str] = []
     if not dry_run and (ready or job):
@@ -211,6 +257,11 @@ def promote(context: Context, *, dry_run: bool = False, job: Job | None = None) 
     )
 
 
+def _accepted(candidate: Candidate, accept: Sequence[str]) -> Candidate:
+    accepted = candidate.acceptable and candidate.member.memory.id in accept
+    return replace(candidate, waiting=None) if accepted else candidate
+
+
 def _share(context: Context, proposal: Candidate, job: Job) -> bool:
     memory = proposal.member.memory
     copy = replace(
@@ -226,14 +277,17 @@ def _share(context: Context, proposal: Candidate, job: Job) -> bool:
         txn.queue.hold(job, context.now() + LEASE)
         row = txn.row(context.view, memory.id)
         if row is None or row.state != State.ACTIVE or row.revision != memory.revision:
+            return False
+        if row.probation:
             return False  # Changed since it was looked at: its turn comes again.
         if txn.taken(copy.id):
             return False
         stages = [row.stage, *(twin.stage for twin in proposal.twins)]
         step = batches.BatchStep(
             created=copy,
-            initial=merge.confidence([memory, *proposal.twins]),
+            initial=merge.confidence([memory, *proposal.twins], hands=proposal.hands),
             stage=1 + max(stages),
+            standing=Standing.CONFIRMED,
         )
         batches.apply(context, txn, job.id, "promotion", step)
         return True

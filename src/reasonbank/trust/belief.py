@@ -235,8 +235,17 @@ class Belief(Generic[N]):
     @property
     def lower_bound(self: Belief[float]) -> float:
         """About 95 % of the belief lies above; a few lucky successes do not raise it far."""
+        return max(0.0, self.mean - self._spread)
+
+    @property
+    def upper_bound(self: Belief[float]) -> float:
+        """About 95 % of the belief lies below."""
+        return min(1.0, self.mean + self._spread)
+
+    @property
+    def _spread(self: Belief[float]) -> float:
         mean = self.mean
-        return max(0.0, mean - 1.64 * math.sqrt(mean * (1 - mean) / (self.strength + 1)))
+        return 1.64 * math.sqrt(mean * (1 - mean) / (self.strength + 1))
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)

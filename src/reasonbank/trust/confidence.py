@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from reasonbank.trust.belief import (
     FOLDED,
     MODELS,
+    PRIOR_STRENGTH,
     Belief,
     BeliefInputs,
     Counts,
@@ -82,6 +83,8 @@ class Source(Protocol):
     def uses(self, workspace: str) -> int: ...
     def tallies(self, nums: Sequence[int], viewer: str) -> Mapping[int, Tally]: ...
     def opinions(self, viewer: str) -> Mapping[int, Opinion]: ...
+    def shared_evidence(self) -> Mapping[int, Opinion]: ...
+    def shared_tally(self, num: int) -> Tally: ...
 
 
 class _One(NamedTuple):
@@ -96,8 +99,8 @@ class _One(NamedTuple):
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
-    """By one model, on one day, as one project sees it: others' memories by their evidence and
-    by its own."""
+    """By one model, on one day, as one project sees it: others' memories by its own evidence and
+    by what others than their authors say of them where they are."""
 
     source: Source
     viewer: str
@@ -114,21 +117,27 @@ class Confidence:
         """What evidence amounts to; none of it counts as if it were younger than today."""
         import numpy as np
 
-        own = self.source.opinions(self.viewer)
+        own, shared = self.source.opinions(self.viewer), self.source.shared_evidence()
         special = rows.newest_day > self.today
-        if own:
-            special = special | np.isin(rows.nums, [*own])
+        if own or shared:
+            special = special | np.isin(rows.nums, [*own, *shared])
         if not special.any():
             return rows.masses
         masses = rows.masses.copy()
         for place in np.flatnonzero(special).tolist():
-            known = (int(rows.nums[place]), tuple(masses[place]), int(rows.newest_day[place]))
-            masses[place] = self._with_opinion(*known, own)
+            num, workspace = int(rows.nums[place]), rows.workspaces[place]
+            known = Opinion(tuple(masses[place]), int(rows.newest_day[place]))
+            told = known if workspace == self.viewer else shared.get(num, known)
+            masses[place] = self._with_opinion(num, *told, own)
         return masses
 
     def _masses(self, memory: Known) -> Masses:
-        own = {} if memory.workspace == self.viewer else self.source.opinions(self.viewer)
-        return self._with_opinion(memory.num, memory.masses, memory.newest_day, own)
+        known = Opinion(memory.masses, memory.newest_day)
+        own: Mapping[int, Opinion] = {}
+        if memory.workspace != self.viewer:
+            own = self.source.opinions(self.viewer)
+            known = self.source.shared_evidence().get(memory.num, known)
+        return self._with_opinion(memory.num, *known, own)
 
     def _with_opinion(
         self, num: int, masses: Masses, newest_day: int, own: Mapping[int, Opinion]
@@ -173,6 +182,28 @@ class Confidence:
             with np.errstate(over="ignore"):  # Next to nothing for it: the mean is 0.
                 means[mine] = held.mean
         return means
+
+    def shared_belief(self, memory: Known) -> Belief[float]:
+        """As those see it who have no evidence of their own: without its author's."""
+        tally = no_later(self.source.shared_tally(memory.num), self.today)
+        masses = belief_masses(tally, self.half_life)
+        return self._belief(memory.workspace, memory.initial, masses, memory.track_record)
+
+    def lower_bounds(self, rows: ManyKnown, means: Floats, masses: Floats) -> Floats:
+        """Of what ``means`` says, as ``Belief.lower_bound`` has it."""
+        import numpy as np
+
+        strength = np.full(len(means), PRIOR_STRENGTH)
+        told = np.flatnonzero(masses.any(1))
+        owners = np.array(rows.workspaces, dtype=object)[told]
+        for workspace in set(owners):
+            mine = told[owners == workspace]
+            held = self._belief(
+                workspace, rows.initial[mine], [*masses[mine].T], rows.track_record[mine].T
+            )
+            strength[mine] = held.strength
+        bounds: Floats = means - 1.64 * np.sqrt(means * (1 - means) / (strength + 1))
+        return np.maximum(0.0, bounds)
 
     def belief(self, memory: Known) -> Belief[float]:
         masses = self._masses(memory)

@@ -63,11 +63,14 @@ CERTAIN = 0.03
 """No forecast is nearer to 0 or 1 than this."""
 SHIFT, SLOPE = 1.0, 0.25
 """How far the curve from resemblance to chance may differ from bank to bank (variances)."""
+FRESH = 48
+"""So many newer outcomes halve what one counts for that curve: what held before things changed
+says little of how forecasts come true now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """Earlier outcomes, one row for each memory that a task was given.
+    """Earlier outcomes, one row for each memory that a task was given, the newest first.
 
     ``place`` says whose it is, ``task`` which rows were one task (any number, the same), ``cosine``
     how near its question was to the one at hand, ``asked`` is that question's direction (unit
@@ -159,7 +162,7 @@ def learnt(
     for each, how in zip(READINGS, said, strict=False):
         lift += kin @ (here[NARROW.index(each.narrow)] * how)
     heard = float((here[1] * share * past.strength).sum())
-    shift, slope = _curve(preferred @ foretold, told)
+    shift, slope = _curve(preferred @ foretold, told, told.strength * _fresh(task))
     return Learnt(
         lift=lift, base=BASE * float(said.sum()), heard=heard / (1.0 + heard), shift=shift,
         slope=slope,
@@ -257,7 +260,18 @@ def _log_odds(chance: Floats) -> Floats:
     return odds
 
 
-def _curve(foretold: Floats, told: _Told) -> tuple[float, float]:
+def _fresh(task: NDArray[np.intp]) -> Floats:
+    """What each task counts beside newer ones; ``task`` says of each row, the newest first,
+    whose it is."""
+    import numpy as np
+
+    _, first = np.unique(task, return_index=True)
+    newer = first.argsort().argsort()
+    fresh: Floats = np.exp2(-newer / FRESH)
+    return fresh
+
+
+def _curve(foretold: Floats, told: _Told, strength: Floats) -> tuple[float, float]:
     """The logistic curve that turns what was foretold into how often it came true: four steps of
     Newton's method from the diagonal, near which it stays while there is little to go by."""
     import numpy as np
@@ -266,8 +280,8 @@ def _curve(foretold: Floats, told: _Told) -> tuple[float, float]:
     shift, slope = 0.0, 1.0
     for _ in range(4):
         chance = 1.0 / (1.0 + np.exp(-shift - slope * x))
-        wrong = (chance - told.succeeded) * told.strength
-        unsure = chance * (1.0 - chance) * told.strength
+        wrong = (chance - told.succeeded) * strength
+        unsure = chance * (1.0 - chance) * strength
         ahead = np.array([wrong.sum() + shift / SHIFT, wrong @ x + (slope - 1.0) / SLOPE])
         bend = np.array([
             [unsure.sum() + 1.0 / SHIFT, unsure @ x],

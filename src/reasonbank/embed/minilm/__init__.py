@@ -71,8 +71,12 @@ class MiniLM:
 
         import numpy as np
 
-        vectors = np.empty((len(texts), self.dimensions), np.float32)
-        tokens = [wordpiece(text) for text in texts]
+        # What is the same is computed once: on some processors the rounding of a row depends on
+        # its place in the batch.
+        kinds: dict[tuple[int, ...], int] = {}
+        places = [kinds.setdefault(tuple(wordpiece(text)), len(kinds)) for text in texts]
+        tokens = [list(kind) for kind in kinds]
+        vectors = np.empty((len(tokens), self.dimensions), np.float32)
         if self._pays_off(sum(map(len, tokens))):
             self.quicken()
         compute_all: Network | Quick = self._quick or network
@@ -89,7 +93,7 @@ class MiniLM:
 
             with ThreadPoolExecutor(_processors()) as pool:
                 list(pool.map(compute, chunks))
-        return vectors
+        return vectors[places]
 
     def quicken(self) -> None:
         """Use onnxruntime from now on, if it can be had: for who lives long or embeds much."""

@@ -18,12 +18,13 @@ from reasonbank.fields import LIMITS
 from reasonbank.learn.bring.found import Found, LeftOut, Note
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Reading, Writing
-from reasonbank.model import Memory, Principal, Source, State, derived_id, new_id
+from reasonbank.model import Memory, Principal, Source, Standing, State, derived_id, new_id
 from reasonbank.safety.prompt_injection import suspicions_of
 from reasonbank.store import batches, given
 from reasonbank.store.adoption import KIND
 from reasonbank.store.batches import BatchStep
 from reasonbank.store.context import Context, Progress
+from reasonbank.store.probation import vouched_for
 from reasonbank.trust.belief import initial_confidence
 
 FORMATS: Mapping[str, str] = {
@@ -63,15 +64,17 @@ class Brought:
 
 
 def bring(
-    context: Context, path: Path, format: str, *, dry_run: bool, progress: Progress
-) -> Brought:
+    context: Context, path: Path, format: str, *, dry_run: bool, progress: Progress,
+    trusted: bool = False,
+) -> Brought:  # fmt: skip
     """Take over what ``path`` holds, all that can be taken or nothing; twice changes nothing."""
+    standing = vouched_for(context, trusted)
     context = replace(context, acts_as=Principal.IMPORT)
     found = list(_fitting(context, format, _reader(format)(path)))
     plan = _planned(context.read(), context, found)
     if not dry_run and any(each.new for each in _taken(plan)):
         batch = new_id()
-        plan = context.write(lambda txn: _record(context, txn, found, batch, progress))
+        plan = context.write(lambda txn: _record(context, txn, found, batch, standing, progress))
         context.store.indexing.wake()
     else:
         batch = None
@@ -183,8 +186,9 @@ def _seen_here(reading: Reading, context: Context, memory: Memory, where: str) -
 
 
 def _record(
-    context: Context, txn: Writing, found: list[_Fit], batch: str, progress: Progress
-) -> list[_Planned]:
+    context: Context, txn: Writing, found: list[_Fit], batch: str, standing: Standing | None,
+    progress: Progress,
+) -> list[_Planned]:  # fmt: skip
     plan = _planned(txn, context, found)
     for done, (each, planned) in enumerate(zip(found, plan, strict=True), 1):
         progress(done, len(found))
@@ -192,7 +196,8 @@ def _record(
             continue
         memory = each[0]
         initial = initial_confidence(memory.source, memory.outcome)
-        batches.apply(context, txn, batch, KIND, BatchStep(created=memory, initial=initial))
+        step = BatchStep(created=memory, initial=initial, standing=standing)
+        batches.apply(context, txn, batch, KIND, step)
     if any(each.new for each in _taken(plan)):
         context.note(txn, EventType.IMPORTED)
     return plan

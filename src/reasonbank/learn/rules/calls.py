@@ -48,6 +48,10 @@ _RULE = compile(
     r"not supported|unsupported)\b"
 )
 _TOO_MUCH = compile(r"(?i)unexpected (?:keyword )?argument|unknown (?:argument|parameter|field)")
+_NO_FORM = compile(
+    r"(?i)\b(?:formats?|file types?|extensions?)\b[^\n]{0,80}\bnot supported|"
+    r"\bunsupported (?:file|format)"
+)
 _VALUE = compile(r"'[^']{0,200}'|\"[^\"]{0,200}\"|\b\w*\d\w*\b")
 _LONG_VALUE = compile(r"'[^'\n]{25,300}'|\"[^\"\n]{25,300}\"")
 _REMINDER = compile(r"(?i)\s*(?:As a reminder|You should only use this tool).*")
@@ -89,7 +93,7 @@ def calls(session: Session, entries: Sequence[Entry], told: Outcome | None) -> I
             yield _accepted(session, call, taken, said, changes)
         elif _RULE.search(said) or (not taken and len(alike) >= STUBBORN):
             same = [c for c in alike if (its := refusal(c)) and _kind(its) == _kind(said)]
-            yield _refused(session, same, said)
+            yield _refused(session, same, said, _paid_later(same[-1], alike, said))
 
 
 def _kind(said: str) -> str:
@@ -206,7 +210,20 @@ def _brief(said: str) -> str:
     return _LONG_VALUE.sub("...", said)
 
 
-def _refused(session: Session, same: list[Call], said: str) -> Finding:
+def _paid_later(last: Call, alike: list[Call], said: str) -> str:
+    """The amount that the tool wanted, in the call that it then took."""
+    taken = next((c for c in alike if c.number > last.number and _taken(c)), None)
+    if taken is None or not _AMOUNTS.search(said):
+        return ""
+    paid = _shown(_concerned(taken.arguments, said))
+    wanted = [number for number in _NUMBER.findall(said) if number in _NUMBER.findall(paid)]
+    return f"It took the call with `{paid}`.\n\n" if wanted else ""
+
+
+_NUMBER = compile(r"\b\d{1,12}(?:\.\d{1,4})?\b")
+
+
+def _refused(session: Session, same: list[Call], said: str, later: str) -> Finding:
     call, last = same[0], same[-1]
     times = "" if len(same) == 1 else f" {len(same)} times"
     ways = list(dict.fromkeys(_shown(_concerned(c.arguments, said)) for c in same))[:3]
@@ -214,6 +231,11 @@ def _refused(session: Session, same: list[Call], said: str) -> Finding:
     guidance = "See to it before the call; do not call it so again."
     if _TOO_MUCH.search(said):
         guidance = "Leave these arguments out."
+    elif _NO_FORM.search(said):
+        guidance = (
+            f"`{call.tool}` goes by the end of the name: hand over a name that ends in a form it "
+            "knows, turn the file into one first, or read it another way."
+        )
     elif beside:
         guidance = "Work the amount out from all of that before the call."
     tried = "".join(f"\n- `{way}`" for way in ways)
@@ -222,7 +244,7 @@ def _refused(session: Session, same: list[Call], said: str) -> Finding:
         title=f"`{call.tool}` refuses: {said}",
         description=_when(session, call, said),
         content=f"Task: {gist(session)}\n\n`{call.tool}` refused{times}: {said}\n\n"
-        f"It was called with:{tried}\n\n{beside}{guidance}",
+        f"It was called with:{tried}\n\n{beside}{later}{guidance}",
         outcome=Outcome.FAILURE,
         error=_error(said, guidance),
         tags=(call.tool,),

@@ -6,15 +6,21 @@ from collections.abc import Iterator, Sequence
 
 from reasonbank.learn.rules.lesson import Finding, name_of, noted, short
 from reasonbank.learn.rules.task import gist
-from reasonbank.learn.rules.unfounded import handed_in
 from reasonbank.learn.session import Call, Command, Edit, Entry, Session
 from reasonbank.model import ErrorContext, Outcome
 from reasonbank.safety.patterns import compile
+
+_words = str.split
 
 _MISSING = compile(
     r"(?:No such file or directory|FileNotFound\w*|File not found|does not exist)[:\s]{1,4}"
     r"(?:\[Errno 2\] No such file or directory: )?['\"]?([\w./\\ -]{1,200}\.\w{1,8})"
 )
+
+_ANSWERING = frozenset(_words("final_answer finish submit submit_answer answer respond"))
+_HANDED_IN = compile(r"(?s)\b(?:final_answer|finish|submit|submit_answer)\((.{1,400})\)")
+_NAMED = compile(r"^\s*\w+\s*=\s*|^[\"']|[\"']\z")
+_VARIABLE = compile(r"[A-Za-z_]\w*\z")
 
 
 def missing(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
@@ -25,9 +31,21 @@ def missing(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
         written = any(isinstance(e, Edit) and e.path.endswith(name or "") for e in entries)
         if name and not written and not any(_opens(other, name) for other in acts[place + 1 :]):
             tries = [other for other in acts if _missing_in(other, task) == name]
-            answer = next((a for act in reversed(acts) if (a := handed_in(act))), "")
+            answer = next((a for act in reversed(acts) if (a := _handed_in(act))), "")
             yield _not_there(session, name, tries, _place_of(task, name), answer)
             return
+
+
+def _handed_in(act: Command | Call) -> str:
+    if isinstance(act, Call):
+        return short(act.arguments, 80) if act.tool in _ANSWERING else ""
+    found = _HANDED_IN.search(act.command)
+    if not found:
+        return ""
+    given = _NAMED.sub("", " ".join(found[1].split()))
+    if _VARIABLE.match(given):
+        given = act.output.strip().rpartition("\n")[2] or given
+    return short(given.strip("\"'"), 80)
 
 
 def _place_of(task: str, name: str) -> str:
@@ -70,7 +88,8 @@ def _not_there(
     where = f" in {folder}" if folder else ""
     return noted(
         session, "missing", tries[0].number, tries[-1].number, weight=0.55,
-        title=f"The file of the task ({short(shown, 80)}) could not be opened, and was never read",
+        title=f"The file of the task ({short(shown, 80)}{where}) could not be opened, and was "
+        "never read",
         description=f"When a task comes with a file, as in: {gist(session)}",
         content=f"Task: {gist(session)}\n\nThe task names {shown}{where}, and nothing could open "
         f"it{times}: No such file or directory. Whatever was answered was not taken from it."

@@ -121,23 +121,49 @@ def _claim(entries: Sequence[Entry], name: str) -> str:
 # A loop over a text gives its letters.
 
 LETTERS = 6
-_LETTERS = compile(rf"(?m)(?:^\S[ \t]*\n){{{LETTERS},}}")
+_LETTERS = compile(
+    rf"(?m)(?:^\S[ \t]*\n){{{LETTERS},}}|\[?(?:['\"](?:\\n|[^'\"\n])?['\"], ){{{LETTERS},}}"
+)
 _LOOP = compile(
-    r"(?m)^\s*for \w+(?:, ?\w+)? in (?:enumerate\()?([A-Za-z_]\w*)(?:\[[^\]\n]{0,20}\])?\)?:"
+    r"(?m)\bfor \w+(?:, ?\w+)? in (?:enumerate\(|sorted\(|list\(|set\(){0,2}"
+    r"([A-Za-z_]\w*)(?:\[[^\]\n]{0,20}\])?(?:[):\]}]| if )"
+)
+_A_TEXT = "<class 'str'>"
+_NOTED = compile(
+    r"(?i)\b(?:individual|single) (?:characters|letters)\b|\bis (?:actually )?a string\b"
 )
 
 
 def letter_by_letter(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    """A loop over what a call gave, and something that shows that it is a text."""
     programs = [entry for entry in entries if isinstance(entry, Command)][:MOST_PROGRAMS]
     for place, program in enumerate(programs):
-        if not _LETTERS.search(program.output[:20_000]):
-            continue
-        for name in _LOOP.findall(program.command):
+        for name in dict.fromkeys(_LOOP.findall(program.command)):
             came = _came_from(name, programs[: place + 1])
-            split = _split(name, programs[place + 1 :])
-            if came and split:
-                yield _is_text(session, (program, split[0]), name, came, split[1])
+            later = programs[place + 1 :]
+            letters = bool(_LETTERS.search(program.output[:20_000]))
+            seen = came and (letters or _typed(name, later))
+            split = _split(name, later)
+            if seen and (
+                split or _joined(name, later) or _typed(name, later) or _noted(entries, program)
+            ):
+                yield _is_text(session, program, name, came, split)
                 return
+
+
+def _joined(name: str, later: Sequence[Command]) -> bool:
+    """Who puts it together again has seen that it came apart."""
+    return any(f"''.join({name})" in each.command.replace('"', "'") for each in later)
+
+
+def _typed(name: str, later: Sequence[Command]) -> bool:
+    return any(f"type({name})" in each.command and _A_TEXT in each.output for each in later)
+
+
+def _noted(entries: Sequence[Entry], program: Command) -> bool:
+    """Whether the agent saw it itself."""
+    said = (e.text for e in entries if isinstance(e, Turn) and e.number > program.number)
+    return bool(_NOTED.search(next(said, "")[:1_000]))
 
 
 def _came_from(name: str, programs: Sequence[Command]) -> str:
@@ -160,16 +186,18 @@ def _split(name: str, later: Sequence[Command]) -> tuple[Command, str] | None:
 
 
 def _is_text(
-    session: Session, programs: tuple[Command, Command], name: str, came: str, split: str
+    session: Session, first: Command, name: str, came: str, split: tuple[Command, str] | None
 ) -> Finding:
-    first, last = programs
+    last, line = split or (first, f"for line in {name}.splitlines():")
+    gave = "It gave lines with" if split else "It gives lines with"
     guidance = f"`{name}` that `{came}` gives is one text: split it into lines before a loop."
     return noted(
         session, "letters", first.number, last.number, weight=0.66,
         title=f"`{name}` of `{came}` is one text, no list: a loop over it gives single letters",
         description=f"When `{came}` is used, as in the task: {gist(session)}",
-        content=f"Task: {gist(session)}\n\nA loop over `{name}`, which `{came}` had given, printed "
-        f"one letter a line. It gave lines with:\n`{short(split, 160)}`\n\n{guidance}",
+        content=f"Task: {gist(session)}\n\nA loop over `{name}`, which `{came}` had given, went "
+        f"through it letter by letter and found nothing. {gave}:\n`{short(line, 160)}`\n\n"
+        f"{guidance}",
         outcome=Outcome.SUCCESS,
         error=_error("TextTakenForList", f"a loop over the text {name} of {came}", guidance),
         tags=(came,),

@@ -166,12 +166,17 @@ def _mended(
 
 def changed(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     """The lines that are no more, and those that are new; what is only printed does not count."""
-    before, after = Counter(map(str.strip, old)), Counter(map(str.strip, new))
-    gone = [line.strip() for line in old if not after[line.strip()]]
-    added = [line.strip() for line in new if not before[line.strip()]]
+    before, after = Counter(map(_bare, old)), Counter(map(_bare, new))
+    gone = [line.strip() for line in old if not after[_bare(line)]]
+    added = [line.strip() for line in new if not before[_bare(line)]]
     return [g for g in gone if not g.startswith("print(")], [
         a for a in added if not a.startswith("print(")
     ]
+
+
+def _bare(line: str) -> str:
+    """A comma that follows, because something follows, changes nothing."""
+    return line.strip().removesuffix(",")
 
 
 def diff(lines: tuple[list[str], list[str]]) -> str:
@@ -334,10 +339,29 @@ def _that_gave_nothing(failed: Program, failure: Failure) -> tuple[str, str] | N
     asked = _ASKED_OF_NOTHING.search(failure.message)
     for module, names in _IMPORTED.findall(code):
         for name in _WORD.findall(names):
+            held = _holding(name, code)
             for used in _WORD.findall(line):
-                if f"{used} = {name}(" in code and (not asked or f"{used}.{asked[1]}" in line):
+                if used in held and (not asked or f"{used}.{asked[1]}" in line):
                     return name, module
     return None
+
+
+_PUT = compile(r"^\s*(\w+)(?:\[[^\]]{1,80}\] = |\.append\()(\w+)\)?\s*$")
+_TAKEN = compile(r"^\s*for (?:\w+, ?)?(\w+) in (\w+)(?:\.(?:items|values)\(\))?:")
+
+
+def _holding(name: str, code: str) -> set[str]:
+    """The names of what a function gave: at once, or by way of a list or a table of it."""
+    held: set[str] = set()
+    for line in code.splitlines():
+        made, _, rest = line.strip().partition(" = ")
+        if rest.startswith(f"{name}(") and made.isidentifier():
+            held.add(made)
+        elif (put := _PUT.search(line[:200])) and put[2] in held:
+            held.add(put[1])
+        elif (taken := _TAKEN.search(line[:200])) and taken[2] in held:
+            held.add(taken[1])
+    return held
 
 
 _ASKED_OF_NOTHING = compile(r"has no attribute '(\w+)'")

@@ -2,8 +2,9 @@
 
 One reflection, and then a checked success: it helped. One, and then a checked failure: what it made
 of the task did not hold, and that is worth a warning. Who reflects again and again guesses, mostly
-at checks of its own that are wrong: then only two readings that were tried in turn are told, with
-the few lines that passed. Where nothing was checked, only the last word of a session counts.
+at checks of its own that are wrong: then only readings that were tried in turn are told, where the
+task leaves them open, with the few lines that passed. Where nothing was checked, only the last word
+of a session counts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import combinations
 
 from reasonbank.learn.outcome import verdict
 from reasonbank.learn.rules.lesson import Finding, noted, short
@@ -25,6 +27,8 @@ SAME = 0.6
 """From this share of words in the same order on, two reflections say the same."""
 NEARER = 0.15
 """So much nearer must a reflection be to the one before the last, if two take turns."""
+REPEATED, DIFFERENT = 0.9, 0.7
+MOST_READINGS = 3
 MOST_LINES = 12
 FEW_LINES = 8
 """A longer program may fail for another reason than the one that was put right."""
@@ -110,11 +114,34 @@ def _that_helped(session: Session, turns: list[Turn], program: str) -> Iterator[
         found = _written(turns[-1])
         if found and not _contradicted(found.said, program):
             yield _learned(session, found, helped=True)
-    elif len(turns) > 2 and _take_turns(texts):
-        lines = _body(program)
-        one, other = _written(turns[-2]), _written(turns[-1])
-        if one and other and 0 < len(lines) <= MOST_LINES:
-            yield _two_readings(session, one, other, lines)
+    elif len(turns) > 2 and 0 < len(lines := _body(program)) <= MOST_LINES:
+        if _take_turns(texts):
+            tried = [_written(turn) for turn in turns[-2:]]
+        elif _quotes(texts[-1], program) or (
+            _differ(texts) and not _SHOWN.search(session.given or session.task)
+        ):
+            tried = [_written(turn) for turn in turns[-MOST_READINGS:]]
+        else:
+            return
+        read = [one for one in tried if one]
+        if len(read) == len(tried) and not _contradicted(read[-1].said, program):
+            yield _readings(session, read, lines)
+
+
+def _quotes(text: str, program: str) -> bool:
+    """Whether the last code that it quotes is in the program."""
+    quoted = _CODE_QUOTED.findall(text)
+    return bool(quoted) and "".join(quoted[-1].split()) in "".join(program.split())
+
+
+_CODE_QUOTED = compile(r"`([^`\n]{6,80})`")
+
+
+def _differ(texts: list[str]) -> bool:
+    """Who comes back to the same words has no other reading, but a check that is wrong."""
+    if any(_alike(texts[-1], text) >= REPEATED for text in texts[:-1]):
+        return False
+    return all(_alike(*pair) < DIFFERENT for pair in combinations(texts[-MOST_READINGS:], 2))
 
 
 def _alike(one: str, other: str) -> float:
@@ -128,6 +155,10 @@ def _take_turns(texts: list[str]) -> bool:
     if _alike(last, third) <= _alike(last, second) + NEARER:
         return False
     return len(texts) == 3 or _alike(second, texts[-4]) > _alike(second, third)
+
+
+# A task that shows what is to come out leaves little to read into it.
+_SHOWN = compile(r"(?i)>>>|\bexamples?\b|==|=>|➞|\binput\s*:")
 
 
 # What a reflection asks for, and how a program would say it.
@@ -181,12 +212,18 @@ def _written(turn: Turn) -> _Reflection | None:
     text = _CODE.sub(" ", turn.text)
     if turn.role != REFLECTION:
         text = _part(text)
-    text = _MARKS.sub(" ", text.strip())
+    text = _plain(text)
     kept = [s for s in sentences(text) if _teaches(s)]
     said = short(" ".join(kept), LONGEST)
     if len(said.split()) < LEAST_WORDS or not _CAUSE.search(said) or _SLIP.search(said):
         return None
     return _Reflection(turn.number, said, text)
+
+
+def _plain(text: str) -> str:
+    """Without marks of emphasis; in quoted code the same signs mean something."""
+    parts = text.strip().split("`")
+    return "`".join(_MARKS.sub(" ", part) if n % 2 == 0 else part for n, part in enumerate(parts))
 
 
 def _part(text: str) -> str:
@@ -251,20 +288,23 @@ def _did_not_hold(session: Session, found: _Reflection) -> Finding:
     )  # fmt: skip
 
 
-def _two_readings(
-    session: Session, one: _Reflection, other: _Reflection, lines: list[str]
-) -> Finding:
+def _readings(session: Session, read: list[_Reflection], lines: list[str]) -> Finding:
     task = gist(session)
+    listed = "\n".join(f"- {_first(one)}" for one in read)
     passed = "\n".join(lines)
     return noted(
-        session, "readings", one.number, other.number, weight=0.7,
-        title=f"{short(task, 70)}: of two readings that were tried in turn, which one passed",
+        session, "readings", read[0].number, read[-1].number, weight=0.7,
+        title=f"{short(task, 70)}: of {_COUNTS[len(read)]} readings that were tried in turn, which "
+        "one passed",
         description=f"When the task is like this: {task}",
-        content=f"Task: {gist(session, 400)}\n\nThe agent changed its program to and fro between "
-        f"two readings, because each failed checks of its own:\n- {_first(one)}\n- {_first(other)}"
-        f"\n\nThis was checked, and passed:\n{passed}",
+        content=f"Task: {gist(session, 400)}\n\nThe agent changed its program between "
+        f"{_COUNTS[len(read)]} readings, because each failed checks of its own:\n{listed}\n\n"
+        f"This was checked, and passed:\n{passed}\n\nBegin with the reading that it has.",
         outcome=Outcome.SUCCESS, tags=("reflection",),
     )  # fmt: skip
+
+
+_COUNTS = {2: "two", 3: "three"}
 
 
 def _first(found: _Reflection) -> str:

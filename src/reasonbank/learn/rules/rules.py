@@ -20,13 +20,14 @@ from reasonbank.learn.rules.lesson import Finding, Run
 from reasonbank.learn.rules.looking import looking
 from reasonbank.learn.rules.missing import missing
 from reasonbank.learn.rules.policies import policies
-from reasonbank.learn.rules.printed import letter_by_letter
+from reasonbank.learn.rules.printed import letter_by_letter, never_sent
 from reasonbank.learn.rules.programs import is_program, programs
 from reasonbank.learn.rules.records import records
 from reasonbank.learn.rules.reflections import reflections
+from reasonbank.learn.rules.strayed import strayed
 from reasonbank.learn.rules.surroundings import surroundings
-from reasonbank.learn.rules.unfounded import unfounded
 from reasonbank.learn.rules.unsolved import ended_in_failure, stubborn
+from reasonbank.learn.rules.ways import ways
 from reasonbank.learn.session import (
     LONGEST_POLICY,
     Call,
@@ -60,11 +61,13 @@ def findings(session: Session, *, outcome: Outcome | None = None, since: int = 0
         *programs(session, entries),
         *looking(session, entries),
         *letter_by_letter(session, entries),
+        *never_sent(session, entries),
         *calls(session, entries, outcome),
         *records(session, entries, outcome),
         *missing(session, entries),
         *surroundings(session, entries),
-        *unfounded(session, entries),
+        *ways(session, entries),
+        *strayed(session, entries),
         *reflections(session, entries, outcome),
         *policies(session, entries, outcome),
     ]

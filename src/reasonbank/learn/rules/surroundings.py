@@ -7,11 +7,11 @@ broke off, sites that let no program in: all of that holds for the next task too
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import urlsplit
 
 from reasonbank.learn.rules.lesson import Finding, noted, short
-from reasonbank.learn.rules.task import gist
-from reasonbank.learn.session import Call, Command, Entry, Session, Turn
+from reasonbank.learn.rules.pages import pages
+from reasonbank.learn.rules.task import gist, sentences
+from reasonbank.learn.session import Command, Entry, Session, Turn
 from reasonbank.model import ErrorContext, Outcome
 from reasonbank.safety.patterns import compile
 
@@ -21,6 +21,7 @@ def surroundings(session: Session, entries: Sequence[Entry]) -> Iterator[Finding
     yield from _of_unknown_language(session, entries)
     yield from _indented(session, entries)
     yield from _ended_early(session, entries)
+    yield from _told_in_words(session, entries)
     yield from _shut_out(session, entries)
 
 
@@ -163,35 +164,86 @@ def _ended_early(session: Session, entries: Sequence[Entry]) -> Iterator[Finding
             return
 
 
+# Who runs code does nothing that is only said.
+
+_NO_CODE = compile(
+    r"(?i)\bno (?:executable )?(?:code|command|script)s?(?: blocks?)?\b[^.\n]{0,60}"
+    r"\b(?:execute|run)\b"
+)
+_WISH = compile(
+    r"(?i)\b(?:please|let's|let us|let me|i will|i'll|we need to|we will)\b[^.\n]{0,60}"
+    r"\b(?:access\w*|check|visit\w*|open\w*|search\w*|fetch\w*|extract\w*|look\w*|retriev\w*|download\w*|scrap\w*|"
+    r"provide|locate|find|inspect|consult|browse)\b"
+)
+IN_VAIN = 2
+MOST_ASKED = 3
+
+
+def _told_in_words(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
+    answers: list[tuple[Turn, str]] = []
+    before = ""
+    for entry in entries:
+        if not isinstance(entry, Turn) or entry.by_user:
+            before = ""
+        elif _NO_CODE.search(entry.text[:400]) and _FENCE not in before:
+            answers.append((entry, before))
+            before = ""
+        else:
+            before = entry.text
+    asked = [(turn, wish) for turn, text in answers if (wish := _wish(text))]
+    if len(asked) < IN_VAIN:
+        return
+    first, last = asked[0][0], asked[-1][0]
+    said = " ".join(sentences(first.text)[0].split())
+    listed = "".join(f"\n- “{short(wish, 160)}”" for _, wish in asked[:MOST_ASKED])
+    ran = next((e for e in entries if isinstance(e, Command) and not e.exit_code), None)
+    worked = " What came in a fenced block was run." if ran else ""
+    yield _warned(
+        session, "in-words", (first.number, last.number), 0.57,
+        title=f"Who runs the code here does nothing that is only said: “{short(said, 90)}”",
+        when="When something is to be looked up or worked out by running code",
+        seen=f"It was asked for in words:{listed}\nThe answer was, {len(asked)} times: “"
+        f"{short(said, 160)}”{worked}",
+        guidance="Hand over a program in a fenced block that does it (fetches the page, searches, "
+        "counts) and prints what it finds; a link, a plan or a question reaches nobody, and what "
+        "nobody looked up is not to be taken as confirmed.",
+        error=("NoCode", said),
+    )  # fmt: skip
+
+
+def _wish(text: str) -> str:
+    """What was asked for last."""
+    told = (s for line in text[:6_000].splitlines() for s in sentences(line))
+    wishes = [s for s in told if _WISH.search(s[:400])]
+    return wishes[-1] if wishes else ""
+
+
 # A site that lets no program in.
 
-_WALL = compile(
+WALL = compile(
     r"(?i)just a moment\.\.\.|verify(?:ing)? (?:that )?you are (?:a )?human|access denied|"
     r"unusual traffic|enable javascript and cookies|are you a robot|error 40[13]\b|error 429\b|"
     r"\b(?:401|403|429) client error"
 )
-_SHOWN = compile(r"screenshot of \[([^\]\n]{1,160})\]\((https?://[^\s)]{3,300})\)")
-_ADDRESS = compile(r"(?im)^address: (https?://[^\s]{3,300})|for url: (https?://[^\s]{3,300})")
-BEGINS = 1_500
-"""A page that is a wall says so at its beginning."""
 
 
 def _shut_out(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
     walls: dict[str, list[tuple[int, str]]] = {}
     opened: set[str] = set()
     for entry in entries:
-        for host, text in visited(entry):
-            if wall := _WALL.search(text):
-                walls.setdefault(host, []).append((entry.number, wall[0]))
+        for page in pages(entry):
+            if wall := WALL.search(page.begins):
+                walls.setdefault(page.host, []).append((entry.number, wall[0]))
             else:
-                opened.add(host)
+                opened.add(page.host)
     for host, seen in walls.items():
         if host in opened:
             continue
         times = "" if len(seen) == 1 else f" {len(seen)} times"
         yield _warned(
             session, "shut-out", (seen[0][0], seen[-1][0]), 0.55 + 0.02 * min(len(seen), 5),
-            title=f"{host} lets no program in: “{seen[0][1]}”",
+            title=f"{host} {'lets no program in' if times else 'did not let a program in'}: "
+            f"“{seen[0][1]}”",
             when=f"When a task leads to {host}",
             seen=f"{host} was opened{times} and showed only “{seen[0][1]}”; nothing of it could be "
             "read.",
@@ -199,26 +251,6 @@ def _shut_out(session: Session, entries: Sequence[Entry]) -> Iterator[Finding]:
             "another source).",
             error=("AccessDenied", f"{host}: {seen[0][1]}"),
         )  # fmt: skip
-
-
-def visited(entry: Entry) -> Iterator[tuple[str, str]]:
-    """The hosts that a step opened, each with the beginning of what was there."""
-    text = (
-        entry.answer if isinstance(entry, Call) else entry.text if isinstance(entry, Turn) else ""
-    )
-    if not text or (isinstance(entry, Turn) and entry.by_user):
-        return
-    for title, url in list(_SHOWN.findall(text))[:4]:
-        yield urlsplit(url).netloc, title
-    for found in list(_ADDRESS.finditer(text[:20_000]))[:4]:
-        yield urlsplit(found[1] or found[2]).netloc, text[max(0, found.start() - 200) :][:BEGINS]
-
-
-def _told(entry: Entry) -> str:
-    match entry:
-        case Call(answer=text) | Turn(text=text) | Command(output=text):
-            return text
-    return ""
 
 
 def _warned(

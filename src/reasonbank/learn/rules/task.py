@@ -6,6 +6,8 @@ from reasonbank.learn.session import Session
 from reasonbank.safety.patterns import compile
 
 LONGEST = 200
+BEGINS = 1_000
+"""A function that is to be written stands here; further down it may be any example."""
 
 _FUNCTION = compile(r"(?m)^\s{0,40}(?:async\s)?(?:def|fn|func|function)\s+(\w+)\s?\(")
 _DOCUMENTED = compile(r"(?s)(?:\"\"\"|'''|///|/\*\*)\s*(.{1,600})")
@@ -23,12 +25,16 @@ _GREETING = compile(r"(?i)^(?:hi|hello|hey|good (?:morning|day|evening))\b[^.!?,
 def gist(session: Session, longest: int = LONGEST) -> str:
     """The first sentence or two of what was asked, without what stands around it."""
     text = (session.given or session.task).strip()[:20_000]
-    if (named := _FUNCTION.search(text)) and (told := _DOCUMENTED.search(text)):
+    if (named := _FUNCTION.search(text[:BEGINS])) and (told := _DOCUMENTED.search(text)):
         return _short(f"`{named[1]}`: {_sentences(told[1], longest)}", longest)
-    for found in _LABEL.finditer(text):
-        if len(rest := text[found.end() :].strip()) > 20:
-            text = rest
-    return first_of(text, longest)
+    return labelled(text, longest)
+
+
+def labelled(text: str, longest: int = LONGEST) -> str:
+    """The beginning of what stands under the last heading that says it is the task."""
+    under = (text[found.end() :].strip() for found in _LABEL.finditer(text))
+    told = [rest for rest in under if len(rest) > 20]
+    return first_of(told[-1] if told else text, longest)
 
 
 def first_of(text: str, longest: int = LONGEST) -> str:

@@ -50,6 +50,7 @@ SHOWN = {
     ),
     **dict.fromkeys(("words", "vectors"), _REALM),
     "tags": "exists (select 1 from memories m where m.num = tags.num)",
+    "shared_evidence": "exists (select 1 from memories m where m.num = shared_evidence.num)",
     "passages": "exists (select 1 from memories m where m.num = passages.num)",
     "links": f"{_known('links.source')} and {_known('links.target')}",
     "kin": _known("kin.child"),

@@ -17,7 +17,7 @@ from reasonbank.ledger.queries.base import COUNTS, EVENT, event_of
 _OF_THE_LOG = (
     "evidence", "tally", "weights", "links", "tombstones", "traces", "purged", "workspaces",
     "paths", "questions", "tasks", "authors", "author_tasks", "awaited",
-    "opinions", "taken_back",
+    "opinions", "shared_evidence", "taken_back",
 )  # fmt: skip
 # What is stored in the workspace that it was written in, or in the one that this was merged into.
 _BELONGING = OBSERVATIONS | {EventType.RECORDED, EventType.ENDED, EventType.WITHHELD}
@@ -128,6 +128,7 @@ class Writer(TakingBack):
                 | EventType.ARCHIVED
                 | EventType.RESTORED
                 | EventType.UNDONE
+                | EventType.ACCEPTED
             ):
                 new = live and event.type is EventType.RECORDED
                 self._stand(event.subject, event if new else None)
@@ -232,7 +233,10 @@ class Writer(TakingBack):
         """Make all but the memories anew: their words and vectors stay."""
         for table in _OF_THE_LOG:
             self.db.execute(f"delete from {table}")
-        self.db.execute("update memories set usage_count = 0, last_used = null, standing = null")
+        self.db.execute(
+            "update memories set usage_count = 0, last_used = null, standing = null,"
+            " probation = entered"
+        )
         self.db.execute(
             "insert into authors select workspace, author, count(*), 0, 0"
             " from memories group by 1, 2"

@@ -8,11 +8,19 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from reasonbank.ledger.database import Database
-from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, evidence_key
+from reasonbank.ledger.events import OBSERVATIONS, Event, EventType, evidence_key, hand_of
 from reasonbank.ledger.port import PACKED_EVIDENCE, lessons_in
 from reasonbank.ledger.projection.authors import AuthorProjection, Said, task_of
-from reasonbank.ledger.queries.base import COUNTS, EVENT_AT_HOME, SHARES, event_of, texts
+from reasonbank.ledger.queries.base import (
+    COUNTS,
+    EVENT,
+    EVENT_AT_HOME,
+    SHARES,
+    event_of,
+    texts,
+)
 from reasonbank.ledger.queries.evidence import ROLLED, SINGLE, add_up
+from reasonbank.model import Principal, Scope, Standing
 from reasonbank.trust import belief, experience
 
 
@@ -38,7 +46,9 @@ class EvidenceProjection(AuthorProjection):
         self._report(_Report(
             key=key, num=num, workspace=event.workspace, kind=kind, positive=p["positive"],
             at=event.at, session=session, rater=event.author, comment=p.get("comment"),
-            counter=event.counter, event=event.id, share=1.0 if p.get("shared") else None,
+            counter=event.counter, event=event.id, hand=hand_of(event),
+            share=p.get("share", 1.0 if p.get("shared") else None),
+            witnessed=bool(p.get("witnessed")),
         ))  # fmt: skip
         if session is not None:
             self._connect(event.workspace, session, num)
@@ -111,12 +121,12 @@ class EvidenceProjection(AuthorProjection):
         if old is not None and old[0] is not None and event.order < old:
             return
         self.db.execute(
-            "insert into tasks (workspace, session, at, succeeded, reporter, counter, event)"
-            " values (?, ?, ?, ?, ?, ?, ?) on conflict (workspace, session) do update set"
+            "insert into tasks (workspace, session, at, succeeded, reporter, counter, event, hand)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (workspace, session) do update set"
             " at = excluded.at, succeeded = excluded.succeeded, reporter = excluded.reporter,"
-            " counter = excluded.counter, event = excluded.event",
+            " counter = excluded.counter, event = excluded.event, hand = excluded.hand",
             (event.workspace, event.subject, event.at, event.payload["succeeded"], event.author,
-             *event.order),
+             *event.order, hand_of(event)),
         )  # fmt: skip
         for num, id in self.db.all(
             "select num, id from evidence join memories using (num)"
@@ -154,16 +164,17 @@ class EvidenceProjection(AuthorProjection):
         """A task that used this memory and has ended says so of the memory, whichever came in
         first, and unless somebody told of the memory itself how it went."""
         task = self.db.one(
-            "select succeeded, at, reporter, counter, event from tasks"
+            "select succeeded, at, reporter, counter, event, hand from tasks"
             " where workspace = ? and session = ? and succeeded is not null",
             (workspace, session),
         )
         if task is not None:
-            succeeded, at, reporter, counter, event = task
+            succeeded, at, reporter, counter, event, hand = task
             key = evidence_key(workspace, id, "outcome", "", session)
             self._report(_Report(
                 key=key, num=num, workspace=workspace, kind="outcome", positive=bool(succeeded),
                 at=at, session=session, rater=reporter, counter=counter, event=event, share=1.0,
+                hand=hand,
             ))  # fmt: skip
         self._connect(workspace, session, num)
 
@@ -184,9 +195,9 @@ class EvidenceProjection(AuthorProjection):
             self._unroll(new.key)
             self.db.execute(
                 "update evidence set positive = ?, at = ?, rater = ?, comment = ?, share = ?,"
-                " counter = ?, event = ? where key = ?",
+                " counter = ?, event = ?, hand = ?, witnessed = ? where key = ?",
                 (new.positive, new.at, new.rater, new.comment, new.share, new.counter, new.event,
-                 new.key),
+                 new.hand, new.witnessed, new.key),
             )  # fmt: skip
             self._speak(new._replace(positive=bool(old[0])).spoken, -1)
         self._speak(new.spoken, 1)
@@ -278,7 +289,7 @@ class EvidenceProjection(AuthorProjection):
 
     def _drop_evidence(self, num: int) -> None:
         self._speak_all(num, -1)
-        for table in ("evidence", "tally", "opinions"):
+        for table in ("evidence", "tally", "opinions", "shared_evidence"):
             self.db.execute(f"delete from {table} where num = ?", (num,))
 
     def _observe_anew(self, ids: Iterable[str]) -> None:
@@ -304,7 +315,7 @@ class EvidenceProjection(AuthorProjection):
     def _refold(self, num: int) -> None:
         """Store what the memory's evidence amounts to, in its project and in each other one that
         has seen it; all of it can be made anew."""
-        row = self.db.one("select workspace from memories where num = ?", (num,))
+        row = self.db.one("select workspace, scope from memories where num = ?", (num,))
         assert row is not None
         tallies = self._tallies_by_workspace(num)
         own = tallies.pop(row[0], {})
@@ -316,6 +327,45 @@ class EvidenceProjection(AuthorProjection):
             " do update set standing = excluded.standing",
             [(num, place, self._packed(tally)) for place, tally in tallies.items()],
         )
+        if row[1] != Scope.PROJECT:
+            self.db.execute("delete from shared_evidence where num = ?", (num,))
+            if any(tallies) or own:
+                # Also where others say nothing: what its author says does not count for them.
+                told = self._packed(self.shared_tally(num))
+                self.db.execute("insert into shared_evidence values (?, ?)", (num, told))
+        self._confirm(num)
+
+    def _confirm(self, num: int) -> None:
+        """What evidence makes of a memory on probation. Who stands for a person settles all of
+        it. What the bank saw happen in the memory's own project, and what another hand says of
+        the memory itself, settle whether it helps, and not whether it may be done."""
+        row = self.db.one(
+            "select entered, since, workspace, hand, probation from memories where num = ?", (num,)
+        )
+        assert row is not None
+        entered, since, home, own, before = row
+        standing = entered
+        if entered:
+            said = self.db.all(
+                "select hand, witnessed, workspace, share from evidence where num = ?"
+                " and positive = 1 and kind != 'usage' and counter > ? and hand is not null",
+                (num, since),
+            )
+            writers = self._writers(num) if said else frozenset()
+            standing = min(
+                (_left(entered, own, home, writers, each) for each in said), default=entered
+            )
+        if standing != before:
+            self.db.execute("update memories set probation = ? where num = ?", (standing, num))
+
+    def _writers(self, num: int) -> frozenset[str]:
+        """Whose words it has, the first and all that came after: none of them confirms it."""
+        found = self.db.all(
+            f"select {EVENT} from events where subject = (select id from memories where num = ?)"
+            f" and what in (?, ?) and {COUNTS}",
+            (num, EventType.RECORDED, EventType.REVISED),
+        )
+        return frozenset(hand_of(event_of(row)).partition(":")[2] for row in found)
 
     def _packed(self, tally: belief.Tally) -> bytes | None:
         if not tally:
@@ -378,6 +428,23 @@ class EvidenceProjection(AuthorProjection):
         return len(found)
 
 
+def _left(entered: int, own: str, home: str, writers: Container[str], said: tuple[Any, ...]) -> int:
+    """How a memory on probation stands after this word for it."""
+    hand, witnessed, workspace, share = said
+    kind, _, who = hand.partition(":")
+    if kind == Principal.PERSON and share is None:
+        return Standing.CONFIRMED.level
+    if kind == Principal.PEER:
+        return entered  # Two banks may well be of one mind, or of one owner.
+    if entered == Standing.WAITING.level:
+        return entered
+    if kind == Principal.BANK:
+        confirms = witnessed and workspace == home and own.startswith(f"{Principal.AGENT}:")
+    else:
+        confirms = share is None and who not in writers
+    return Standing.CONFIRMED.level if confirms else entered
+
+
 class _Report(NamedTuple):
     """A row of evidence; what is told of a whole task has a share."""
 
@@ -393,6 +460,9 @@ class _Report(NamedTuple):
     event: str
     comment: str | None = None
     share: float | None = None
+    hand: str | None = None
+    witnessed: bool = False
+    """Whether the bank itself saw what this rests on."""
 
     @property
     def spoken(self) -> Said:

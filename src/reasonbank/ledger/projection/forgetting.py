@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from reasonbank.ledger.events import Event, EventType, encode, revisions
+from reasonbank.ledger.events import PEERS, Event, EventType, encode, revisions
 from reasonbank.ledger.projection.places import Places
 from reasonbank.ledger.queries.base import AT_HOME, BEFORE, OF_WORKSPACE, ORDER, texts
 from reasonbank.model import JSON, ErrorContext, Memory, Scope
@@ -29,19 +29,22 @@ QUOTED = 12
 class Forgetting(Places):
     def _forgotten(self, id: str, at: int) -> None:
         found = self.db.one(
-            "select num, lesson, realm, workspace, author, scope from memories where id = ?", (id,)
+            "select num, lesson, realm, workspace, author, scope, hand from memories where id = ?",
+            (id,),
         )
         seen_in, places = "1 = 1", tuple[str, ...]()
         if found is not None:
-            num, text, realm, workspace, author, scope = found
+            num, text, realm, workspace, author, scope, hand = found
             seen_in, places = self._seen_in(workspace, scope)
-            versions = [r.memory for r in revisions(self._events_about(id))]
-            self._scrub_quotes(id, versions, seen_in, places)
+            # A stranger who quotes this bank and then forgets the quotation takes nothing with it.
+            if not str(hand).startswith(PEERS):
+                versions = [r.memory for r in revisions(self._events_about(id))]
+                self._scrub_quotes(id, versions, seen_in, places)
             self._follow_vectors(num, None)
             self._disown(num, workspace, author)
             self._drop_words(num, text, realm)
             self._drop_tags(num, text)
-            for table in ("evidence", "tally", "memories"):
+            for table in ("evidence", "tally", "shared_evidence", "memories"):
                 self.db.execute(f"delete from {table} where num = ?", (num,))
         if not self._replaying:
             # What a model answered, to be stored: it may well say the same again.
@@ -49,6 +52,12 @@ class Forgetting(Places):
                 f"update jobs set checkpoint = null where checkpoint is not null and {seen_in}",
                 places,
             )
+        # That it was forgotten is told on, in an entry that says nothing else.
+        self.db.execute(
+            "update log_entries set salt = null, payload = null"
+            " where subject = ? and length(payload) > 2",
+            (id,),
+        )
         self._bury(id, at)
         self.db.execute("delete from links where source = ? or target = ?", (id, id))
         self.db.execute("delete from kin where child = ?", (id,))

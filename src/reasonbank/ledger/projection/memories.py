@@ -6,7 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from reasonbank.ledger.events import Event, EventType, encode, lesson, memory_of, revisions
+from reasonbank.ledger.events import (
+    Event,
+    EventType,
+    encode,
+    hand_of,
+    lesson,
+    memory_of,
+    put_on_probation,
+    revisions,
+)
 from reasonbank.ledger.projection.evidence import EvidenceProjection
 from reasonbank.ledger.vectors import PackedVector
 from reasonbank.model import JSON, Memory, View, filtered, to_micros
@@ -26,8 +35,14 @@ class MemoryProjection(EvidenceProjection):
             return
         memory = history[-1].memory
         text = encode(lesson(memory))
-        values = self._columns(memory, min(events, key=_recorded_first), history[0].memory, text)
+        first = min(events, key=_recorded_first)
+        put = put_on_probation(events) if memory.standing.level else None
+        values = self._columns(memory, first, history[0].memory, text)
+        values["since"] = 0 if put is None else put.counter
+        # Whoever's words it has last, where nobody has confirmed these.
+        values["hand"] = hand_of(put or first)
         num = self._write(id, old, memory, values)
+        self._confirm(num)
         if memory.tags:
             self.db.many(
                 "insert into tags values (?, ?) on conflict do nothing",
@@ -61,6 +76,7 @@ class MemoryProjection(EvidenceProjection):
             "error_type": error.error_type if error else None,
             "failure_pattern": error.failure_pattern if error else None,
             "author": memory.author, "lesson": text,
+            "entered": memory.standing.level,
         }  # fmt: skip
 
     def _write(self, id: str, old: tuple[Any, ...] | None, memory: Memory, values: JSON) -> int:
@@ -103,7 +119,8 @@ class MemoryProjection(EvidenceProjection):
         self._speak_all(num, -1)
         self._learn(num, NOTHING)
         self.db.execute("update memories set standing = null where num = ?", (num,))
-        self.db.execute("delete from opinions where num = ?", (num,))
+        for table in ("opinions", "shared_evidence"):
+            self.db.execute(f"delete from {table} where num = ?", (num,))
         self._author(workspace, author, -1)
 
     def _own(self, num: int) -> None:

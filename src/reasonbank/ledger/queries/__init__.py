@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reasonbank.ledger.peers import PeerBook
 from reasonbank.ledger.queries.administration import AdministrationQueries
 from reasonbank.ledger.queries.evidence import EvidenceQueries
 from reasonbank.ledger.queries.ids import IdQueries
@@ -24,3 +25,7 @@ class Reader(
     @property
     def unanswered(self) -> UnansweredQuestions:
         return UnansweredQuestions(self.db)
+
+    @property
+    def peers(self) -> PeerBook:
+        return PeerBook(self.db)

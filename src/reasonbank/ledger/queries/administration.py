@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from reasonbank.ledger.database import columns, record, records
 from reasonbank.ledger.events import EventType
-from reasonbank.ledger.port import Token
+from reasonbank.ledger.port import STANDINGS, Token
 from reasonbank.ledger.queries.base import ORDER, Queries
 from reasonbank.ledger.use import unused
 from reasonbank.model import JSON, Scope, View, Workspace
 
-_WORKSPACE = columns(Workspace)
+_WORKSPACE = "id, path, name, team, org, memories"
 TOKEN = columns(Token)
 
 
@@ -111,6 +111,17 @@ class AdministrationQueries(Queries):
             "by_scope": counts("scope"),
             "by_source": counts("source"),
             "by_outcome": counts("outcome"),
+            "by_standing": {
+                str(STANDINGS[int(level)]): count for level, count in counts("probation").items()
+            },
+            "influence": [
+                {"hand": hand, "memories": memories, "confirmed": confirmed, "given": given or 0}
+                for hand, memories, confirmed, given in self.db.all(
+                    "select hand, count(*), sum(case when probation = 0 then 1 else 0 end),"
+                    f" sum(usage_count) from memories where {within} and state = 'active'"
+                    " group by 1 order by 4 desc, 2 desc, 1"
+                )
+            ],
             "warnings": self._count(f"memories where {within} and error_type is not null"),
             "uses": self._count(f"memories where {within}", "sum(usage_count)"),
             "evidence": self._count(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # The newest so many outcomes of all candidates together: a search must stay quick.
 MOST_PAST_OUTCOMES = 20_000
+NO_OPINION = Opinion(NOTHING, 0)
 _EVIDENCE = "kind, positive, at, session, rater, comment"
 _RATER = (
     "coalesce(rater, (select max(author) from events where events.id = evidence.event and subject"
@@ -29,6 +30,13 @@ _RATER = (
 # What is rolled up is counted in parts already. A use has a share too, which counts for nothing.
 ROLLED = "kind, positive, day, count, 1, null"
 SINGLE = "kind, positive, at / 86400000000, count(*), 0, case when kind = 'outcome' then share end"
+
+
+BY_OTHERS = "(case when e.hand is null then e.rater != m.author else e.hand != m.hand end)"
+"""Of evidence ``e`` about a memory ``m``: whether it is not its author's own."""
+COUNTING = f"(e.workspace = ? or e.workspace = m.workspace and {BY_OTHERS})"
+"""Which evidence counts for a viewer: their own project's and, of the memory's project, what others
+than its author say."""
 
 
 def add_up(tally: dict[tuple[EvidenceKind, bool, int], int], row: Sequence[Any]) -> None:
@@ -55,25 +63,56 @@ class EvidenceQueries(Queries):
     def tallies(self, nums: Sequence[int], viewer: str) -> dict[int, Tally]:
         result: dict[int, dict[tuple[EvidenceKind, bool, int], int]] = {num: {} for num in nums}
         for num, *row in self.db.all(
-            f"select num, {ROLLED} from tally join memories m using (num)"
-            f" where count != 0 and num in {inline(nums)} and tally.workspace in (m.workspace, ?)"
-            f" union all select num, {SINGLE} from evidence join memories m using (num)"
-            f" where rolled = 0 and num in {inline(nums)}"
-            " and evidence.workspace in (m.workspace, ?) group by 1, 2, 3, 4, 7",
+            f"select num, {ROLLED} from tally"
+            f" where count != 0 and num in {inline(nums)} and workspace = ?"
+            f" union all select num, {SINGLE} from evidence"
+            f" where rolled = 0 and num in {inline(nums)} and workspace = ? group by 1, 2, 3, 4, 7",
             (viewer, viewer),
         ):
             add_up(result[num], row)
+        for (num,) in self.db.all(
+            f"select num from memories where num in {inline(nums)} and workspace != ?", (viewer,)
+        ):
+            for key, count in self.shared_tally(num).items():
+                result[num][key] = result[num].get(key, 0) + count
         return dict(result)
 
     def seen(self, num: int, viewer: str) -> EvidenceCounts[int]:
         totals = [0] * len(SLOTS)
         for kind, positive, count in self.db.all(
-            "select kind, positive, count(*) from evidence join memories m using (num)"
-            " where num = ? and evidence.workspace in (m.workspace, ?) group by 1, 2",
+            "select kind, positive, count(*) from evidence e join memories m on m.num = e.num"
+            f" where e.num = ? and {COUNTING} group by 1, 2",
             (num, viewer),
         ):
             totals[SLOTS[kind, bool(positive)]] = count
         return EvidenceCounts(*totals)
+
+    def shared_tally(self, num: int) -> Tally:
+        """What the memory's own project says of it to others: without what its author says, and
+        of each hand the last word of a day."""
+        found = self.db.all(
+            "select coalesce(e.hand, e.rater), at / 86400000000, e.kind, positive, share"
+            " from evidence e join memories m on m.num = e.num and m.workspace = e.workspace"
+            f" where e.num = ? and kind != 'usage' and {BY_OTHERS} order by counter, event",
+            (num,),
+        )
+        last = {(hand, day): told for hand, day, *told in found}
+        tally: dict[tuple[EvidenceKind, bool, int], int] = {}
+        for (_, day), (kind, positive, share) in last.items():
+            add_up(tally, (kind, positive, day, 1, 0, share))
+        return tally
+
+    def shared_evidence(self) -> dict[int, Opinion]:
+        found = self.db.all("select num, standing from shared_evidence")
+        return {num: opinion_in(packed) if packed else NO_OPINION for num, packed in found}
+
+    def hands_for(self, nums: Sequence[int]) -> set[str]:
+        """Who wrote these memories, or said of one of them that it helped."""
+        found = self.db.all(
+            f"select hand from memories where num in {inline(nums)} union select hand from evidence"
+            f" where num in {inline(nums)} and positive = 1 and kind != 'usage' and share is null"
+        )
+        return {hand for (hand,) in found if hand is not None}
 
     def opinions(self, viewer: str) -> dict[int, Opinion]:
         found = self.db.all("select num, standing from opinions where workspace = ?", (viewer,))
@@ -98,10 +137,10 @@ class EvidenceQueries(Queries):
         )
         return records(Evidence, _EVIDENCE, found, memory_id=id)
 
-    def observed(self, key: bytes) -> tuple[bool, bool] | None:
-        found = "select positive, share is not null from evidence where key = ?"
+    def observed(self, key: bytes) -> tuple[bool, bool, bool] | None:
+        found = "select positive, share is not null, witnessed from evidence where key = ?"
         row = self.db.one(found, (key,))
-        return (bool(row[0]), bool(row[1])) if row else None
+        return (bool(row[0]), bool(row[1]), bool(row[2])) if row else None
 
     def observed_by(self, events: Iterable[str]) -> list[tuple[str, str]]:
         wanted = self.db.dialect.texts([*events])
@@ -130,7 +169,7 @@ class EvidenceQueries(Queries):
             f" from {wanted.sql} wanted join evidence e on e.num = wanted.value"
             " join questions on questions.id = e.question join memories m on m.num = e.num"
             " where e.question is not null and e.kind != 'usage' and (model = ?"
-            f"{alike}) and e.workspace in (m.workspace, ?)"
+            f"{alike}) and {COUNTING}"
             " and length(vector) = ? order by e.at desc limit ?",
             (*wanted.values, model, *begins, viewer, dimensions, MOST_PAST_OUTCOMES),
         )
@@ -154,11 +193,10 @@ class EvidenceQueries(Queries):
         failed = f"positive = 0 and at >= {since:d}"
         share = f"case when {failed} then abs(coalesce(share, 1.0)) else 0.0 end"
         found = self.db.all(
-            f"select num, count(*), sum(positive), sum({share}),"
+            f"select e.num, count(*), sum(positive), sum({share}),"
             f" sum(case when question is null then {share} else 0.0 end)"
-            " from evidence join memories m using (num)"
-            f" where num in {inline(nums)} and kind != 'usage'"
-            " and evidence.workspace in (m.workspace, ?) group by num",
+            " from evidence e join memories m on m.num = e.num"
+            f" where e.num in {inline(nums)} and kind != 'usage' and {COUNTING} group by e.num",
             (viewer,),
         )
         return {num: Trials(*counted) for num, *counted in found}

@@ -21,6 +21,8 @@ from reasonbank.ledger.events import (
 from reasonbank.ledger.identity import chains_of
 from reasonbank.ledger.port import Break, Wanted, Written
 from reasonbank.ledger.queries.base import (
+    AT_HOME,
+    COUNTS,
     EVENT,
     EVENT_AT_HOME,
     IS_TAKEN_BACK,
@@ -31,7 +33,7 @@ from reasonbank.ledger.queries.base import (
     texts,
 )
 from reasonbank.ledger.sessions import trace_of
-from reasonbank.model import Change, Trace, View
+from reasonbank.model import Change, Principal, Trace, View
 
 _CHANGE = columns(Change)
 
@@ -78,6 +80,11 @@ class LogQueries(Queries):
             if value is not None:
                 parts.append(test)
                 values.append(value)
+        for column, chosen in (("origin", wanted.origins), ("id", wanted.events)):
+            if chosen:
+                among = self.db.dialect.texts(list(chosen))
+                parts.append(f"{column} in {among.sql}")
+                values += among.values
         if wanted.session is not None:
             parts.append(f"(subject = ? or {self.db.dialect.contains('payload', '?')})")
             values += [wanted.session, encode(wanted.session)]
@@ -131,12 +138,30 @@ class LogQueries(Queries):
         assert trace is not None
         return trace
 
-    def traces(self, view: View, limit: int) -> list[Trace]:
+    def traces(self, view: View, limit: int, before: str | None = None) -> list[Trace]:
+        older = "" if before is None else " and (at, id) < (select at, id from traces where id = ?)"
         found = self.db.all(
-            "select id from traces where workspace = ? order by at desc limit ?",
-            (view.workspace, limit),
+            f"select id from traces where workspace = ?{older} order by at desc, id desc limit ?",
+            (view.workspace, *([] if before is None else [before]), limit),
         )
         return [self._trace(row[0], view.workspace) for row in found]
+
+    def ran_well(self, view: View, text: str, limit: int) -> Iterator[str]:
+        found = self.db.all(
+            f"select payload from events where what = ? and {OF_WORKSPACE} and {COUNTS}"
+            f" and principal in (?, ?) and {self.db.dialect.contains('payload', '?')}"
+            " order by seq desc limit ?",
+            (EventType.TRACED, view.workspace, view.workspace, Principal.MODEL, Principal.PERSON,
+             encode(text)[1:-1], limit),
+        )  # fmt: skip
+        for (payload,) in found:
+            for step in json.loads(payload)["trace"].get("trajectory", ()):
+                ended_well = str(step.get("feedback")).startswith("exit code 0\n")
+                if step["action"] == "command" and ended_well and text in step["content"]:
+                    yield step["content"]
+
+    def trace_count(self, view: View) -> int:
+        return self._count("traces where workspace = ?", values=(view.workspace,))
 
     def traces_before(self, view: View, at: int) -> list[str]:
         found = self.db.all(
@@ -186,6 +211,13 @@ class LogQueries(Queries):
         )
         return records(Change, _CHANGE, found)
 
+    def changes_after(self, seq: int, limit: int) -> list[Change]:
+        at_home = _CHANGE.replace("workspace", AT_HOME)
+        found = self.db.all(
+            f"select {at_home} from events where seq > ? order by seq limit ?", (seq, limit)
+        )
+        return records(Change, _CHANGE, found)
+
     def _tip(self) -> tuple[int, str, str]:
         """The highest counter seen, and the ends of this bank's chains of events and notes."""
         row = self.db.one("select value from meta where key = 'log'")
@@ -201,10 +233,10 @@ class LogQueries(Queries):
         What is erased meanwhile is missing, or its erasure comes last.
         """
         which, values = self._of_the_log(workspace, redacted)
-        last = self._newest()
+        last = self.last_seq()
         yield from self._pages(which, values, 0, last)
         which += f" and what in {texts(ERASING)}"
-        yield from self._pages(which, values, last, self._newest())
+        yield from self._pages(which, values, last, self.last_seq())
 
     def event_count(self, workspace: str | None, *, redacted: bool = False) -> int:
         which, values = self._of_the_log(workspace, redacted)
@@ -216,7 +248,7 @@ class LogQueries(Queries):
             return which, ()
         return f"{which} and {OF_WORKSPACE}", (workspace, workspace)
 
-    def _newest(self) -> int:
+    def last_seq(self) -> int:
         return self._count("events", "max(seq)")
 
     def _pages(self, which: str, values: Sequence[Any], seq: int, last: int) -> Iterator[Event]:
@@ -237,7 +269,7 @@ class LogQueries(Queries):
         whole = {chain for chain, end in wanted.items() if not end and [chain[0]] != [*(own or ())]}
         wrong: list[Break] = []
         # What this bank wrote arrived in the order of the chain.
-        for event in self._pages("digest is not null", (), 0, self._newest()):
+        for event in self._pages("digest is not null", (), 0, self.last_seq()):
             if not event.intact:
                 wrong.append(_break(event, f"event {event.id} is not what was written"))
             chain = (event.origin, event.type in NOTES)

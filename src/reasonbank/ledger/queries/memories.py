@@ -8,10 +8,21 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reasonbank.ledger.database import columns, inline, records
-from reasonbank.ledger.events import Event, EventType, encode
-from reasonbank.ledger.port import PACKED_EVIDENCE, Candidates, Filter, Row
+from reasonbank.ledger.events import PEERS, Event, EventType, encode
+from reasonbank.ledger.port import PACKED_EVIDENCE, Candidates, Filter, Order, Row
 from reasonbank.ledger.queries.base import OF_WORKSPACE, Queries
-from reasonbank.model import DRAFT, Link, LinkType, Memory, Scope, Source, State, View, filtered
+from reasonbank.model import (
+    DRAFT,
+    Link,
+    LinkType,
+    Memory,
+    Scope,
+    Source,
+    Standing,
+    State,
+    View,
+    filtered,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,14 +34,22 @@ T = TypeVar("T")
 
 _ROW = (
     "num, id, workspace, state, initial, standing, usage_count, last_used, revision, stage,"
-    " merged_into, author, created_at, lesson, realm"
+    " merged_into, author, created_at, lesson, probation, hand, realm"
 )
 _LINK = columns(Link)
 # What `Candidates` is made of.
 COLUMNS = (
     "num, id, scope, source, created_at, workspace, initial, standing,"
-    " error_type, failure_pattern, author"
+    " error_type, failure_pattern, author, probation, hand"
 )
+# Of what more is known than how it began: evidence, or that it is on probation.
+_TOLD = "standing is not null or probation > 0"
+# By what to sort, and which rows come after the last one.
+_ORDERS = {
+    Order.NEWEST: ("num desc", "num < ?"),
+    Order.OLDEST: ("num", "num > ?"),
+    Order.USED: ("usage_count desc, num desc", "(usage_count, num) < (?, ?)"),
+}
 
 
 class MemoryQueries(Queries):
@@ -65,6 +84,64 @@ class MemoryQueries(Queries):
             (*values, limit),
         )
         return [Row._make(row) for row in found]
+
+    def on_probation(self, view: View, limit: int, *, hand: str | None = None) -> list[Row]:
+        realms = inline(self.realms(view, tuple(Scope), (State.ACTIVE,)))
+        where, values = ("", ()) if hand is None else (" and hand = ?", (hand,))
+        found = self.db.all(
+            f"select {_ROW} from memories where realm in {realms} and probation > 0"
+            f" and (workspace = ? or substr(hand, 1, {len(PEERS)}) = ?){where}"
+            " order by probation desc, num desc limit ?",
+            (view.workspace, PEERS, *values, limit),
+        )
+        return [Row._make(row) for row in found]
+
+    def untested_since(
+        self, view: View, hand: str, surfaces: Sequence[str], at: int
+    ) -> frozenset[str]:
+        realms = inline(self.realms(view, tuple(Scope), (State.ACTIVE,)))
+        through = self.db.dialect.texts(surfaces)
+        found = self.db.all(
+            # `since` is the counter of the event that put it on probation.
+            "select memories.id from memories join events on subject = memories.id"
+            f" and counter = since where realm in {realms} and probation = ?"
+            f" and memories.workspace = ? and hand = ? and at >= ? and surface in {through.sql}",
+            (Standing.UNTESTED.level, view.workspace, hand, at, *through.values),
+        )
+        return frozenset(id for (id,) in found)
+
+    def page(
+        self, view: View, filter: Filter, limit: int, *, order: Order,
+        after: tuple[int, int] | None = None,
+    ) -> list[Row]:  # fmt: skip
+        where, values = self._where(view, filter)
+        by, test = _ORDERS[order]
+        if after is not None:
+            where += f" and {test}"
+            values += after if order is Order.USED else after[1:]
+        # The numbers first: to sort whole rows would read the text of all.
+        found = self.db.all(
+            f"select {_ROW} from memories where num in (select num from memories where {where}"
+            f" order by {by} limit ?) order by {by}",
+            (*values, limit),
+        )
+        return [Row._make(row) for row in found]
+
+    def told(self, view: View, filter: Filter) -> NDArray[np.int64]:
+        import numpy as np
+
+        where, values = self._where(view, filter)
+        found = self.db.all(f"select num from memories where {where} and ({_TOLD})", values)
+        return np.sort(np.fromiter((row[0] for row in found), np.int64, len(found)))
+
+    def frequent(self, view: View, what: str, limit: int) -> list[tuple[str, int]]:
+        realms = inline(self.realms(view, tuple(Scope), (State.ACTIVE,)))
+        found = self.db.all(
+            f"select {what}, count(*) from memories where realm in {realms}"
+            f" and {what} is not null group by 1 order by 2 desc, 1 limit ?",
+            (limit,),
+        )
+        return [(value, count) for value, count in found]
 
     def warnings(self, view: View, part: str, limit: int) -> list[Row]:
         realms = inline(self.realms(view, tuple(Scope), (State.ACTIVE,)))
@@ -192,7 +269,7 @@ class MemoryQueries(Queries):
             f" join memories on num = wanted.value where +realm in {self._within(view)}",
             (*values, *wanted.values),
         )
-        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 12
+        columns: list[Any] = list(zip(*found, strict=True)) if found else [()] * 14
         return Candidates(
             nums=np.array(columns[0], np.int64),
             ids=columns[1],
@@ -207,7 +284,9 @@ class MemoryQueries(Queries):
                 None if kind is None else (kind, pattern)
                 for kind, pattern in zip(columns[8], columns[9], strict=True)
             ],
-            allowed=np.array(columns[11], bool),
+            probation=np.array(columns[11], np.int64),
+            hands=columns[12],
+            allowed=np.array(columns[13], bool),
         )
 
     def contradictions(self, ids: Sequence[str]) -> list[tuple[str, str]]:
@@ -257,6 +336,16 @@ class MemoryQueries(Queries):
             ends.values * 2,
         )
         return [(parent, child) for parent, child in found]
+
+    def link_ends(self, ids: Iterable[str]) -> list[tuple[str, str]]:
+        """(source, target) of every link that one of ``ids`` has, in view or not."""
+        ends = self.db.dialect.texts([*ids])
+        found = self.db.all(
+            f"select source, target from links where source in {ends.sql}"
+            f" union select source, target from links where target in {ends.sql}",
+            ends.values * 2,
+        )
+        return [(source, target) for source, target in found]
 
     def titles(self, view: View, ids: Iterable[str]) -> dict[str, str]:
         wanted = self.db.dialect.texts([*ids])

@@ -248,12 +248,14 @@ def export_(shell: Shell, file: str, form: str | None, only_here: bool, overwrit
 @click.option("--from", "form", type=click.Choice(list(FORMATS)), help="What wrote it.")
 @click.option("--dry-run", is_flag=True, help="With --from: only show what would be taken.")
 @click.option("--trusted", is_flag=True,
-              help="Take all that another bank says: authors, evidence, deletions.")  # fmt: skip
+              help="You vouch for it: its memories count as yours, and of another bank's export "
+                   "also authors, evidence and deletions.")  # fmt: skip
 def import_(shell: Shell, file: str, form: str | None, dry_run: bool, trusted: bool) -> None:
     """Read a file that `export` wrote, or memories as JSON lines; with --from, another memory.
 
     This bank's own export restores everything. Of another's, only what its memories say is
-    recorded, in your name, unless it is --trusted.
+    recorded, in your name, unless it is --trusted. What is not trusted is shown to who asks, and
+    given to no agent unasked until you accept it: see `review`.
 
     \b
     --from memory-json         memory.json of MCP's reference memory server
@@ -263,9 +265,7 @@ def import_(shell: Shell, file: str, form: str | None, dry_run: bool, trusted: b
            instructions        CLAUDE.md, AGENTS.md, .cursor/rules, or their folder
     """
     if form is not None:
-        if trusted:
-            raise click.UsageError("--trusted is for exports of ReasonBank, not for --from.")
-        return _bring(shell, file, form, dry_run)
+        return _bring(shell, file, form, dry_run, trusted)
     if dry_run:
         raise click.UsageError("--dry-run needs --from.")
     from reasonbank.surfaces.show import tables
@@ -284,11 +284,13 @@ def import_(shell: Shell, file: str, form: str | None, dry_run: bool, trusted: b
                 "Another bank wrote this file: its memories are recorded in your name, and what it "
                 "says of trust, authors and deletions is left out. --trusted takes all of it."
             )
+        if result.batch and not trusted:
+            tables.on_probation(result.batch)
 
     shell.show(result, draw)
 
 
-def _bring(shell: Shell, file: str, form: str, dry_run: bool) -> None:
+def _bring(shell: Shell, file: str, form: str, dry_run: bool, trusted: bool) -> None:
     from pathlib import Path
 
     from reasonbank.learn.bring import bring
@@ -297,11 +299,13 @@ def _bring(shell: Shell, file: str, form: str, dry_run: bool) -> None:
 
     with shell.bank(creates=not dry_run) as bank:
         with progress("Importing", quiet=shell.json) as advance:
-            result = bring(bank.context, Path(file), form, dry_run=dry_run, progress=advance)
+            result = bring(
+                bank.context, Path(file), form, dry_run=dry_run, progress=advance, trusted=trusted
+            )
         if result.new and not dry_run:
             with progress("Embedding", quiet=shell.json) as advance:
                 bank.embed_new(advance)
-    shell.show(result, lambda: tables.brought(result))
+    shell.show(result, lambda: tables.brought(result, trusted=trusted))
 
 
 @command()

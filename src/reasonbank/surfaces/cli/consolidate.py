@@ -37,12 +37,15 @@ def consolidate(
 
 @command()
 @click.option("--dry-run", is_flag=True, help="Show what recurs and change nothing.")
-def promote(shell: Shell, dry_run: bool) -> None:
+@click.option("--accept", metavar="ID", multiple=True,
+              help="Share this one on your word, though one hand alone stands for it.")  # fmt: skip
+def promote(shell: Shell, dry_run: bool, accept: tuple[str, ...]) -> None:
     """Share with the team what proved itself here and elsewhere."""
     from reasonbank.surfaces.show import tables
 
     with shell.bank() as bank:
-        found = bank.promote(dry_run=dry_run)
+        whole = tuple(bank.context.whole_id("memory", id) for id in accept)
+        found = bank.promote(dry_run=dry_run, accept=whole)
 
     def draw() -> None:
         tables.proposals(found.proposals)

@@ -11,7 +11,7 @@ import click
 from reasonbank.arguments import IdOf
 from reasonbank.errors import InvalidInput, NotFound
 from reasonbank.fields import LIMITS, ruled
-from reasonbank.model import Filter, Memory, counted, filtered, labels
+from reasonbank.model import Filter, Memory, Standing, counted, filtered, labels
 from reasonbank.store.given import DERIVED, missing
 from reasonbank.surfaces.cli.shell import Command, Shell, command, confirm, one_text, say
 
@@ -86,13 +86,17 @@ def store(shell: Shell, told: dict[str, Any]) -> None:
     derived = missing(told)
 
     def draw() -> None:
-        say(f"Recorded {stored.id} (confidence {stored.confidence})")
+        say(f"Recorded {stored.id} (confidence {stored.confidence}{_standing(stored)})")
         for name in derived:
             say(f"  {name}: {getattr(stored, name)}")
         if derived:
             say(f"Taken from the content; `reasonbank update {stored.id}` changes it.")
 
     shell.show(stored.to_json() | ({"derived": derived} if derived else {}), draw)
+
+
+def _standing(memory: Memory) -> str:
+    return "" if memory.standing is Standing.CONFIRMED else f", {memory.standing}"
 
 
 def _whole_id(bank: Bank, name: str, id: str) -> str:

@@ -12,7 +12,7 @@ GROUPS = {
     "Correct": "review update link archive restore undo revert forget",
     "Care": "doctor maintain consolidate promote reindex queue worker workspace export import "
     "mirror backup migrate",
-    "Connect": "mcp serve token install uninstall hook llm demo",
+    "Connect": "mcp serve open peer token install uninstall hook llm demo",
 }
 OTHERS = "More"
 _CLAUSE = re.compile(r"[;:,.](?= )")

@@ -6,7 +6,8 @@ import json
 import os
 import shlex
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -76,18 +77,30 @@ def _refuse(wire: Wire, error: ReasonBankError) -> None:
     show_default=True,
     help="Number of server processes, at best one per core. Learning gets its own.",
 )
+@click.option("--bus", is_flag=True,
+              help="Keep in touch with the banks of `reasonbank peer`, too.")  # fmt: skip
+@click.option("--tasks", is_flag=True,
+              help="With --bus: do what they offer, with your model, at your cost.")  # fmt: skip
 @click.option("--member", is_flag=True, hidden=True)  # fmt: skip
 def serve(
-    shell: Shell, host: str, port: int, tools: str, no_auth: bool, processes: int, member: bool
+    shell: Shell,
+    host: str,
+    port: int,
+    tools: str,
+    no_auth: bool,
+    processes: int,
+    bus: bool,
+    tasks: bool,
+    member: bool,
 ) -> None:
     """Serve agents and programs over HTTP.
 
-    MCP is at /mcp, a JSON API at /api/v1, its OpenAPI document at /openapi.json, a page that
-    says how to connect at /. A call's workspace is its own, else --workspace or this directory.
+    MCP is at /mcp, a JSON API at /api/v1, its OpenAPI document at /openapi.json, a page for
+    people at /. A call's workspace is its own, else --workspace or this directory.
     Every call needs a token; yours is made at the first start and kept beside the bank.
     """
     _start()
-    with shell.bank(creates=True, surface="http") as bank:
+    with shell.bank(creates=True, surface="http") as bank, _in_touch(bank, bus=bus, tasks=tasks):
         from reasonbank.jobs.background import in_background
         from reasonbank.opening import model_for
         from reasonbank.surfaces import logs
@@ -108,12 +121,31 @@ def serve(
             port=port,
             tools=tools,
             authenticate=not no_auth,
-            announce=lambda opened: announce(shell, opened),
+            announce=lambda opened: announce(shell, bank, opened),
             shared=member,
             background=nullcontext
             if member
             else lambda: in_background(bank.context, model_for(bank.store)),
         )
+
+
+@contextmanager
+def _in_touch(bank: Bank, *, bus: bool, tasks: bool) -> Iterator[None]:
+    """With other banks, if that is wanted."""
+    if not bus:
+        yield
+        return
+    from reasonbank.peers import must_be_installed
+    from reasonbank.surfaces.doing_tasks import solver_of
+
+    must_be_installed()
+    from reasonbank.peers.membership import listens_at
+    from reasonbank.peers.service import in_touch
+
+    solver = solver_of(bank) if tasks else None
+    with in_touch(bank.context, listens_at(bank.context), solver) as address:
+        click.echo(f"In touch with other banks at {address}", err=True)
+        yield
 
 
 def _serve_many(
@@ -137,7 +169,7 @@ def _serve_many(
     try:
         told = json.loads(members.told)
         opened = Opened(address=told["address"], locked=told["token_needed"], owner=owner)
-        announce(shell, opened)
+        announce(shell, bank, opened)
         work(bank.context, model_for(bank.store), until_empty=False)
     finally:
         members.end()
@@ -154,24 +186,76 @@ def _start() -> None:
     check_model(settings)
 
 
-def announce(shell: Shell, opened: Opened) -> None:
+def announce(shell: Shell, bank: Bank, opened: Opened) -> None:
     address, owner = opened.address, opened.owner
     if shell.json:
+        # Without a code: what programs read is kept in logs.
         told = {"address": address, "mcp": f"{address}/mcp", "token_needed": opened.locked,
                 "token_file": owner and str(owner.file)}  # fmt: skip
         click.echo(json.dumps(told))
         sys.stdout.flush()
         return
     from reasonbank.surfaces.connecting import VARIABLE, snippets
+    from reasonbank.surfaces.signing_in import FIRST_CODE_SECONDS, address_of
 
+    page = address_of(bank, address, seconds=FIRST_CODE_SECONDS) if owner else address
     click.secho(f"ReasonBank serves at {address}", bold=True, err=True)
+    # On standard output, which is for whoever started it: standard error is its log.
+    click.echo(page)
+    sys.stdout.flush()
     if owner is not None:
-        # On standard output, which is for whoever started it: standard error is its log.
-        click.echo(f"{address}/#token={owner.secret}")
-        sys.stdout.flush()
+        click.echo("Open it within an hour, and once; `reasonbank open` makes another.", err=True)
         click.echo(f"Your token is in {owner.file}. For agents and programs:", err=True)
         click.echo(f"export {VARIABLE}=$(cat {shlex.quote(str(owner.file))})", err=True)
     for snippet in snippets(address, locked=opened.locked):
         click.secho(f"\n{snippet.agent} ({snippet.where}):", bold=True, err=True)
         click.echo(snippet.text, err=True)
     click.echo("\nControl-C ends it.", err=True)
+
+
+@command("open")
+@click.argument("id", required=False)
+@click.option("--host", default="127.0.0.1", show_default=True, envvar="REASONBANK_HOST",
+              show_envvar=True, help="Where the server listens.")  # fmt: skip
+@click.option("--port", type=click.IntRange(1, 65535), default=8321, show_default=True,
+              envvar="REASONBANK_PORT", show_envvar=True)  # fmt: skip
+def open_(shell: Shell, id: str | None, host: str, port: int) -> None:
+    """Open the page of a running server in the browser, at a memory if one is named.
+
+    It prints the address too, whose code lets you in: for ten minutes, and once.
+    """
+    from urllib.parse import quote
+
+    from reasonbank.surfaces.signing_in import address_of
+
+    # Listening everywhere is no address to call.
+    host = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # nosec B104  # compared, not bound
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    with shell.bank() as bank:
+        _must_answer(address)
+        path = f"/memory/{bank.get(id).id}" if id else "/"
+        page = address_of(bank, address, path=f"{path}?workspace={quote(bank.view.workspace)}")
+    if shell.json:
+        click.echo(json.dumps({"page": page}))
+        return
+    import webbrowser
+
+    click.echo(page)
+    webbrowser.open(page)
+
+
+def _must_answer(address: str) -> None:
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    from reasonbank.errors import NotFound
+
+    try:
+        with urlopen(f"{address}/livez", timeout=5) as answer:  # nosec B310  # http, as above
+            alive = answer.read(100)
+    except (URLError, OSError, ValueError):
+        alive = b""
+    if b"alive" not in alive:
+        raise NotFound(
+            f"no server answers at {address}; start one with `reasonbank serve`, or name its --port"
+        )

@@ -25,7 +25,7 @@ from reasonbank.safety.scrub import hushed
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
     from reasonbank.ledger.port import Ledger
-    from reasonbank.model import JSON
+    from reasonbank.model import JSON, Principal
 
 Command = Callable[..., Any]
 
@@ -86,7 +86,7 @@ class Shell:
             ledger = _empty() if missing is not None and not creates else None
             return Bank.open(
                 self.url, workspace=self.workspace, settings=settings, surface=surface,
-                read_only=read_only, ledger=ledger,
+                principal=_at_the_keyboard(surface), read_only=read_only, ledger=ledger,
             )  # fmt: skip
 
         refusal: StorageError | None = None
@@ -115,6 +115,15 @@ class Shell:
             click.echo(as_json(plain(value), indent=2))
         else:
             human()
+
+
+def _at_the_keyboard(surface: str) -> Principal | None:
+    """An agent where one has started this shell; else who usually comes through this surface. What
+    a worker reads in is the bank's, whoever started it."""
+    from reasonbank.model import Principal
+    from reasonbank.surfaces.agent_shell import agent_above
+
+    return Principal.AGENT if surface != "worker" and agent_above() else None
 
 
 def _empty() -> Ledger:
@@ -159,9 +168,11 @@ MODULES = {
     "llm": "llm",
     "mirror": "mirror",
     "move": "migrate backup restore",
+    "peer": "peer",
     "report": "report",
+    "review": "review",
     "hooks": "hook",
-    "server": "mcp serve",
+    "server": "mcp serve open",
     "solve": "solve",
     "token": "token",  # nosec B105  # a command
 }  # fmt: skip

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
+from reasonbank.private import account
 from reasonbank.settings import Settings, load
 from reasonbank.surfaces.hooks import client
 from reasonbank.surfaces.hooks.answering import SILENT, Answer, answered, meant, why
@@ -65,7 +66,9 @@ def _opened(call: client.Call, path: str, settings: Settings, *, meaning: bool) 
         store = open_store(url, settings=settings, create=False, read_only=True, **blind)
     author = settings.author or os.environ.get("USER") or os.environ.get("USERNAME") or "local"
     view = view_of(store, "")
-    return Context(store=store, view=view, path=None, author=author, surface="hook")
+    return Context(
+        store=store, view=view, path=None, author=author, identity=account(), surface="hook"
+    )
 
 
 class _NoEmbedder:

@@ -25,6 +25,7 @@ from reasonbank.settings import Hooks
 from reasonbank.store import workspaces
 from reasonbank.store.context import Context
 from reasonbank.store.draw import drawn, held_out, withhold
+from reasonbank.store.probation import is_offered
 from reasonbank.surfaces.agents import AGENTS, Event
 from reasonbank.surfaces.hooks import formats
 from reasonbank.surfaces.hooks.told import Told
@@ -314,6 +315,8 @@ def _trusted(context: Context, row: Row) -> Memory | None:
     confidence = round(context.confidence(reading, row), 6)
     memory = row.memory(confidence)
     if memory.draft or confidence < context.settings.belief.inject_above:
+        return None
+    if not is_offered(context, row, unread=True):
         return None
     if context.store.flags.of(memory) or _is_hidden(context, reading, row):
         return None

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cache
 from typing import IO, Any, TypeVar
 from urllib.parse import unquote
@@ -39,11 +38,11 @@ from reasonbank.errors import (
 from reasonbank.fields import plain
 from reasonbank.health import health
 from reasonbank.ledger.port import Token
-from reasonbank.model import Right
 from reasonbank.safety.scrub import hushed
 from reasonbank.surfaces import operations, shapes
 from reasonbank.surfaces.call import Call
-from reasonbank.surfaces.http.exchange import JSON_TYPE, Exchange, HttpAnswer
+from reasonbank.surfaces.http.assets import Assets
+from reasonbank.surfaces.http.exchange import JSON_TYPE, Exchange, HttpAnswer, Raw
 from reasonbank.surfaces.http.gate import (
     AllowedHosts,
     ClientDisconnected,
@@ -54,19 +53,23 @@ from reasonbank.surfaces.http.gate import (
     Send,
     pieces,
 )
+from reasonbank.surfaces.http.live import Live
 from reasonbank.surfaces.http.openapi import document
+from reasonbank.surfaces.http.session import SIGNED_OUT, taken, told
 from reasonbank.surfaces.logs import unexpected
 from reasonbank.surfaces.mcp.server import CALLER, make_server
 from reasonbank.surfaces.operations import Operation
-from reasonbank.surfaces.show.memory_page import memory_page
 from reasonbank.surfaces.show.metrics import CONTENT_TYPE, render
-from reasonbank.surfaces.show.page import POLICY, empty_page, page, report_page
+from reasonbank.surfaces.signing_in import SESSION_SECONDS, SigningIn
 
 T = TypeVar("T")
 
 API = "/api/v1"
+SESSION, EVENTS = f"{API}/session", f"{API}/events"
 READY_SECONDS = 2.0
 THREADS = 8
+MOST_WAITING = 8
+"""Callers who wait for their turn at long work; more are told to come again."""
 CHUNK = 64 * 1024
 
 log = logging.getLogger(__name__)
@@ -98,17 +101,22 @@ class Application:
         tools: str,
         allowed_hosts: AllowedHosts,
         authenticate: bool,
-        address: str,
     ) -> None:
         self._bank = bank
-        self._address = address
         self._settings = bank.settings.server
         self._tokens = TokenStore(bank)
-        self._gate = Gate(self._tokens, self._settings, allowed_hosts, authenticate=authenticate)
+        self._signing_in = SigningIn(bank)
+        self._gate = Gate(
+            self._tokens, self._signing_in, self._settings, allowed_hosts,
+            authenticate=authenticate,
+        )  # fmt: skip
+        self._assets = Assets()
+        self._live = Live(self._run, most=max(1, self._settings.connections // 4))
         self._paths = Paths()
         self._threads = ThreadPoolExecutor(THREADS, "bank")
         self._long = ThreadPoolExecutor(1, "bank-long")
         self._at_length = threading.Lock()
+        self._waiting = 0
         self._noting: set[str] = set()
         self._ready: tuple[float, HttpAnswer] = (0.0, HttpAnswer(body=b""))
         self._own: dict[str, HttpAnswer | Callable[[], HttpAnswer]] = {
@@ -162,23 +170,21 @@ class Application:
 
     async def _dispatch(self, exchange: Exchange) -> None:
         path, method = exchange.path, exchange.method
-        if path.startswith(API + "/"):
+        if path == SESSION:
+            await self._session(exchange)
+        elif path == EVENTS:
+            await self._listen(exchange)
+        elif path.startswith(API + "/"):
             await self._api(exchange, path[len(API) :], method)
         elif path == "/mcp":
             await self._call_mcp(exchange)
         elif path in self._own:
             _only(method, "GET")
             await self._say(exchange, path)
-        elif path == "/":
+        elif (asset := self._assets.find(path)) is not None:
             _only(method, "GET")
-            await self._start(exchange)
-        elif path.startswith("/memory/"):
-            _only(method, "GET")
-            id = path.removeprefix("/memory/")
-            await self._show(exchange, lambda bank, workspace: memory_page(bank, id, workspace))
-        elif path == "/report":
-            _only(method, "GET")
-            await self._show(exchange, lambda bank, _: report_page(bank))
+            self._gate.caller(exchange.scope, exchange.headers, anybody=True)
+            await exchange.answer(asset.answer(exchange.headers))
         else:
             raise NotFound(f"there is nothing at {path[:80]!r}; the API is at {API}, MCP at /mcp")
 
@@ -188,19 +194,13 @@ class Application:
         methods, values = self._paths.find(path)
         if methods is None:
             # Whoever may not come in need not learn what there is.
-            self._gate.caller(exchange.scope, exchange.headers, anybody=False)
+            self._gate.caller(exchange.scope, exchange.headers, anybody=False, page=True)
             raise NotFound(f"there is nothing at {API}{path[:80]}; /openapi.json lists what is")
         _only(method, *methods)
         operation = methods[method]
-        caller = self._caller(exchange)
+        caller = self._caller(exchange, page=True)
         caller.must(operation.right)
-        call = Call(
-            root=self._bank,
-            surface="http",
-            caller=caller,
-            workspace=exchange.workspace(),
-            progress=self._progress,
-        )
+        call = self._call(exchange, caller)
         # A place is for work: whoever is slow to send or to read takes none from others.
         if operation.run is operations.import_:
             await self._import(exchange, operation, call)
@@ -216,15 +216,26 @@ class Application:
                 return _told(operation, operation.perform(call, named | given))
 
             async with self._gate.place():
-                told = await self._run(work, alone=operation.alone)
+                told = await self._run(work, alone=operation.alone, waits=operation.waits)
             await exchange.answer(told)
+
+    def _call(self, exchange: Exchange, caller: Caller) -> Call:
+        return Call(
+            root=self._bank,
+            surface="page" if caller.at_the_page else "http",
+            caller=caller,
+            workspace=exchange.workspace(),
+            progress=self._progress,
+        )
 
     def _progress(self, done: int, total: int) -> None:
         if self.stopping:
             raise Stopping(f"the server stops, {done:,} of {total:,} done; call again later")
 
-    def _caller(self, exchange: Exchange) -> Caller:
-        caller, token = self._gate.caller(exchange.scope, exchange.headers, anybody=False)
+    def _caller(self, exchange: Exchange, *, page: bool = False) -> Caller:
+        caller, token = self._gate.caller(
+            exchange.scope, exchange.headers, anybody=False, page=page
+        )
         if token is not None and self._tokens.used(token) and token.id not in self._noting:
             self._noting.add(token.id)
             self._threads.submit(self._note, token)
@@ -235,6 +246,65 @@ class Application:
             self._tokens.note_use(token)
         self._noting.discard(token.id)
 
+    async def _listen(self, exchange: Exchange) -> None:
+        _only(exchange.method, "GET")
+        if exchange.scope["method"] == "HEAD":
+            raise NotAllowed("HEAD", ("GET",))
+        caller = self._caller(exchange, page=True)
+        with self._live.place():
+            await self._live.tell(
+                exchange,
+                self._call(exchange, caller),
+                still=lambda: self._caller(exchange, page=True),
+                stopping=lambda: self.stopping,
+            )
+
+    # Signing in
+
+    async def _session(self, exchange: Exchange) -> None:
+        """Who one is here; a code or a token becomes a cookie, and goes with it again."""
+        _only(exchange.method, "GET", "POST", "DELETE")
+        headers = exchange.headers
+        cookies: tuple[tuple[bytes, bytes], ...] = ()
+        if exchange.method == "GET":
+            try:
+                caller = self._caller(exchange, page=True)
+            except Unauthorized:
+                await exchange.answer(HttpAnswer(body=to_json(SIGNED_OUT)))
+                return
+        else:
+            self._gate.caller(exchange.scope, headers, anybody=True)
+            self._gate.must_be_own_page(exchange.scope, headers)
+            if exchange.method == "DELETE":
+                await self._sign_out(exchange)
+                return
+            shown = taken(await self._body(exchange))
+            session = self._signing_in.session(self._tokens, **shown)
+            caller, _ = self._gate.holder(session)
+            cookies = (self._cookie(headers, session.cookie, SESSION_SECONDS),)
+        call = self._call(exchange, caller)
+
+        def work() -> HttpAnswer:
+            return HttpAnswer(body=to_json(plain(told(call, self._gate.locked))), headers=cookies)
+
+        async with self._gate.place():
+            answer = await self._run(work)
+        await exchange.answer(answer)
+
+    async def _sign_out(self, exchange: Exchange) -> None:
+        with contextlib.suppress(Unauthorized):
+            if (session := self._gate.session(exchange.headers)) is not None:
+                self._signing_in.end(session)
+        gone = self._cookie(exchange.headers, "", 0)
+        body = SIGNED_OUT | {"needed": self._gate.locked}
+        await exchange.answer(HttpAnswer(body=to_json(body), headers=(gone,)))
+
+    def _cookie(self, headers: Raw, value: str, seconds: int) -> tuple[bytes, bytes]:
+        cookie = f"{self._signing_in.cookie}={value}; Path=/; Max-Age={seconds}; HttpOnly"
+        # Whoever serves it over https says so in its own address, as the browser sees that.
+        secure = "; Secure" if headers.get(b"origin", b"").startswith(b"https:") else ""
+        return b"set-cookie", f"{cookie}; SameSite=Strict{secure}".encode()
+
     async def _body(self, exchange: Exchange) -> bytes:
         kind = exchange.headers.get(b"content-type", JSON_TYPE)
         if kind.partition(b";")[0].strip().lower() != JSON_TYPE:
@@ -244,11 +314,18 @@ class Application:
             )  # fmt: skip
         return await self._gate.body(exchange.headers, exchange.receive)
 
-    async def _run(self, work: Callable[[], T], *, alone: bool = False) -> T:
-        """In a worker thread; long work one at a time, apart from the rest."""
+    async def _run(self, work: Callable[[], T], *, alone: bool = False, waits: bool = False) -> T:
+        """In a worker thread; long work one at a time, apart from the rest. What ``waits`` takes
+        its turn, unless many do."""
         loop = asyncio.get_running_loop()
         if not alone:
             return await loop.run_in_executor(self._threads, work)
+        if waits and self._waiting < MOST_WAITING:
+            self._waiting += 1
+            try:
+                return await loop.run_in_executor(self._long, work)
+            finally:
+                self._waiting -= 1
         if not self._at_length.acquire(blocking=False):
             error = TooMany("other long work is going on; try again when it is done")
             raise RetryAfter(error, 5.0)
@@ -342,49 +419,6 @@ class Application:
                 told = await self._run(said)
             await exchange.answer(told)
 
-    async def _start(self, exchange: Exchange) -> None:
-        """The page at /: for everybody how to connect; for who may read, also what is here."""
-        known = not self._gate.locked or b"authorization" in exchange.headers
-        if known:
-            caller, workspace = self._caller(exchange), exchange.workspace()
-            caller.must(Right.READ)
-        else:
-            self._gate.caller(exchange.scope, exchange.headers, anybody=True)
-
-        def work() -> HttpAnswer:
-            bank = caller.bank(self._bank, workspace, surface="http") if known else self._bank
-            return _as_page(page(
-                bank, self._address, known=known, locked=self._gate.locked,
-                whole=known and caller.workspaces is None and caller.right is Right.ADMIN,
-            ))  # fmt: skip
-
-        async with self._gate.place():
-            told = await self._run(work)
-        await exchange.answer(told)
-
-    async def _show(self, exchange: Exchange, make: Callable[[Bank, str | None], str]) -> None:
-        """A page about a workspace, for whoever may read it."""
-        try:
-            caller, workspace = self._caller(exchange), exchange.workspace()
-        except Unauthorized as error:
-            # A browser cannot show a token by itself; this page does it for it.
-            if b"authorization" in exchange.headers or not exchange.wants_a_page():
-                raise
-            refused = problem(error)
-            empty = _as_page(empty_page())
-            headers = (*refused.headers, *empty.headers)
-            await exchange.answer(replace(empty, status=refused.status, headers=headers))
-            return
-        caller.must(Right.READ)
-
-        def work() -> HttpAnswer:
-            bank = caller.bank(self._bank, workspace, surface="http")
-            return _as_page(make(bank, workspace))
-
-        async with self._gate.place():
-            told = await self._run(work)
-        await exchange.answer(told)
-
     def _metrics(self) -> HttpAnswer:
         return HttpAnswer(body=render(self._bank).encode(), kind=CONTENT_TYPE)
 
@@ -393,11 +427,6 @@ class Application:
         found = readiness(self._bank)
         self._ready = (time.monotonic() + READY_SECONDS, found)
         return found
-
-
-def _as_page(text: str) -> HttpAnswer:
-    policy = (b"content-security-policy", POLICY)
-    return HttpAnswer(body=text.encode(), kind=b"text/html; charset=utf-8", headers=(policy,))
 
 
 def readiness(bank: Bank) -> HttpAnswer:

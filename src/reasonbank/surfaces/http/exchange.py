@@ -78,15 +78,12 @@ class Exchange:
             raise InvalidInput("workspace", "was given twice, and differently; give it once")
         return given.pop() if given else None
 
-    def wants_a_page(self) -> bool:
-        return b"text/html" in self.headers.get(b"accept", b"").lower()
-
     async def start(
         self, status: int, kind: bytes, headers: tuple[tuple[bytes, bytes], ...]
     ) -> None:
         self._started = True
         names = {name for name, _ in headers}
-        guard = GUARD if b"content-security-policy" in names else SEALED
+        guard = [header for header in SEALED if header[0] not in names]
         await self._send(
             {
                 "type": "http.response.start",
@@ -103,8 +100,9 @@ class Exchange:
             return  # Cut off: all that is left is to end the connection.
         # A line of its own, for those who read it in a terminal.
         body = answer.body + b"\n" if answer.kind is JSON_TYPE else answer.body
-        length = (b"content-length", str(len(body)).encode())
-        await self.start(answer.status, answer.kind, (length, *answer.headers))
+        # What has not changed is not sent, and so has no length.
+        length = [(b"content-length", str(len(body)).encode())] if answer.status != 304 else []
+        await self.start(answer.status, answer.kind, (*length, *answer.headers))
         await self.send_piece(body, more=False)
 
     async def send_guarded(self, message: Any) -> None:

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +30,7 @@ from reasonbank.errors import (
 )
 from reasonbank.ledger.port import Token
 from reasonbank.settings import Server
+from reasonbank.surfaces.signing_in import Session, SigningIn
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -43,6 +44,8 @@ OPEN = Caller(local=True)
 GRACE_SECONDS = 5.0
 LEAST_RATE = 1024
 """Bytes a second, sent or read; whoever is slower after the grace is not waited for."""
+OWN_PAGE = b"x-reasonbank-page"
+"""The header by which a page of ours says that it calls: no form and no image can send it."""
 CALLERS = 10_000
 """Callers whose rate is remembered; whoever was quiet longest is forgotten first."""
 
@@ -95,6 +98,12 @@ class AllowedHosts:
             origins=origins,
             shown=f"[{shown}]" if ":" in shown else shown,
         )
+
+    def own_page(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether a page of this very server calls."""
+        page = headers.get(b"origin", b"").decode("latin-1").lower()
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        return OWN_PAGE in headers and page.partition("://")[2] == host
 
     def check(self, headers: Mapping[bytes, bytes]) -> None:
         host = headers.get(b"host", b"").decode("latin-1").lower()
@@ -174,12 +183,14 @@ class Gate:
     def __init__(
         self,
         tokens: TokenStore,
+        signing_in: SigningIn,
         settings: Server,
         allowed_hosts: AllowedHosts,
         *,
         authenticate: bool,
     ) -> None:
         self._tokens = tokens
+        self._signing_in = signing_in
         self._settings = settings
         self._allowed_hosts = allowed_hosts
         self.locked = authenticate
@@ -199,9 +210,10 @@ class Gate:
         self._allowed_hosts.check(headers)
 
     def caller(
-        self, scope: Scope, headers: Mapping[bytes, bytes], *, anybody: bool
+        self, scope: Scope, headers: Mapping[bytes, bytes], *, anybody: bool, page: bool = False
     ) -> tuple[Caller, Token | None]:
-        """Who calls. ``anybody``: an address that needs no token."""
+        """Who calls. ``anybody``: an address that needs no token. ``page``: one that a page may
+        call whose user has signed in."""
         address = f"from {(scope.get('client') or ['?'])[0]}"
         shown = headers.get(b"authorization")
         if anybody:
@@ -217,6 +229,11 @@ class Gate:
                 caller, token = self._tokens.caller(secret.strip())
                 self._rates.take(token.id)
                 return caller, token
+            if page and self.locked and (session := self.session(headers)) is not None:
+                self.must_be_own_page(scope, headers)
+                caller, token = self.holder(session)
+                self._rates.take(token.id)
+                return caller, token
             if self.locked:
                 raise Unauthorized(
                     "this needs a token: send `Authorization: Bearer rbk_…`; `reasonbank serve` "
@@ -227,6 +244,28 @@ class Gate:
             raise
         self._rates.take(address)
         return OPEN, None
+
+    def session(self, headers: Mapping[bytes, bytes]) -> Session | None:
+        """That of the browser that calls; None if it shows none."""
+        for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+            name, _, value = part.strip().partition("=")
+            if name == self._signing_in.cookie:
+                return self._signing_in.shown(value)
+        return None
+
+    def holder(self, session: Session) -> tuple[Caller, Token]:
+        caller, token = self._tokens.caller_of(session.token)
+        return replace(caller, at_the_page=session.person), token
+
+    def must_be_own_page(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        """A browser sends its cookie with whatever page makes it call: only our own may change
+        anything."""
+        if scope["method"] in ("GET", "HEAD") or self._allowed_hosts.own_page(headers):
+            return
+        raise Forbidden(
+            "a browser that is signed in changes things from this server's own page only; "
+            "programs send `Authorization: Bearer rbk_…`"
+        )
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:

@@ -9,7 +9,9 @@ from pydantic.json_schema import JsonSchemaMode
 
 from reasonbank.model import JSON
 from reasonbank.surfaces import operations, shapes
+from reasonbank.surfaces.http.session import SignedIn, SignedOut, SignIn
 from reasonbank.surfaces.operations import OPERATIONS, Operation
+from reasonbank.surfaces.shapes import closed
 
 API = "/api/v1"
 _TEXTS = ("application/x-ndjson", "text/markdown")
@@ -29,6 +31,7 @@ def document() -> JSON:
     for operation in OPERATIONS:
         path = paths.setdefault(API + operation.path, {})
         path[operation.method.lower()] = _described(operation, schemas)
+    paths |= _for_pages(schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -37,7 +40,7 @@ def document() -> JSON:
             "description": "A memory that learns, for LLM agents.",
         },
         "servers": [{"url": "/"}],
-        "security": [{"token": []}, {}],
+        "security": [{"token": []}, {"session": []}, {}],
         "paths": paths,
         "components": {
             "schemas": parts,
@@ -46,7 +49,14 @@ def document() -> JSON:
                     "type": "http",
                     "scheme": "bearer",
                     "description": "Made with `reasonbank token create`.",
-                }
+                },
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "reasonbank-BANK",
+                    "description": "Of a browser that has signed in; what changes anything needs "
+                    "the header `X-ReasonBank-Page` and an `Origin` of this server as well.",
+                },
             },
             "parameters": {
                 "WorkspaceHeader": _place("header", "X-ReasonBank-Workspace"),
@@ -63,10 +73,40 @@ def document() -> JSON:
     }
 
 
+def _for_pages(schemas: dict[Any, JSON]) -> dict[str, JSON]:
+    """What is of the server, and not of the bank."""
+    errors = {name: {"$ref": f"#/components/responses/{name}"} for name in _ERRORS}
+
+    def answers(kind: str, schema: JSON, told: str) -> JSON:
+        return {"200": {"description": told, "content": {kind: {"schema": schema}}}, **errors}
+
+    def does(name: str, told: str, responses: JSON, **more: Any) -> JSON:
+        return {"operationId": name, "tags": [name], "summary": told, "responses": responses} | more
+
+    who = answers("application/json", schemas["session"], "Who one is, and what one may do.")
+    body = {"application/json": {"schema": schemas["sign in"]}}
+    stream = answers("text/event-stream", {"type": "object"}, "What is new, as it happens.")
+    after = {"in": "query", "name": "after", "required": False, "schema": {"type": "integer"}}
+    return {
+        f"{API}/session": {
+            "get": does("who", "Tell who one is; nobody need be signed in to ask.", who),
+            "post": does("sign_in", "Turn a code or a token into the cookie of a session.", who,
+                         requestBody={"required": True, "content": body}),
+            "delete": does("sign_out", "End the session.", who),
+        },
+        f"{API}/events": {
+            "get": does("events", "Listen to what is written where one may look.", stream,
+                        parameters=[after]),
+        },
+    }  # fmt: skip
+
+
 def _schemas() -> tuple[dict[Any, JSON], JSON]:
     """The schema of everything that is taken and answered, and the parts they share."""
     wanted: list[tuple[Any, JsonSchemaMode, TypeAdapter[Any]]] = [
-        ("problem", "serialization", TypeAdapter(shapes.Problem))
+        ("problem", "serialization", TypeAdapter(shapes.Problem)),
+        ("sign in", "validation", TypeAdapter(closed(SignIn))),
+        ("session", "serialization", TypeAdapter(shapes.shape_of(SignedIn) | SignedOut)),
     ]
     for operation in OPERATIONS:
         if (takes := shapes.taken(operation)) is not None:

@@ -62,7 +62,6 @@ def serve(
         tools=tools,
         allowed_hosts=allowed_hosts,
         authenticate=authenticate,
-        address=address,
     )
     config = uvicorn.Config(
         application,

@@ -25,6 +25,7 @@ from reasonbank.model import (
     Memory,
     Revision,
     Right,
+    Standing,
     Workspace,
     counted,
 )
@@ -93,6 +94,7 @@ CORE: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The few that make the loop, and what agents with little room are told that they take."""
 LOADED = {"anthropic/alwaysLoad": True}
+WAITS = ". It waits for a person (`reasonbank review`); until then only who searches finds it"
 """To Claude Code: not to be looked for first, as are tools of which there are many."""
 
 
@@ -250,9 +252,10 @@ def memory_record(
     )
     derived = "; ".join(f"{name}: {getattr(stored, name)}" for name in missing(told))
     mended = f". Derived, and mended by memory_update: {derived}" if derived else ""
+    waits = WAITS if stored.standing is Standing.WAITING else ""
     return {
         "id": stored.id,
-        "message": f"Memory recorded successfully{mended}",
+        "message": f"Memory recorded successfully{mended}{waits}",
         "initial_confidence": cast(float, stored.confidence),
     }
 

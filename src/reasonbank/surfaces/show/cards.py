@@ -6,7 +6,7 @@ import os
 
 import click
 
-from reasonbank.model import Hit, Reply, failed_each_time
+from reasonbank.model import Hit, Reply, Standing, failed_each_time
 from reasonbank.surfaces.show.fitting import clean, columns, wrapped
 
 _SIGNS = {"success": "✓", "failure": "✗", "mixed": "±"}
@@ -69,6 +69,8 @@ def _card(place: int, hit: Hit) -> None:
         f"relevance {hit.relevance:.2f} · {_forecast(hit)} · confidence {memory.confidence:.2f} · "
         f"used {memory.usage_count} · {memory.scope}{' · linked' if hit.via else ''}"
     )
+    if memory.standing is not Standing.CONFIRMED:
+        facts = f"{memory.standing} · {facts}"
     if hit.weak:
         facts = f"weak match · {facts}"
     _lines(facts, colour, dim=True)

@@ -15,11 +15,12 @@ from rich.tree import Tree
 
 from reasonbank.llm.excerpt import excerpt
 from reasonbank.model import (
+    JSON,
     Change,
     Evidence,
+    ForReview,
     Gap,
     Genealogy,
-    Hidden,
     Job,
     Link,
     Memory,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from reasonbank.search.recommend import Recommendation
     from reasonbank.store.batches import Batch
     from reasonbank.store.revert import Reverted
+    from reasonbank.surfaces.peers import OfferShown
     from reasonbank.tidy.promote import Proposal
 
 SHOWN = 600
@@ -356,6 +358,8 @@ def statistics(numbers: Mapping[str, Any]) -> None:
         "by outcome": _counts(numbers["by_outcome"]) or "none",
         "by source": _counts(numbers["by_source"]) or "none",
         "by scope": _counts(numbers["by_scope"]) or "none",
+        "by standing": _counts(numbers["by_standing"]) or "none",
+        "whose": ", ".join(map(_influence, numbers["influence"][:5])) or "nobody's",
         "growth": "new in a day {day}, in a week {week}, in a month {month}".format(
             **numbers["growth"]
         ),
@@ -391,6 +395,11 @@ def statistics(numbers: Mapping[str, Any]) -> None:
         "model": _counts(_known(numbers["model"])) or "none asked yet",
         "queue": _counts(_known(numbers["queue"])),
     })  # fmt: skip
+
+
+def _influence(one: Mapping[str, Any]) -> str:
+    share = "" if one["share"] is None else f", {one['share']:.0%} of what was given"
+    return f"{one['hand'] or 'unknown'} {one['memories']} ({one['confirmed']} confirmed{share})"
 
 
 def _model_cache(used: Mapping[str, Any] | None) -> str:
@@ -444,14 +453,15 @@ def gaps(found: Sequence[Gap]) -> None:
     _print(table if found else "No gaps: nothing was asked in vain.")
 
 
-def review(found: Sequence[Hidden]) -> None:
-    short = _ids(hidden.id for hidden in found)
-    table = _table("id", "title", "why:w")
-    for hidden in found:
-        table.add_row(short(hidden.id), _text(hidden.title), _text(hidden.reason))
-    _print(table if found else "Nothing waits for you: nothing is hidden for who wrote it.")
+def review(found: Sequence[ForReview]) -> None:
+    short = _ids(each.id for each in found)
+    table = _table("id", "", "title:w", "by:w", "why:w")
+    for each in found:
+        by = f"peer:{each.peer}" if each.peer else each.hand or each.author
+        table.add_row(short(each.id), each.kind, _text(each.title), _text(by), _text(each.reason))
+    _print(table if found else "Nothing waits for you.")
     if found:
-        _print(_text("To show one again: reasonbank feedback ID --helpful", style="dim"))
+        _print(_text("reasonbank review accept ID… | edit ID | reject ID…", style="dim"))
 
 
 def jobs(found: Sequence[Job]) -> None:
@@ -467,7 +477,8 @@ def workspaces(places: Sequence[Workspace], here: str) -> None:
     table = _table("", "id:w", "name:w", "path:w", "team:w", "org:w", "memories:r")
     for w in places:
         mark = "→" if w.id == here else ""
-        table.add_row(mark, w.id, _text(w.name or ""), _text(w.path or ""), w.team, w.org,
+        name = w.name or (f"of {w.peer}" if w.peer else "")
+        table.add_row(mark, w.id, _text(name), _text(w.path or ""), w.team, w.org,
                       str(w.memories))  # fmt: skip
     _print(table if places else "No workspaces yet: one comes with its first memory.")
 
@@ -480,6 +491,29 @@ def tokens(found: Sequence[StoredToken]) -> None:
         table.add_row(t.id, _text(f"{t.name}{spent}"), t.scope, places, t.state,
                       _day(t.expires_at), _day(t.last_used))  # fmt: skip
     _print(table if found else "No tokens yet: `reasonbank token create` makes one.")
+
+
+def peers(found: Sequence[JSON]) -> None:
+    table = _table("name:w", "key", "state", "shares:w", "said", "brought", "last seen")
+    for each in found:
+        seen = each["seen_at"]
+        table.add_row(_text(each["name"]), each["key"][:8], each["state"],
+                      _text("\n".join(each["channels"])), f"{each['entries']:,}",
+                      f"{each['brought']:,}", seen[:16] if seen else "never")  # fmt: skip
+    _print(table if found else "No other bank yet: `reasonbank peer invite` finds one.")
+
+
+def offers(found: Sequence[OfferShown]) -> None:
+    short = _ids(each.trace for each in found if each.trace)
+    table = _table("task:w", "whose", "state", "spent", "until", "trace")
+    for each in found:
+        whose = (
+            (f"ours, by {each.peer}" if each.peer else "ours") if each.ours else f"of {each.peer}"
+        )
+        table.add_row(_text(each.task), _text(whose), each.state,
+                      f"${each.spent:.2f} of ${each.most:.2f}", f"{each.expires_at:%m-%d %H:%M}",
+                      short(each.trace) if each.trace else "")  # fmt: skip
+    _print(table if found else "No task was offered yet: `reasonbank peer offer` does so.")
 
 
 def _day(moment: datetime | None) -> str:
@@ -509,7 +543,15 @@ def verified(found: Verified) -> None:
     _print_more(len(found.faults))
 
 
-def brought(found: Brought) -> None:
+def on_probation(batch: str) -> None:
+    """What an import that nobody vouched for waits for."""
+    _print(_text(
+        f"Untested: found by who asks, given to no agent unasked. To confirm them all: reasonbank"
+        f" review accept --import {batch}", style="dim",
+    ))  # fmt: skip
+
+
+def brought(found: Brought, *, trusted: bool = False) -> None:
     table = _table("", "title:w", "from:w", ":w")
     for each in found.memories[:LISTED]:
         told = ", ".join(f"⚠ {reason}" for reason in each.suspicious)
@@ -530,6 +572,8 @@ def brought(found: Brought) -> None:
     told += f", {found.known} known already" if found.known else ""
     told += f", {len(found.left_out)} left out" if found.left_out else ""
     _print(_text(told))
+    if found.batch and not trusted:
+        on_probation(found.batch)
     if found.batch:
         _print(_text(f"To take it all back: reasonbank undo {found.batch}", style="dim"))
 

@@ -1,0 +1,528 @@
+"""One bank among others: who calls whom, what is said on which lane, and when.
+
+What waits for a peer is a coroutine. All that touches the bank happens in one thread of its own,
+one thing after another, so that nothing that a peer sends makes anybody else wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import random
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.metadata import version
+from typing import TypeVar
+
+from reasonbank.errors import ReasonBankError
+from reasonbank.ledger.port import Peer, TaskOffer, Writing
+from reasonbank.peers import membership, wire
+from reasonbank.peers.gossip import Node
+from reasonbank.peers.hello import caller, hello
+from reasonbank.peers.logs import LedgerLogs
+from reasonbank.peers.membership import NotInvited, Pasted
+from reasonbank.peers.publish import epoch_of
+from reasonbank.peers.tasks import Solver, Tasks, in_vain
+from reasonbank.peers.transport import Connection, ConnectionEnded, Listener, Stream, Transport
+from reasonbank.peers.wire import (
+    Announce,
+    BadFrame,
+    Fork,
+    Frame,
+    Gone,
+    Grant,
+    Have,
+    Hello,
+    Lane,
+    Offer,
+    Refused,
+    Result,
+    Segment,
+    Status,
+    Take,
+    Want,
+    Welcome,
+)
+from reasonbank.store.context import Context
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Seconds."""
+
+    look: float = 0.25
+    """Between two looks at whether the bank has something new to tell."""
+    tick: float = 3.0
+    """About, between two looks at whether something was missed."""
+    tell: float = 20.0
+    """Between two words about how this bank is."""
+    soonest: float = 1.0
+    latest: float = 60.0
+    """Until somebody who could not be reached is called again, at first and at last."""
+    patience: float = 5.0
+    """That a bank waits to hear what it said itself."""
+
+
+MOST_WAITING = 1_000
+"""Frames that wait for one peer; what is dropped is found later by comparing heads."""
+STATUS = "status "
+"""What the notes about how peers are begin with."""
+QUIET = 0.6
+"""Seconds without a word after which two banks have told each other everything."""
+
+_log = logging.getLogger("reasonbank.bus")
+
+
+@dataclass(eq=False)
+class Talk:
+    """A connection with a peer that both sides have agreed to."""
+
+    peer: Peer
+    connection: Connection
+    called: bool
+    """Whether this bank has called."""
+    may_read: frozenset[str] = frozenset()
+    may_write: frozenset[str] = frozenset()
+    lanes: dict[Lane, Stream] = field(default_factory=dict)
+    waiting: asyncio.Queue[tuple[Lane, Frame]] = field(
+        default_factory=lambda: asyncio.Queue(MOST_WAITING)
+    )
+    since: float = 0.0
+    heard: float = 0.0
+    has_told: bool = False
+    """How far it knows things; this bank's own log is among them."""
+    new: int = 0
+
+    @property
+    def key(self) -> bytes:
+        return bytes.fromhex(self.peer.key)
+
+
+class Bus:
+    def __init__(
+        self, context: Context, transport: Transport, *, solver: Solver | None = None,
+        pace: Pace | None = None,
+    ) -> None:  # fmt: skip
+        """``solver`` does what others offer; without one this bank takes no tasks."""
+        self.context = context
+        self.identity = membership.identity_of(context)
+        self.logs = LedgerLogs(context, self.identity)
+        rng = random.Random()  # nosec B311  # whom to tell first
+        self.node = Node(self.logs, self.identity.key, rng)
+        self.tasks = Tasks(context, takes=solver is not None)
+        self._solver = solver
+        self._solving = asyncio.Lock()
+        """One task at a time: what others offer must not crowd out what this machine is for."""
+        self._pace = pace or Pace()
+        self.talks: dict[bytes, Talk] = {}
+        self.joined: asyncio.Queue[Peer] = asyncio.Queue()
+        """Those who came with an invitation."""
+        self._transport = transport
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reasonbank-bus")
+        self._running: set[asyncio.Task[None]] = set()
+        self._listener: Listener | None = None
+        self._seen: object = None
+        self._lacks: dict[str, float] = {}
+        """Channels in which others know more of this bank than it does, and how long to wait."""
+
+    async def listen(self, address: str) -> str:
+        self._listener = await self._transport.listen(address, self._answer)
+        return self._listener.address
+
+    async def run(self) -> None:
+        """Keep in touch with everybody until it is cancelled."""
+        calling: dict[str, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._always(self._look, self._pace.look))
+            group.create_task(self._always(self._tick, self._pace.tick))
+
+            async def call_whoever_is_known() -> None:
+                for peer in await self._do(self._known):
+                    if peer.address and (peer.key not in calling or calling[peer.key].done()):
+                        calling[peer.key] = group.create_task(self._call_always(peer.key))
+
+            await self._always(call_whoever_is_known, self._pace.tick)
+
+    async def _always(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
+        """Again and again; a disk that is full for a while is no reason to stay silent for ever."""
+        while True:
+            try:
+                await work()
+            except ReasonBankError as error:
+                _log.warning("the bus: %s", error)
+            # Not all at the same moment.
+            await asyncio.sleep(seconds * random.uniform(0.7, 1.3))  # nosec B311
+
+    async def close(self) -> None:
+        for talk in list(self.talks.values()):
+            await talk.connection.close("this bank says goodbye")
+        if self._listener is not None:
+            await self._listener.close()
+        for task in list(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._thread.shutdown()
+
+    async def __aenter__(self) -> Bus:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Calling and being called
+
+    async def join(self, pasted: Pasted, *, name: str | None = None) -> Talk:
+        """Call the bank that sent the invitation."""
+        membership.must_be_a_person(self.context)
+        peer = Peer(key=pasted.key.hex(), name=name or "", address=pasted.address, added_at=0)
+        return await self._call(peer, pasted)
+
+    async def sync(self, peer: Peer) -> Talk:
+        """Call a peer, and listen until both have told each other everything."""
+        talk = await self._call(peer, None)
+        await self.until_quiet(talk)
+        return talk
+
+    async def until_quiet(self, talk: Talk) -> None:
+        await self.publish()
+        loop = asyncio.get_running_loop()
+        talk.heard = loop.time()
+        while talk.connection.ended is None and loop.time() - talk.heard < QUIET:
+            await asyncio.sleep(QUIET / 6)
+
+    async def _call_always(self, key: str) -> None:
+        pause = self._pace.soonest
+        while True:
+            peer = await self._do(self._peer, key)
+            if peer is None or peer.revoked_at is not None or not peer.address:
+                return
+            if bytes.fromhex(key) in self.talks:
+                await self.talks[bytes.fromhex(key)].connection.until_ended()
+                continue
+            try:
+                talk = await self._call(peer, None)
+            except ReasonBankError as error:
+                _log.info("%s: %s", peer.name, error)
+            else:
+                pause = self._pace.soonest
+                await talk.connection.until_ended()
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # nosec B311
+            pause = min(2 * pause, self._pace.latest)
+
+    async def _call(self, peer: Peer, pasted: Pasted | None) -> Talk:
+        assert peer.address is not None
+        try:
+            connection = await self._transport.connect(peer.address, bytes.fromhex(peer.key))
+        except ConnectionEnded as error:
+            raise ConnectionEnded(f"the bank at {peer.address} was not reached: {error}") from None
+        try:
+            control = await connection.stream(Lane.CONTROL)
+            token = pasted.token if pasted else b""
+            said = hello(
+                self.identity, connection.binding, name=membership.name_of(self.context),
+                at=self.context.now(), token=token,
+            )  # fmt: skip
+            await control.send(wire.encode(said))
+            if pasted is None:
+                # Known already: what it is told now may arrive with the first packet.
+                talk = await self._begin(connection, peer, called=True)
+                self._read(talk, control)
+                answer = await self._answered(control)
+            else:
+                answer = await self._answered(control)
+                called = peer.name or answer.name
+                peer = await self._do(membership.joined, self.context, pasted, called)
+                talk = await self._begin(connection, peer, called=True)
+                self._read(talk, control)
+        except BaseException:
+            await connection.close("given up")
+            raise
+        return talk
+
+    async def _answered(self, control: Stream) -> Welcome:
+        data = await control.receive()
+        match None if data is None else wire.decode(data):
+            case Welcome() as welcome:
+                return welcome
+            case Refused(code=_, reason=reason):
+                raise NotInvited(f"the other bank says: {reason}")
+        raise ConnectionEnded("the other bank said nothing that makes sense")
+
+    async def _answer(self, connection: Connection) -> None:
+        """Somebody calls."""
+        control = await connection.accept()
+        data = None if control is None else await control.receive()
+        if control is None or data is None or control.lane is not Lane.CONTROL:
+            return
+        try:
+            said = wire.decode(data)
+            if not isinstance(said, Hello):
+                raise BadFrame("a connection begins with a Hello")
+            key = caller(said, connection.binding)
+            peer = await self._do(membership.admit, self.context, key, said.name, said.token)
+        except ReasonBankError as error:
+            with suppress(ConnectionEnded):
+                await control.send(wire.encode(Refused(type(error).__name__, str(error))))
+                await control.close()
+                await asyncio.wait_for(connection.until_ended(), 5)
+            return
+        connection.authenticated(key)
+        talk = await self._begin(connection, peer, called=False)
+        channels = sorted(talk.may_read | talk.may_write)
+        name = membership.name_of(self.context)
+        await control.send(
+            wire.encode(Welcome(wire.VERSION, self.identity.key, name, b"", channels))
+        )
+        if said.token:
+            self.joined.put_nowait(peer)
+        await self._accept(talk)
+        await self._end(talk)
+
+    # One conversation
+
+    async def _begin(self, connection: Connection, peer: Peer, *, called: bool) -> Talk:
+        found = await self._do(membership.may, self.context, None, peer)
+        channels = frozenset(found.channels)
+        talk = Talk(
+            peer, connection, called,
+            may_read=channels if "read" in found.operations else frozenset(),
+            may_write=channels if "write" in found.operations else frozenset(),
+        )  # fmt: skip
+        talk.since = talk.heard = asyncio.get_running_loop().time()
+        old = self.talks.get(talk.key)
+        self.talks[talk.key] = talk
+        if old is not None:
+            self._start(old.connection.close("called anew"))
+        if called:
+            self._start(self._accept(talk))
+        self._start(self._write(talk))
+        self._start(self._tell_status(talk))
+        self._start(self._until_over(talk))
+        frames = await self._do(self.node.connected, talk.key, channels)
+        # Also who knows nothing says so.
+        self._send(frames or [(talk.key, Have([]))])
+        wanted = await self._do(self.logs.wanted_of, talk.key)
+        self._send_to(talk, Lane.MEMORY, [want for want in wanted if want.log.channel in channels])
+        self._send_to(talk, Lane.TASK, await self._do(self.tasks.met, talk.peer))
+        return talk
+
+    async def _accept(self, talk: Talk) -> None:
+        """Both sides open streams when they have something to say."""
+        while (stream := await talk.connection.accept()) is not None:
+            self._read(talk, stream)
+
+    async def _until_over(self, talk: Talk) -> None:
+        reason = await talk.connection.until_ended()
+        _log.info("%s: %s", talk.peer.name, reason)
+        await self._end(talk)
+
+    async def _end(self, talk: Talk) -> None:
+        if self.talks.get(talk.key) is talk:
+            del self.talks[talk.key]
+            self._send(await self._do(self.node.disconnected, talk.key))
+
+    def _read(self, talk: Talk, stream: Stream) -> None:
+        """What is to be said on a lane goes where this side first heard or said something."""
+        talk.lanes.setdefault(stream.lane, stream)
+        self._start(self._listen(talk, stream))
+
+    async def _listen(self, talk: Talk, stream: Stream) -> None:
+        if stream.lane is Lane.CONTROL:
+            return
+        try:
+            while (data := await stream.receive()) is not None:
+                talk.heard = asyncio.get_running_loop().time()
+                await self._hear(talk, stream.lane, wire.decode(data))
+        except ConnectionEnded:
+            pass
+        except ReasonBankError as error:
+            _log.warning("%s: %s", talk.peer.name, error)
+            await talk.connection.close(str(error))
+        except Exception:  # noqa: BLE001
+            # A fault of this program: better to begin anew than to be deaf on one lane.
+            _log.exception("%s: what it said on %s", talk.peer.name, stream.lane)
+            await talk.connection.close("something went wrong at this end")
+
+    async def _hear(self, talk: Talk, lane: Lane, frame: Frame) -> None:
+        match lane, frame:
+            case Lane.MEMORY, Have() | Announce() | Want() | Segment() | Fork():
+                if isinstance(frame, Segment | Fork) and not _is_in(frame, talk.may_write):
+                    return
+                if isinstance(frame, Have):
+                    await self._look_for_ourselves(talk, frame)
+                before = await self._do(self._length_of, frame)
+                self._send(await self._do(self.node.received, talk.key, frame))
+                talk.new += max(0, await self._do(self._length_of, frame) - before)
+            case Lane.STATUS, Status():
+                await self._do(self._keep_status, talk.peer.key, frame)
+            case Lane.TASK, Offer() | Take() | Grant() | Gone() | Result():
+                self._send_to(talk, Lane.TASK, await self._do(self.tasks.heard, talk.peer, frame))
+                while self.tasks.to_do:
+                    self._start(self._solve(self.tasks.to_do.pop()))
+            case _:
+                raise BadFrame(f"a {type(frame).__name__} has no place on the lane {lane}")
+
+    async def _look_for_ourselves(self, talk: Talk, have: Have) -> None:
+        """A bank that was set back hears it here: others know more of what it said than it does.
+        Until it has that too, it says nothing new in its old place."""
+        behind = await self._do(self._behind, have)
+        until = asyncio.get_running_loop().time() + self._pace.patience
+        self._lacks |= dict.fromkeys(behind, until)
+        talk.has_told = True
+        if not behind:
+            await self.publish()
+
+    def _behind(self, have: Have) -> list[str]:
+        epoch = epoch_of(self.context.store)
+        return [
+            head.log.channel
+            for head in have.heads
+            if (head.log.key, head.log.epoch) == (self.identity.key, epoch)
+            and ((own := self.logs.head(head.log)) is None or own.length < head.length)
+        ]
+
+    def _length_of(self, frame: Frame) -> int:
+        head = self.logs.head(frame.log) if isinstance(frame, Segment) else None
+        return head.length if head else 0
+
+    def _send(self, frames: Iterable[tuple[bytes, Frame]]) -> None:
+        for key, frame in frames:
+            if (talk := self.talks.get(key)) is not None:
+                self._send_to(talk, Lane.MEMORY, [frame])
+
+    def _send_to(self, talk: Talk, lane: Lane, frames: Iterable[Frame]) -> None:
+        for frame in frames:
+            fit = _fit_for(frame, talk.may_read) if lane is Lane.MEMORY else frame
+            if fit is not None:
+                with suppress(asyncio.QueueFull):
+                    talk.waiting.put_nowait((lane, fit))
+
+    async def _write(self, talk: Talk) -> None:
+        with suppress(ConnectionEnded):
+            while True:
+                lane, frame = await talk.waiting.get()
+                if lane not in talk.lanes:
+                    # A stream that nothing was said on is not there for the other side.
+                    self._read(talk, await talk.connection.stream(lane))
+                await talk.lanes[lane].send(wire.encode(frame))
+
+    async def _tell_status(self, talk: Talk) -> None:
+        while talk.connection.ended is None:
+            self._send_to(talk, Lane.STATUS, [await self._do(self._status)])
+            await asyncio.sleep(self._pace.tell)
+
+    async def _solve(self, offer: TaskOffer) -> None:
+        assert self._solver is not None
+        async with self._solving:
+            try:
+                trace, spent = await self._solver(offer.task)
+            except ReasonBankError as error:
+                trace, spent = in_vain(offer.task, str(error)), 0
+        frames = await self._do(self.tasks.finished, offer, trace, spent)
+        if (talk := self.talks.get(bytes.fromhex(offer.peer or ""))) is not None:
+            self._send_to(talk, Lane.TASK, frames)
+
+    # The bank
+
+    async def publish(self) -> None:
+        now = asyncio.get_running_loop().time()
+        channels = {
+            channel
+            for talk in self.talks.values()
+            if talk.has_told or now - talk.since > self._pace.patience
+            for channel in talk.may_read
+            if self._lacks.get(channel, now) <= now
+        }
+        for grown in await self._do(self.logs.publish, channels):
+            self._send(await self._do(self.node.grown, grown.log, grown.first))
+
+    async def _look(self) -> None:
+        if await self._do(self._has_changed):
+            await self.publish()
+        for talk in list(self.talks.values()):
+            self._send_to(talk, Lane.TASK, await self._do(self.tasks.due, talk.peer))
+
+    async def _tick(self) -> None:
+        self._send(await self._do(self.node.tick))
+        gone = await self._do(self._cut_off)
+        for talk in [talk for talk in self.talks.values() if talk.peer.key in gone]:
+            await talk.connection.close("cut off")
+
+    def _has_changed(self) -> bool:
+        """Since the last look, or since somebody new came."""
+        seen = (self.context.store.ledger.version(), frozenset(self.talks))
+        changed = seen != self._seen
+        self._seen = seen
+        return changed
+
+    def _known(self) -> list[Peer]:
+        return [peer for peer in self.context.read().peers.all() if peer.revoked_at is None]
+
+    def _cut_off(self) -> set[str]:
+        found = self.context.read().peers.all()
+        return {peer.key for peer in found if peer.revoked_at is not None}
+
+    def _peer(self, key: str) -> Peer | None:
+        return self.context.read().peers.peer(key)
+
+    def _status(self) -> Status:
+        return status_of(self.context)
+
+    def _keep_status(self, key: str, status: Status) -> None:
+        told = {
+            "name": status.name, "version": status.version, "memories": status.memories,
+            "load": status.load, "at": self.context.now(),
+        }  # fmt: skip
+
+        def work(txn: Writing) -> None:
+            txn.peers.set_state(STATUS + key, json.dumps(told))
+            if (peer := txn.peers.peer(key)) is not None:
+                txn.peers.put(replace(peer, seen_at=self.context.now()))
+
+        self.context.store.write(work)
+
+    async def _do(self, work: Callable[..., T], *arguments: object) -> T:
+        """In the thread that has the bank."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, partial(work, *arguments))
+
+    def _start(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("the bus: %r", error)
+
+
+def status_of(context: Context) -> Status:
+    """How this bank is, as others may know it."""
+    memories = sum(place.memories for place in context.read().workspaces())
+    return Status(membership.name_of(context), version("reasonbank"), memories, os.getloadavg()[0],
+                  context.now())  # fmt: skip
+
+
+def _is_in(frame: Segment | Fork, channels: Collection[str]) -> bool:
+    log = frame.log if isinstance(frame, Segment) else frame.one.log
+    return log.channel in channels
+
+
+def _fit_for(frame: Frame, channels: Collection[str]) -> Frame | None:
+    """What of it a peer may be told that may know of these channels. It may always be asked."""
+    match frame:
+        case Have(heads=heads):
+            return Have([head for head in heads if head.log.channel in channels])
+        case Announce(head=head):
+            return frame if head.log.channel in channels else None
+        case Segment() | Fork():
+            return frame if _is_in(frame, channels) else None
+    return frame

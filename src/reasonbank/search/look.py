@@ -1,0 +1,123 @@
+"""A search of which nothing is noted: for people, who look before they have said all."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from reasonbank.fields import checked, plain
+from reasonbank.ledger.port import Filter, Reading
+from reasonbank.model import JSON, Gap, Reply, from_micros
+from reasonbank.safety.patterns import compile
+from reasonbank.search.answer import recall
+from reasonbank.search.gather import Question
+from reasonbank.store import beliefs
+from reasonbank.store.context import Context
+from reasonbank.store.nearby import hint
+
+MOST_TOLD = 50
+"""Of what was left out, one by one; the reasons are counted in full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    id: str
+    title: str
+    reason: str
+    relevance: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """An explained answer, how far each hit is trusted, and what was left out, nearest first.
+
+    ``asked``: this very question was asked before, in vain.
+    """
+
+    reply: Reply
+    believed: tuple[beliefs.Believed | None, ...]
+    dropped: tuple[LeftOut, ...]
+    reasons: tuple[tuple[str, int], ...]
+    asked: Gap | None
+    milliseconds: float
+
+    def to_json(self) -> JSON:
+        told = self.reply.to_json()
+        for memory, believed in zip(told["memories"], self.believed, strict=True):
+            memory["belief"] = plain(believed)
+        nearest = next((one for one in self.dropped if one.relevance), None)
+        return told | {
+            "considered": len(self.reply.hits) + sum(count for _, count in self.reasons),
+            "dropped": plain(self.dropped),
+            "left_out": [{"reason": reason, "count": count} for reason, count in self.reasons],
+            "nearest": None if self.reply.sure else plain(nearest),
+            "asked": plain(self.asked),
+            "hint": self.reply.hint,
+            "milliseconds": round(self.milliseconds, 1),
+        }
+
+
+def look(
+    context: Context,
+    query: str,
+    *,
+    limit: int,
+    filter: Filter | None,
+    min_confidence: float | None,
+    follow_links: bool,
+    include_weak: bool,
+) -> Looked:
+    started = time.perf_counter()
+    settings = context.settings
+    reply = recall(context, Question(
+        text=query, limit=limit, filter=checked(filter or Filter(), settings.limits),
+        min_confidence=settings.belief.prune_below if min_confidence is None else min_confidence,
+        explain=True, follow_links=follow_links, sure_only=not include_weak,
+    ))  # fmt: skip
+    reading = context.read()
+    if not reply.sure:
+        reply = replace(reply, hint=hint(context))
+    rows = [reading.row(context.view, hit.memory.id) for hit in reply.hits]
+    return Looked(
+        reply=reply,
+        believed=tuple(row and beliefs.of(context, reading, row) for row in rows),
+        dropped=_dropped(context, reading, reply),
+        reasons=tuple(Counter(_general(reason) for _, reason in reply.dropped).most_common()),
+        asked=_asked(context, reading, query),
+        milliseconds=1000 * (time.perf_counter() - started),
+    )
+
+
+def _dropped(context: Context, reading: Reading, reply: Reply) -> tuple[LeftOut, ...]:
+    reasons = dict(reply.dropped)
+    near = [id for id in reply.relevance if id in reasons]
+    wanted = list(dict.fromkeys((*near, *reasons)))[:MOST_TOLD]
+    titles = reading.titles(context.view, wanted)
+    return tuple(
+        LeftOut(id=id, title=titles[id], reason=reasons[id], relevance=reply.relevance.get(id))
+        for id in wanted
+        if id in titles
+    )
+
+
+_OWN_NUMBER = compile(r"^(relevance|nearness|confidence) [\d.]+ is ")
+_OWN_RIVAL = compile(r"^(redundant with|outdated by) \S+$")
+
+
+def _general(reason: str) -> str:
+    """Without what only one of them has: its number, its rival, its length."""
+    if "tokens do not fit" in reason:
+        return "too long for the answer"
+    return _OWN_RIVAL.sub(r"\1 another", _OWN_NUMBER.sub(r"\1 is ", reason))
+
+
+def _asked(context: Context, reading: Reading, query: str) -> Gap | None:
+    same = query.strip().casefold()
+    for entry in reading.unanswered.of(context.view.workspace):
+        if entry.question.strip().casefold() == same:
+            return Gap(
+                question=entry.question, asked=entry.asked, wordings=(entry.question,),
+                first_asked=from_micros(entry.first), last_asked=from_micros(entry.last),
+            )  # fmt: skip
+    return None

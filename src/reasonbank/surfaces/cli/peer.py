@@ -1,0 +1,340 @@
+"""Commands about other banks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from reasonbank.errors import ReasonBankError, Refused
+from reasonbank.model import Scope, counted
+from reasonbank.peers import must_be_installed
+from reasonbank.surfaces.cli.shell import Shell, command, main, say, tell
+
+if TYPE_CHECKING:
+    from reasonbank.bank import Bank
+    from reasonbank.peers.bus import Bus, Talk
+    from reasonbank.peers.membership import Invited
+
+T = TypeVar("T")
+MILLION = 1_000_000
+
+
+@main.group()
+def peer() -> None:
+    """Learn together with other banks.
+
+    `peer invite` at one and `peer join` at the other is all it takes; `serve --bus` keeps them in
+    touch, `peer sync` does so once.
+    """
+
+
+@command("init", group=peer)
+@click.option("--name", help="What others call this bank [default: its author].")
+@click.option("--listen", metavar="HOST:PORT",
+              help="Where it waits for others, over UDP [default: 0.0.0.0:7433].")  # fmt: skip
+@click.option("--address", metavar="HOST:PORT",
+              help="Where others reach it [default: this machine's own address].")  # fmt: skip
+def init(shell: Shell, name: str | None, listen: str | None, address: str | None) -> None:
+    """Say who this bank is to others, and where; without an option, show it."""
+    with shell.bank(creates=bool(name or listen or address)) as bank:
+        members = _members()
+        if name or listen or address:
+            members.introduce(bank.context, name=name, listen=listen, address=address)
+        told = members.about(bank.context)
+    shell.show(told, lambda: _drawn(told))
+
+
+@command("id", group=peer)
+def id_(shell: Shell) -> None:
+    """Print the key that this bank is known by."""
+    with shell.bank() as bank:
+        key = _members().identity_of(bank.context).key.hex()
+    shell.show({"key": key}, lambda: click.echo(key))
+
+
+@command("invite", group=peer)
+@click.option("--name", help="What the other bank will be called here.")
+@click.option("--share", "scopes", type=click.Choice(["team", "org"]), multiple=True,
+              help="What this project's team, or its org, knows [default: team].")  # fmt: skip
+@click.option("--project", metavar="NAME", help="Share this project, by this name.")
+@click.option("--read-only", is_flag=True, help="The other bank may listen, and say nothing.")
+@click.option("--spend", type=float, default=0.0, metavar="DOLLARS", show_default=True,
+              help="What it may spend on tasks that are offered to it.")  # fmt: skip
+@click.option("--expires", "days", type=float, default=7.0, metavar="DAYS", show_default=True,
+              help="How long the invitation can be used.")  # fmt: skip
+@click.option("--no-wait", is_flag=True, help="Do not wait for the other bank to come.")
+def invite(
+    shell: Shell,
+    name: str | None,
+    scopes: tuple[str, ...],
+    project: str | None,
+    read_only: bool,
+    spend: float,
+    days: float,
+    no_wait: bool,
+) -> None:
+    """Invite another bank: prints a token for `peer join`, and waits for it to come.
+
+    Where `serve --bus` runs already, that one answers, and nothing is waited for.
+    """
+    with shell.bank(creates=True) as bank:
+        members = _members()
+        channels = _channels(bank, scopes, project)
+        may = members.OPERATIONS
+        operations = may - {"write", "task"} if read_only else may
+
+        def made() -> Invited:
+            invited: Invited = members.invite(
+                bank.context, address=members.address_of(bank.context), channels=channels,
+                name=name, operations=operations, spend=round(spend * MILLION), days=days,
+            )  # fmt: skip
+            return invited
+
+        if no_wait:
+            invited = made()
+            shell.show(invited, lambda: _show_invitation(invited, waits=False))
+            return
+        _run(_wait_for_one(shell, bank, made))
+
+
+async def _wait_for_one(shell: Shell, bank: Bank, made: Callable[[], Invited]) -> None:
+    from reasonbank.peers.transport import ConnectionEnded
+
+    async with _bus(bank) as bus:
+        try:
+            await bus.listen(_members().listens_at(bank.context))
+        except ConnectionEnded:
+            # Somebody listens there: `serve --bus`, as a rule.
+            invited = made()
+            shell.show(invited, lambda: _show_invitation(invited, waits=False))
+            return
+        invited = made()
+        if shell.json:
+            from reasonbank.surfaces.cli.shell import as_json
+
+            click.echo(as_json(asdict(invited)))
+        else:
+            _show_invitation(invited, waits=True)
+        came = await bus.joined.get()
+        talk = bus.talks.get(bytes.fromhex(came.key))
+        if talk is not None:
+            await bus.until_quiet(talk)
+        new = talk.new if talk else 0
+    if not shell.json:
+        say(f"{came.name} has joined; {_heard(new)}.")
+        tell("`reasonbank serve --bus` keeps you in touch; `reasonbank review` shows what came.")
+
+
+def _show_invitation(invited: Invited, *, waits: bool) -> None:
+    tell("Paste this at the other bank, once:", err=True)
+    click.echo(f"reasonbank peer join {invited.invitation}")
+    shared = ", ".join(invited.channels)
+    tell(f"It will call {invited.address}, and share {shared}.", err=True)
+    if waits:
+        tell("Waiting for it to come; Control-C ends that.", err=True)
+
+
+@command("join", group=peer)
+@click.argument("invitation")
+@click.option("--name", help="What the other bank will be called here.")
+@click.option("--project", metavar="NAME",
+              help="This project is the one that is shared by this name.")  # fmt: skip
+def join(shell: Shell, invitation: str, name: str | None, project: str | None) -> None:
+    """Join the bank that sent an invitation, and exchange what both know."""
+    members = _members()
+    pasted = members.read(invitation)
+    with shell.bank(creates=True) as bank:
+        if project:
+            members.share_project(bank.context, project)
+        members.must_know_projects(bank.context, pasted)
+
+        async def call() -> Talk:
+            async with _bus(bank) as bus:
+                talk = await bus.join(pasted, name=name)
+                await bus.until_quiet(talk)
+                return talk
+
+        talk = _run(call())
+        told = {"peer": talk.peer.name, "key": talk.peer.key, "new": talk.new,
+                "channels": list(pasted.channels)}  # fmt: skip
+
+    def draw() -> None:
+        say(f"Joined {talk.peer.name}; {_heard(talk.new)}.")
+        tell("`reasonbank serve --bus` keeps you in touch; `reasonbank review` shows what came.")
+
+    shell.show(told, draw)
+
+
+def _heard(new: int) -> str:
+    if not new:
+        return "nothing is new"
+    return f"{new:,} {'word' if new == 1 else 'words'} came that this bank had not heard"
+
+
+@command("list", group=peer)
+def list_(shell: Shell) -> None:
+    """List the banks that this one knows."""
+    from reasonbank.surfaces.show import tables
+
+    with shell.bank() as bank:
+        found = _members().listed(bank.context)
+    shell.show(found, lambda: tables.peers(found))
+
+
+@command("status", group=peer)
+def status(shell: Shell) -> None:
+    """Say who this bank is, who it knows, and how they are."""
+    from reasonbank.surfaces.show import tables
+
+    with shell.bank() as bank:
+        told = _members().about(bank.context)
+        found = _members().listed(bank.context)
+
+    def draw() -> None:
+        _drawn(told)
+        tables.peers(found)
+
+    shell.show({**told, "peers": found}, draw)
+
+
+def _drawn(told: dict[str, Any]) -> None:
+    say(f"{told['name']}  {told['key']}")
+    say(f"others reach it at {told['address']}")
+    for channel in told["channels"]:
+        say(f"shares {channel}")
+
+
+@command("sync", group=peer)
+@click.argument("names", nargs=-1)
+def sync(shell: Shell, names: tuple[str, ...]) -> None:
+    """Call the banks that this one can reach, and exchange what is new."""
+    with shell.bank() as bank:
+        found = _members().reachable(bank.context, names)
+        told = _run(_sync(bank, found))
+
+    def draw() -> None:
+        for each in told:
+            say(f"{each['peer']}: {each['error'] or _heard(each['new'])}")
+        if not told:
+            tell("This bank has no peer that it could call; `reasonbank peer invite` finds one.")
+
+    shell.show(told, draw)
+    if told and all(each["error"] for each in told):
+        click.get_current_context().exit(Refused.exit_code)
+
+
+async def _sync(bank: Bank, peers: Sequence[Any]) -> list[dict[str, Any]]:
+    told = []
+    async with _bus(bank) as bus:
+        for each in peers:
+            new, error = 0, None
+            try:
+                new = (await bus.sync(each)).new
+            except ReasonBankError as problem:
+                error = str(problem)
+            told.append({"peer": each.name, "new": new, "error": error})
+    return told
+
+
+@command("revoke", group=peer)
+@click.argument("name")
+@click.option("--revert", is_flag=True, help="Take back all that it brought, as one batch.")
+@click.option("--dry-run", is_flag=True, help="Say what would be taken back, and do nothing.")
+def revoke(shell: Shell, name: str, revert: bool, dry_run: bool) -> None:
+    """Cut a bank off: nothing is told to it or heard from it any more."""
+    with shell.bank() as bank:
+        gone, reverted = _members().revoke(bank.context, name, revert=revert, dry_run=dry_run)
+    told = {"peer": gone.name, "key": gone.key, "reverted": reverted}
+
+    def draw() -> None:
+        say(f"{'Would cut' if dry_run else 'Cut'} off {gone.name}")
+        if reverted is not None:
+            say(f"{'Would take' if dry_run else 'Took'} back {counted(len(reverted.archived))} and "
+                f"{reverted.evidence} observed"
+                + (f"; `reasonbank undo {reverted.batch}` brings them back"
+                   if reverted.batch else ""))  # fmt: skip
+
+    shell.show(told, draw)
+
+
+@command("trust", group=peer)
+@click.argument("name")
+@click.option("--no-longer", is_flag=True, help="What it says from now on is on probation again.")
+def trust(shell: Shell, name: str, no_longer: bool) -> None:
+    """Let a bank's word count as if it had been said here, your second machine's for example."""
+    with shell.bank() as bank:
+        found, accepted = _members().trust(bank.context, name, trusted=not no_longer)
+    told = {"peer": found.name, "trusted": found.trusted, "accepted": accepted}
+
+    def draw() -> None:
+        if not found.trusted:
+            say(f"{found.name} is no longer trusted")
+        else:
+            say(f"{found.name} is trusted; accepted {counted(accepted)}")
+
+    shell.show(told, draw)
+
+
+@command("offer", group=peer)
+@click.argument("task")
+@click.option("--most", type=float, default=0.1, metavar="DOLLARS", show_default=True,
+              help="What may be spent on it.")  # fmt: skip
+@click.option("--expires", "minutes", type=float, default=60.0, metavar="MINUTES",
+              show_default=True)  # fmt: skip
+def offer(shell: Shell, task: str, most: float, minutes: float) -> None:
+    """Offer a task to the other banks; one of them does it, and what became of it is a trace here.
+
+    It is told to them by `serve --bus`; `peer offers` shows how it stands.
+    """
+    from reasonbank.peers import tasks
+
+    with shell.bank() as bank:
+        made = tasks.offer(bank.context, task, most=round(most * MILLION), seconds=60 * minutes)
+    shell.show(made, lambda: say(f"Offered as {made.id}"))
+
+
+@command("offers", group=peer)
+def offers(shell: Shell) -> None:
+    """List the tasks that were offered to other banks, or taken from them."""
+    from reasonbank.surfaces import peers
+    from reasonbank.surfaces.show import tables
+
+    with shell.bank() as bank:
+        found = peers.offers(bank.context)
+    shell.show(found, lambda: tables.offers(found))
+
+
+def _channels(bank: Bank, scopes: tuple[str, ...], project: str | None) -> list[str]:
+    chosen = [Scope(scope) for scope in scopes] or ([] if project else [Scope.TEAM])
+    found = [bank.view.realm(scope) for scope in chosen]
+    if project:
+        found.append(_members().share_project(bank.context, project))
+    return found
+
+
+def _members() -> Any:
+    """What needs the libraries of the bus; without them it says so."""
+    must_be_installed()
+    from reasonbank.peers import membership
+
+    return membership
+
+
+@asynccontextmanager
+async def _bus(bank: Bank) -> AsyncIterator[Bus]:
+    from reasonbank.peers.bus import Bus
+    from reasonbank.peers.quic import Quic
+
+    identity = _members().identity_of(bank.context)
+    async with Bus(bank.context, Quic(identity)) as bus:
+        yield bus
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    import asyncio  # Heavier than all of the command's help.
+
+    return asyncio.run(work)

@@ -1,0 +1,320 @@
+// What waits for a person: lessons on probation, quarantined, doubted, and what the bank proposes.
+
+import * as api from "../api.js";
+import { range } from "../charts.js";
+import { $, $$, fill, h } from "../dom.js";
+import { ask, button, choice, failed, field, form, head, key, mark, memoryLink, say, textField, warningBox } from "../parts.js";
+import { edit } from "../record.js";
+import { TRUST, because, capital, count, day, fixed, plural, short, writer } from "../words.js";
+
+const LIMIT = 200;
+const TABS = {
+  all: { name: "All", kinds: ["waiting", "hidden", "doubted", "untested"] },
+  probation: { name: "Probation", kinds: ["untested"] },
+  quarantine: { name: "Quarantine", kinds: ["waiting"] },
+  flagged: { name: "Flagged", kinds: ["hidden", "doubted"] },
+  proposals: { name: "Proposals", kinds: ["merge", "share"] },
+};
+const KINDS = {
+  waiting: { name: "Quarantine", look: "m-bad", yes: "Accept", no: "Reject" },
+  untested: { name: "Probation", look: "m-accent", yes: "Accept", no: "Reject" },
+  hidden: { name: "Hidden", look: "m-warn", yes: "Show again", no: "Archive" },
+  doubted: { name: "Doubted", look: "m-warn", yes: "Keep", no: "Archive" },
+  merge: { name: "Merge", look: "", yes: "Merge", no: "Keep apart" },
+  share: { name: "Share", look: "m-good", yes: "Share", no: null },
+};
+
+export async function show(page) {
+  const tab = TABS[page.params.get("tab")] ? page.params.get("tab") : "all";
+  const hand = page.params.get("hand");
+  const items = tab === "proposals" ? [] : await waiting(page, hand);
+  const of = (name) => items.filter((item) => TABS[name].kinds.includes(item.kind));
+  const view = {
+    page, tab, items: of(tab), at: 0, picked: new Set(), body: h("div"),
+    list: h("ol", { "aria-label": "Waiting" }), pane: h("div.pane", { "aria-live": "polite" }),
+  };
+  if (tab === "proposals") offer(view);
+  else arrange(view);
+  return {
+    title: "Review",
+    nodes: [
+      head("Review", "What agents wrote and the bank proposes, before it is trusted. Nothing here is lost by saying no.",
+        page.may("admin") && button("Revert a batch…", () => revert(page))),
+      h("nav.tabs", { "aria-label": "Kinds" }, Object.entries(TABS).map(([name, { name: title }]) =>
+        (name !== "proposals" || page.may("write")) && h("a", { href: page.link("review", { tab: name === "all" ? null : name, hand }), "aria-current": name === tab && "page" },
+          title, tab !== "proposals" && name !== "proposals" && h("span", count(of(name).length))))),
+      hand && h("p.tip", `Only what ${items[0]?.peer ?? hand} brought. `, h("a", { href: page.link("review") }, "Show all")),
+      view.body,
+    ],
+    keys: {
+      j: () => move(view, 1), k: () => move(view, -1),
+      ...(page.may("write") ? {
+        a: () => decide(view, true), r: () => decide(view, false), e: () => change(view),
+        x: () => pick(view, view.items[view.at]?.id),
+      } : {}),
+    },
+    live: (event) => fresh(view, event),
+  };
+}
+
+// ---- What waits
+
+const WHY = {
+  waiting: "No prompt gets it until you accept it.",
+  untested: "Prompts give it with a warning. Tasks that go well with it settle it, and so do you.",
+  hidden: "Searches do not show it.",
+};
+
+async function waiting(page, hand) {
+  const [listed, doubted] = await Promise.all([
+    api.get("/review", { limit: LIMIT, hand }, page.signal),
+    hand ? { memories: [] } : api.get("/browse", { trust: "doubted", limit: LIMIT }, page.signal)]);
+  const found = listed.map(({ kind = "hidden", ...one }) => ({ ...one, kind, author: writer(one.author, one.peer), why: `${capital(one.reason)}. ${WHY[kind]}` }));
+  const known = new Set(found.map((one) => one.id));
+  for (const memory of doubted.memories) {
+    if (known.has(memory.id)) continue;
+    found.push({
+      kind: "doubted", id: memory.id, title: memory.title, author: memory.author, memory,
+      why: `${capital(because(memory.belief))}. Confidence has fallen to ${fixed(memory.belief.confidence)}. Archive it?`,
+    });
+  }
+  const order = TABS.all.kinds;
+  return found.sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
+}
+
+async function proposals(page) {
+  const found = [];
+  const plan = await api.post("/consolidate", { dry_run: true }, page.signal);
+  for (const cluster of plan.clusters) {
+    found.push({
+      kind: "merge", id: cluster.id, title: cluster.members[0].title, author: `${plural(cluster.members.length, "memory", "memories")}, ${fixed(cluster.mean_similarity)} alike`,
+      cluster, why: `${plural(cluster.members.length, "memory says", "memories say")} the same (${fixed(cluster.least_similarity)} alike at least). The merge keeps what each says; the parts go to the archive, and undo brings them back.`,
+    });
+  }
+  if (page.may("admin") && page.session.whole) {
+    const offer = await api.post("/promote", { dry_run: true }, page.signal);
+    for (const one of offer.proposals.filter((one) => one.ready)) {
+      found.push({
+        kind: "share", id: one.id, title: one.title, author: `${one.scope} to ${one.to}`, proposal: one,
+        why: `Proven here (lower bound ${fixed(one.lower_bound)}) and known in ${plural(one.projects, "project")}: share it with the ${one.to}?`,
+      });
+    }
+  }
+  return found;
+}
+
+/** What says the same is looked for in all that is known, which may take a while. */
+async function offer(view) {
+  fill(view.body, h("div.empty", { role: "status" }, h("h2", "Looking for lessons that say the same…"), h("p", "All that is known here is compared; with many thousands this takes a minute.")));
+  try {
+    view.items = await proposals(view.page);
+    arrange(view);
+  } catch (error) {
+    if (!view.page.signal.aborted) fill(view.body, failed(error));
+  }
+}
+
+// ---- List and detail
+
+function arrange(view) {
+  if (!view.items.length) return fill(view.body, empty(view));
+  draw(view);
+  fill(view.body, h("div.split", view.list, view.pane));
+}
+
+function draw(view) {
+  const { items, at, list, picked, page } = view;
+  fill(list, items.map((item, i) => h("li", h("div.pick",
+    page.may("write") ? h("input", { type: "checkbox", "aria-label": `Select ${item.title}`, checked: picked.has(item.id), onchange: () => pick(view, item.id) }) : h("span"),
+    h("div",
+      h("button.t", { type: "button", "aria-current": i === at && "true", dir: "auto", onclick: () => { view.at = i; draw(view); } }, short(item.title, 120)),
+      h("span.sub", mark(KINDS[item.kind].name, KINDS[item.kind].look), ` ${item.author ?? ""}`))))));
+  detail(view);
+}
+
+async function detail(view) {
+  const item = view.items[view.at];
+  if (!item) return;
+  if (item.memory || item.cluster) return pane(view, item);
+  const id = item.id;
+  try {
+    const [memory, [about]] = await Promise.all([api.get(`/memories/${api.part(id)}`), api.get("/beliefs", { ids: [id] })]);
+    item.memory = { ...memory, belief: about.belief };
+    if (view.items[view.at]?.id === id) pane(view, item);
+  } catch (error) {
+    if (!view.page.signal.aborted) fill(view.pane, failed(error));
+  }
+}
+
+function pane(view, item) {
+  const { page, picked } = view;
+  const { name, look, yes, no } = KINDS[item.kind];
+  const { memory } = item;
+  fill(view.pane,
+    h("div", mark(name, look), h("h2.say", { dir: "auto" }, item.title), memory && h("p.when", { dir: "auto" }, memory.description)),
+    h("p.note", { class: item.kind === "waiting" ? "m-bad" : item.kind === "doubted" ? "m-warn" : "" }, item.why),
+    memory && h("div.lesson", item.kind === "waiting" ? h("pre.text", { tabindex: 0 }, short(memory.content, 4000)) : h("p.text", { dir: "auto" }, short(memory.content, 4000)), warningBox(memory)),
+    item.cluster && h("div", h("h3", "Would become one"), h("ul.list", item.cluster.members.map((member) => h("li", memoryLink(page, member.id, member.title))))),
+    memory && h("dl.facts",
+      h("dt", "Evidence"), h("dd", capital(because(memory.belief))),
+      h("dt", "Trust"), h("dd", `${TRUST[memory.belief.trust]?.name} ${fixed(memory.belief.confidence)}, nine times of ten between ${fixed(memory.belief.low)} and ${fixed(memory.belief.high)}`, range(memory.belief)),
+      h("dt", "Author"), h("dd", `${writer(memory.author, item.peer) ?? "not known"}, ${day(memory.created_at)}`),
+      memory.tags.length > 0 && [h("dt", "Tags"), h("dd", memory.tags.join(", "))],
+      item.batch && [h("dt", "Import"), h("dd", h("code", item.batch), " ", button("Select all of it", () => {
+        for (const one of view.items) if (one.batch === item.batch) picked.add(one.id);
+        draw(view);
+      }, { look: "quiet" }))],
+      h("dt", "All of it"), h("dd", memoryLink(page, memory.id, "Evidence, history and kin"))),
+    may(page, item) && h("div.bar",
+      button(yes, () => decide(view, true), { look: "main", hint: "a" }),
+      memory && button("Edit", () => change(view), { hint: "e" }),
+      no && button(no, () => decide(view, false), { look: "risk", hint: "r" }),
+      picked.size > 0 && mark(`${picked.size} selected: the answer goes to all`, "m-accent"),
+      h("span.tip", key("j"), " ", key("k"), " move, ", key("x"), " select, ", key("u"), " undo")));
+}
+
+function move(view, by) {
+  if (!view.items.length) return;
+  view.at = Math.max(0, Math.min(view.items.length - 1, view.at + by));
+  draw(view);
+  const row = $$(".t", view.list)[view.at];
+  row?.scrollIntoView({ block: "nearest" });
+  row?.focus({ preventScroll: true });
+}
+
+function pick(view, id) {
+  if (!id) return;
+  if (!view.picked.delete(id)) view.picked.add(id);
+  draw(view);
+}
+
+// ---- Deciding
+
+const back = (ids) => () => Promise.all(ids.map((id) => api.post(`/memories/${api.part(id)}/restore`)));
+
+/** Each answers with what takes it back, or null. */
+const ANSWERS = {
+  accept: async (ids) => {
+    await api.post("/review/accept", { ids });
+    return null;
+  },
+  reject: async (ids) => {
+    await api.post("/review/reject", { ids, reason: "rejected in review" });
+    return back(ids);
+  },
+  keep: async (ids) => {
+    for (const id of ids) await api.post(`/memories/${api.part(id)}/feedback`, { helpful: true, comment: "kept in review" });
+    return null;
+  },
+  archive: async (ids) => {
+    for (const id of ids) await api.post(`/memories/${api.part(id)}/archive`, { reason: "in review" });
+    return back(ids);
+  },
+  merge: async (ids) => {
+    const { batch } = await api.post("/consolidate", { only: ids, force: true });
+    return batch && (() => api.post(`/batches/${api.part(batch)}/undo`));
+  },
+  // What was merged and taken apart again is not proposed a second time.
+  apart: async (ids) => {
+    const { batch } = await api.post("/consolidate", { only: ids, force: true });
+    if (batch) await api.post(`/batches/${api.part(batch)}/undo`);
+    return null;
+  },
+  share: async (ids) => {
+    const { batch } = await api.post("/promote", { accept: ids });
+    return batch && (() => api.post(`/batches/${api.part(batch)}/undo`));
+  },
+};
+
+const OTHERWISE = { merge: ["merge", "apart"], share: ["share", null], doubted: ["keep", "archive"] };
+const answerFor = (item, yes) => (OTHERWISE[item.kind] ?? ["accept", "reject"])[yes ? 0 : 1];
+/** Only a person answers for what agents wrote. */
+const may = (page, item) => (OTHERWISE[item.kind] ? page.may(item.kind === "share" ? "admin" : "write") : page.session.person);
+
+async function decide(view, yes) {
+  const picked = view.picked.size ? view.items.filter((item) => view.picked.has(item.id)) : [view.items[view.at]].filter(Boolean);
+  const chosen = picked.filter((item) => answerFor(item, yes) && may(view.page, item));
+  const groups = Map.groupBy(chosen, (item) => answerFor(item, yes));
+  if (!groups.size || view.busy) return;
+  view.busy = true;
+  try {
+    const undone = [];
+    for (const [answer, items] of groups) undone.push(await ANSWERS[answer](items.map((item) => item.id)));
+    const gone = new Set(chosen.map((item) => item.id));
+    view.items = view.items.filter((item) => !gone.has(item.id));
+    view.picked.clear();
+    view.at = Math.max(0, Math.min(view.at, view.items.length - 1));
+    const undos = undone.filter(Boolean);
+    view.page.done(`${chosen.length > 1 ? `${chosen.length} ` : ""}${yes ? "accepted" : "rejected"}`.replace(/^./, (letter) => letter.toUpperCase()),
+      undos.length ? async () => { for (const one of undos) await one(); } : null);
+    arrange(view);
+  } catch (error) {
+    say(capital(error.message));
+  } finally {
+    view.busy = false;
+  }
+}
+
+async function change(view) {
+  const item = view.items[view.at];
+  if (!item?.memory) return;
+  const path = `/memories/${api.part(item.id)}`;
+  const now = await edit(item.memory);
+  if (!now) return;
+  Object.assign(item, { title: now.title, memory: { ...item.memory, ...now } });
+  view.page.done("Saved; the earlier revision is kept", () => api.post(`${path}/undo`, {}));
+  draw(view);
+}
+
+function empty({ tab }) {
+  if (tab === "proposals") return h("div.empty", h("h2", "The bank proposes nothing."), h("p", "When several memories say the same, or a lesson proves itself in more than one project, it is proposed here."));
+  return h("div.empty", h("h2", "Nothing waits for you."), h("p", "New lessons of agents come here until tasks went well with them. You may leave that to the evidence."));
+}
+
+let pending = null;
+function fresh(view, event) {
+  if (!["memory.recorded", "memory.archived", "memory.restored"].includes(event.what) || !api.isHere(event)) return;
+  if (view.busy || view.picked.size || view.items.some((item) => item.id === event.subject)) return;
+  clearTimeout(pending);
+  // Where nothing was waiting nobody is reading: draw at once. Else the list says that it has grown.
+  pending = setTimeout(() => {
+    if (!view.items.length) return view.page.redraw();
+    if (!$("#more-waits")) view.list.prepend(h("li", { id: "more-waits" }, h("button.new", { type: "button", onclick: () => view.page.redraw() }, "More may wait: look again")));
+  }, 300);
+}
+
+// ---- Taking back
+
+async function revert(page) {
+  const { authors } = await api.get("/overview");
+  const asked = await form("Revert a batch", "Takes back all that one author, session or import wrote, and what was made from it. Nothing happens before you have seen what would.", [
+    choice("Author", "author", [["", "Not by author"], ...authors.map(({ name, count: number }) => [name, `${name}, ${plural(number, "memory", "memories")}`])]),
+    h("div.pair", textField("Session", "session"), textField("Import or other batch", "batch")),
+    field("Since", h("input", { name: "since", type: "date" })),
+  ], "Show what would happen", async (values) => {
+    const what = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
+    if (what.since) what.since = `${what.since}T00:00:00Z`;
+    return { what, plan: await api.post("/revert", { ...what, dry_run: true }) };
+  });
+  if (!asked) return;
+  const { plan, what } = asked;
+  if (!plan.archived.length && !plan.restored.length && !plan.changed.length && !plan.links && !plan.evidence) return say("There is nothing to take back");
+  const some = (ids) => h("ul", ids.slice(0, 5).map((id) => h("li.small", h("code", id))), ids.length > 5 && h("li.small.soft", `and ${count(ids.length - 5)} more`));
+  const agreed = await ask("Revert this?", [
+    h("ul",
+      h("li", h("b", "Would archive "), plural(plan.archived.length, "memory", "memories"), plan.archived.length > 0 && some(plan.archived)),
+      plan.restored.length > 0 && h("li", h("b", "Would bring back "), plural(plan.restored.length, "memory", "memories")),
+      plan.changed.length > 0 && h("li", h("b", "Would undo edits of "), plural(plan.changed.length, "memory", "memories")),
+      h("li", h("b", "Would no longer count "), `${plural(plan.evidence, "piece")} of evidence and ${plural(plan.links, "link")}`),
+      plan.left.length > 0 && h("li", h("b", "Leaves "), `${plural(plan.left.length, "memory", "memories")} of other workspaces`)),
+    h("p.tip", "Nothing is deleted from the log: undo brings it back."),
+  ], `Revert ${plural(plan.archived.length + plan.changed.length, "memory", "memories")}`);
+  if (!agreed) return;
+  try {
+    const { batch } = await api.post("/revert", what);
+    page.done("Reverted", batch && (() => api.post(`/batches/${api.part(batch)}/undo`)));
+    page.redraw();
+  } catch (error) {
+    say(capital(error.message));
+  }
+}

@@ -1,0 +1,140 @@
+// Where the bank lives, who may use it, whether it is well, who changed what.
+
+import * as api from "../api.js";
+import { fill, h } from "../dom.js";
+import { ask, button, choice, command, dialog, failed, field, form, head, mark, memoryLink, part, say, table, textField } from "../parts.js";
+import { capital, count, day, plural, short, spaceName, when } from "../words.js";
+
+const DOTS = { ok: "d-good", warn: "d-warn", fail: "d-bad" };
+const LOGGED = 25;
+
+export async function show(page) {
+  const whole = page.may("admin") && page.session.whole;
+  const health = h("div", part("Health", "", h("p.soft", { role: "status" }, "Every part is looked at…")));
+  examine(page, health);
+  const [about, audit, tokens] = await Promise.all([
+    api.get("/about", {}, page.signal), api.get("/audit", { limit: LOGGED }, page.signal),
+    whole ? api.get("/tokens", {}, page.signal) : null]);
+  const subjects = [...new Set(audit.filter((change) => /^(memory|evidence|link)\./.test(change.what)).map((change) => change.subject))];
+  const titles = new Map((subjects.length ? await api.get("/beliefs", { ids: subjects }, page.signal) : []).map((one) => [one.id, one.title]));
+  return {
+    nodes: [
+      head("Settings", "Where this bank lives, who may use it, and whether it is well."),
+      h("div.halves", h("div", places(page), bank(about)), health),
+      tokens && keys(page, tokens),
+      log(page, audit, titles)],
+  };
+}
+
+const attempt = (page, work) => async () => {
+  try {
+    const text = await work();
+    if (!text) return;
+    page.done(text);
+    page.redraw();
+  } catch (error) {
+    say(capital(error.message));
+  }
+};
+
+// ---- Workspaces
+
+function places(page) {
+  const { spaces } = page;
+  const manage = page.may("admin");
+  return part("Workspaces", spaces[0] && `team ${spaces[0].team}, org ${spaces[0].org}`, table(
+    [{ name: "Name" }, { name: "Team" }, { name: "Lessons", num: true }, { name: "Action", num: true, hide: true }],
+    spaces.map((space) => [
+      [h("b", spaceName(space)), space.path && [h("br"), h("span.soft.small", space.path)]], space.team,
+      { node: count(space.memories), num: true, label: "lessons" },
+      manage ? [button("Rename", rename(page, space), { look: "quiet", label: `Rename ${spaceName(space)}` }), " ", button("Delete…", discard(page, space), { look: "quiet risk", label: `Delete ${spaceName(space)}` })] : ""])));
+}
+
+const rename = (page, space) => attempt(page, async () => {
+  const now = await form("Rename the workspace", null, [textField("Name", "name", spaceName(space), { required: true })], "Rename",
+    ({ name }) => api.post(`/workspaces/${api.part(space.id)}/name`, { name }));
+  if (now) space.name = now.name;
+  return now && `Renamed to ${now.name}`;
+});
+
+const discard = (page, space) => attempt(page, async () => {
+  const agreed = await ask(`Delete ${spaceName(space)} for good?`, [
+    h("p", "This cannot be undone."),
+    h("ul", h("li", h("b.bad", "Goes: "), `${plural(space.memories, "lesson")} with revisions and evidence, its sessions, its gaps.`),
+      h("li", h("b", "Stays: "), "the log of who changed what, without text; other workspaces.")),
+  ], "Delete for good");
+  if (!agreed) return null;
+  await api.remove(`/workspaces/${api.part(space.id)}`, { confirm: true });
+  setTimeout(() => location.assign("/settings"));
+  return "Deleted";
+});
+
+function bank(about) {
+  const facts = [
+    ["Version", about.version], ["Store", about.store], ["Engine", about.engine], ["Embedder", about.embedder + (about.semantic ? "" : ", words only")],
+    ["Reasoner", about.reasoner + (about.model ? `, ${about.model}` : "")], ["Belief", about.belief], ["Held out", about.hold_out ? `${Math.round(about.hold_out * 100)} % of tasks go without memory` : "no task goes without memory"],
+  ];
+  return part("Bank", "", h("dl.facts", facts.filter(([, value]) => value).map(([name, value]) => [h("dt", name), h("dd", value)])));
+}
+
+/** With many memories this takes seconds: the rest does not wait for it. */
+async function examine(page, place) {
+  try {
+    fill(place, wellbeing(await api.get("/health", {}, page.signal)));
+  } catch (error) {
+    if (!page.signal.aborted) fill(place, failed(error));
+  }
+}
+
+function wellbeing({ checks }) {
+  const bad = checks.filter((check) => check.status !== "ok").length;
+  return part("Health", bad ? plural(bad, "thing") + " to do" : "all is well", h("table.checks", h("tbody", checks.map((check) =>
+    h("tr", h("td.nowrap", h("span.dot", { class: DOTS[check.status] ?? "d-off" }), h("span.sr", `${check.status}: `), capital(check.name.replaceAll("_", " "))),
+      h("td", check.found, check.status !== "ok" && check.repair && (/^reasonbank [^;,]+$/.test(check.repair) ? command(check.repair) : h("p.small.soft", check.repair))))))));
+}
+
+// ---- Tokens
+
+function keys(page, tokens) {
+  const valid = tokens.filter((token) => token.state === "valid");
+  const reach = (token) => (token.workspaces ? token.workspaces.map((id) => spaceName(page.space(id) ?? { id })).join(", ") : "all");
+  const revoke = (token) => attempt(page, async () => {
+    if (!await ask(`Revoke ${token.name}?`, h("p", "It opens nothing from then on. Whoever uses it must be given a new one."), "Revoke")) return null;
+    await api.remove(`/tokens/${api.part(token.id)}`);
+    return `Revoked ${token.name}`;
+  });
+  return part("Tokens", "secrets are shown once, when made", valid.length ? table(
+    [{ name: "Name" }, { name: "May" }, { name: "Reaches" }, { name: "Last used" }, { name: "Ends" }, { name: "Action", num: true, hide: true }],
+    valid.map((token) => [
+      h("b", token.name), mark(token.scope), short(reach(token), 120), { node: when(token.last_used), soft: true, label: "used" },
+      { node: token.expires_at ? day(token.expires_at) : "never", soft: true, label: "ends" },
+      button("Revoke", revoke(token), { look: "quiet risk", label: `Revoke ${token.name}` })])) : h("p.soft", "None: this server needs no token yet."),
+  button("New token", () => newToken(page)));
+}
+
+async function newToken(page) {
+  const made = await form("New token", "Whoever has it may do what it says, and nothing else.", [
+    textField("Name", "name", "", { required: true }),
+    choice("May", "scope", [["read", "Read"], ["write", "Read and write"], ["admin", "Everything"]], "write"),
+    choice("Reaches", "workspace", [["", "All workspaces"], ...page.spaces.map((space) => [space.id, spaceName(space)])]),
+    field("Ends after days; empty is never", h("input", { name: "days", type: "number", min: 1, max: 36500 })),
+  ], "Make it", ({ name, scope, workspace, days }) => api.post("/tokens", {
+    name, scope, ...(workspace ? { workspaces: [workspace] } : {}), ...(days ? { expires_days: Number(days) } : {}),
+  }));
+  if (!made) return;
+  await dialog(`Token ${made.name}`, [
+    h("p", "Copy it now: nobody can show it again."), command(made.token),
+    h("form.acts", { method: "dialog" }, h("button.btn.main", "Done"))]);
+  page.redraw();
+}
+
+// ---- Who changed what
+
+function log(page, changes, titles) {
+  if (!changes.length) return part("Audit", "who changed what; never the text", h("p.soft", "Nothing was written yet."));
+  return part("Audit", "who changed what; never the text", table(
+    [{ name: "What" }, { name: "Of" }, { name: "Who" }, { name: "Through" }, { name: "At", num: true }, { name: "No.", num: true }],
+    changes.map((change) => [
+      h("code", change.what), titles.has(change.subject) ? memoryLink(page, change.subject, short(titles.get(change.subject), 100)) : h("span.soft", short(change.subject, 40)),
+      change.author, { node: change.surface, label: "through" }, { node: when(change.at), num: true, soft: true }, { node: count(change.seq), num: true, soft: true }])));
+}

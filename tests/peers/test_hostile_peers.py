@@ -1,0 +1,210 @@
+"""A bank that was let in and turns bad: each thing it tries is refused or contained over the real
+bus, and the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import structs
+from tests.peers.banks import TEAM, Liar, a_lesson
+from tests.peers.convergence import LIMITS, Banker, Member
+from tests.requirement import requirement
+
+from reasonbank.model import State
+from reasonbank.peers import capability, membership, wire
+from reasonbank.peers.hello import hello
+from reasonbank.peers.merge import ZERO
+from reasonbank.peers.quic import Quic
+from reasonbank.peers.transport import ConnectionEnded
+from reasonbank.peers.wire import Head, Lane, Log
+
+FAR = 10**18
+
+
+class Scene:
+    """Anna listens; Bert is honest and connected; the liar has an invitation."""
+
+    def __init__(self, anna, bert, liar, token):
+        self.anna, self.bert, self.liar, self.token = anna, bert, liar, token
+        self.count = 0
+
+    @property
+    def bank(self):
+        return self.anna.member
+
+    async def calls(self, token=None, sign=None):
+        """A connection of the liar's, and what it was answered."""
+        quic = Quic(self.liar.identity, limits=LIMITS)
+        link = await quic.connect(self.anna.at, self.bank.key)
+        control = await link.stream(Lane.CONTROL)
+        said = hello(
+            sign or self.liar.identity, link.binding, name="liar", at=0,
+            token=self.token if token is None else token,
+        )  # fmt: skip
+        await control.send(wire.encode(said))
+        data = await control.receive()
+        return link, None if data is None else wire.decode(data)
+
+    async def says(self, *frames, lane=Lane.MEMORY):
+        link, answer = await self.calls()
+        assert isinstance(answer, wire.Welcome)
+        stream = await link.stream(lane)
+        for frame in frames:
+            await stream.send(frame if isinstance(frame, bytes) else wire.encode(frame))
+        return link, stream
+
+    async def goes_on(self):
+        """What Bert learns still reaches Anna."""
+        self.count += 1
+        title = f"Honest {self.count}"
+        self.bert.member.bank.record(a_lesson(title))
+        async with asyncio.timeout(60):
+            while title not in self.bank.titles():
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def a_scene(folder):
+    anna, bert, liar = Banker(Member(folder, "anna")), Banker(Member(folder, "bert")), Liar()
+    await anna.start()
+    await bert.start()
+    bank = anna.member.bank.context
+    invited = membership.invite(bank, address=anna.at, channels=[TEAM])
+    await bert.bus.join(membership.read(invited.invitation))
+    token = membership.read(
+        membership.invite(bank, address=anna.at, channels=[TEAM]).invitation
+    ).token
+    try:
+        yield Scene(anna, bert, liar, token)
+    finally:
+        for banker in (anna, bert):
+            await banker.stop()
+            banker.member.close()
+
+
+def play(folder, act):
+    async def scene():
+        async with asyncio.timeout(150), a_scene(folder) as found:
+            await act(found)
+            await found.goes_on()
+
+    asyncio.run(scene())
+
+
+async def until(condition):
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+@requirement("BUS-2")
+def test_a_forged_signature_is_not_taken(tmp_path):
+    async def act(scene):
+        liar = scene.liar
+        segment = liar.says(liar.place(), liar.lesson()[1])
+        other = Log(scene.bert.member.key, "epoch", TEAM)  # In Bert's name.
+        forged = structs.replace(segment, signature=bytes(64))
+        await scene.says(forged, structs.replace(segment, log=other))
+        await until(lambda: scene.anna.bus.node.refused[liar.key] >= 2)
+        assert scene.bank.titles() == set()
+
+    play(tmp_path, act)
+
+
+@requirement("BUS-3")
+def test_a_widened_foreign_or_stolen_capability_opens_nothing(tmp_path):
+    async def act(scene):
+        elsewhere = capability.grant(
+            scene.liar.identity, channels=[TEAM, "org:local"], spend=10**9, expires=FAR,
+            operations=membership.OPERATIONS,
+        )  # fmt: skip
+        flipped = bytes([*scene.token[:-1], scene.token[-1] ^ 1])
+        for token in (elsewhere, flipped, b"", b"x" * 16_000):
+            _, answer = await scene.calls(token)
+            assert answer is None or isinstance(answer, wire.Refused)
+        less = capability.narrowed(scene.token, channels=[TEAM], operations=["read"])
+        link, answer = await scene.calls(less)
+        assert isinstance(answer, wire.Welcome)
+        stream = await link.stream(Lane.MEMORY)
+        await stream.send(wire.encode(scene.liar.says(scene.liar.lesson()[1])))
+        await scene.goes_on()
+        assert "A gift" not in scene.bank.titles()
+
+    play(tmp_path, act)
+
+
+@requirement("BUS-2")
+def test_a_hello_of_somebody_else_is_refused(tmp_path):
+    async def act(scene):
+        quic = Quic(scene.liar.identity, limits=LIMITS)
+        first = await quic.connect(scene.anna.at, scene.bank.key)
+        second = await quic.connect(scene.anna.at, scene.bank.key)
+        taken = hello(scene.liar.identity, first.binding, name="x", at=0, token=scene.token)
+        claimed = structs.replace(
+            hello(scene.liar.identity, second.binding, name="x", at=0, token=b""),
+            key=scene.bert.member.key,
+        )
+        for said in (taken, claimed):
+            link = await quic.connect(scene.anna.at, scene.bank.key)
+            control = await link.stream(Lane.CONTROL)
+            await control.send(wire.encode(said))
+            try:
+                data = await control.receive()
+                assert data is None or isinstance(wire.decode(data), wire.Refused)
+            except ConnectionEnded:
+                pass
+
+    play(tmp_path, act)
+
+
+@requirement("BUS-4")
+def test_two_histories_are_quarantined_by_all(tmp_path):
+    async def act(scene):
+        liar = scene.liar
+        await scene.says(liar.says(liar.place(), liar.lesson(lesson={"title": "Before"})[1]))
+        at = len(liar.links) - 1
+        one = liar.says(liar.lesson(lesson={"title": "One story"})[1], first=at)
+        other = liar.says(liar.lesson(lesson={"title": "Another"})[1], first=at)
+        await scene.says(one)
+        await until(lambda: "One story" in scene.bank.titles())
+        await scene.says(other)
+        for banker in (scene.anna, scene.bert):
+            logs = banker.member.logs
+            await until(lambda logs=logs: (head := logs.head(liar.log)) and head.fork == at)
+            active = {m.title for m in banker.member.bank.memories() if m.state is State.ACTIVE}
+            assert "Before" in active and not active & {"One story", "Another"}
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("what", ["announced", "heads", "endless", "wrong lane",
+                                  "nonsense", "no such log"])  # fmt: skip
+def test_what_is_too_much_or_makes_no_sense_costs_the_one_who_sends_it(tmp_path, what):
+    async def act(scene):
+        liar = scene.liar
+        head = Head(Log(liar.key, "e", TEAM), FAR, ZERO)
+        match what:
+            case "announced":
+                link, _ = await scene.says(wire.Announce(head))
+            case "heads":
+                many = [Head(Log(liar.key, f"e{n}", TEAM), FAR, ZERO) for n in range(5_000)]
+                link, _ = await scene.says(wire.Have(many), wire.Have(many))
+            case "no such log":
+                link, _ = await scene.says(*[wire.Want(Log(liar.key, "e", TEAM), n)
+                                             for n in range(500)])  # fmt: skip
+            case "wrong lane":
+                link, _ = await scene.says(wire.Grant("x"))
+                await link.until_ended()
+            case "nonsense":
+                link, _ = await scene.says(b"\xc1" * 100)
+                await link.until_ended()
+            case "endless":
+                link, stream = await scene.says(wire.Have([]))
+                segment = wire.encode(liar.says(*[liar.lesson()[1] for _ in range(50)]))
+                for _ in range(200):
+                    await stream.send(segment)  # The same again and again.
+        await scene.goes_on()
+
+    play(tmp_path, act)

@@ -1,0 +1,44 @@
+"""The page as files: small, plain, whole in the package."""
+
+import gzip
+import re
+import tomllib
+from pathlib import Path
+
+from tests.requirement import requirement
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "src/reasonbank/surfaces/http/page"
+FILES = sorted(path for path in PAGE.rglob("*") if path.is_file())
+MOST = 150_000
+
+
+@requirement("WEB-1")
+def test_all_of_it_is_small():
+    size = sum(len(gzip.compress(path.read_bytes())) for path in FILES)
+    assert 0 < size < MOST, size
+
+
+@requirement("WEB-1")
+def test_nothing_is_fetched_from_elsewhere_and_no_code_is_inline():
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        found = set(re.findall(r"https?://[^\s\"'`)]+", text)) - {"http://www.w3.org/2000/svg"}
+        assert not found, (path, found)
+        assert "innerHTML" not in text and "eval(" not in text, path
+    index = (PAGE / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=", index)
+
+
+def test_every_module_that_is_imported_is_there():
+    for path in FILES:
+        if path.suffix == ".js":
+            for name in re.findall(r'(?:from|import\()\s*"(\.[^"]+)"', path.read_text()):
+                assert (path.parent / name).resolve().is_file(), (path, name)
+
+
+def test_the_package_takes_the_files_with_it():
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    assert built["targets"]["wheel"]["packages"] == ["src/reasonbank"]
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert not {"page", "*.js", "*.css", "*.html", "*.svg"} & set(ignored)

@@ -1,0 +1,90 @@
+"""Learning, sessions, work and settings: what they show, and what is done there."""
+
+from playwright.sync_api import expect
+from tests.requirement import requirement
+from tests.surfaces.http_server import serving
+from tests.web.conftest import entrance
+
+NAMES = ("Ann", "Ben", "Cem")
+SAME = "Restart the proxy after its certificate was renewed, as it reads it only once"
+
+
+@requirement("WEB-1")
+def test_learning_says_what_memory_is_worth_and_what_is_missing(tab, world):
+    page = tab().open("/learning")
+    told = world.server.ask("GET", "/report").json()
+    expect(page.locator(".say")).to_contain_text("points")
+    expect(page.locator("main")).to_contain_text(f"{told['tasks']} tasks ended")
+    expect(page.get_by_role("img", name="Forecast against what came true")).to_be_visible()
+    expect(page.get_by_role("region", name="Learned by week").locator("svg")).to_be_visible()
+    lessons = page.get_by_role("region", name="Which lessons help, which hurt")
+    expect(lessons.locator("tbody tr").first).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_a_session_is_shown_step_by_step_with_what_it_was_given(tab, world):
+    page = tab().open("/sessions")
+    page.get_by_role("button", name="Checkout 500 when the pool is full").click()
+    expect(page.locator(".pane h2")).to_have_text("Checkout 500 when the pool is full")
+    expect(page.locator(".steps > li")).to_have_count(6)
+    expect(page.locator(".steps .d-bad")).to_have_count(2)
+    # A task that the lot fell on was given none, and the page says so.
+    without = page.get_by_text("Drawn to go without memory, so that")
+    expect(page.locator(".given a").first.or_(without)).to_be_visible()
+    page.reload()
+    expect(page.locator(".pane h2")).to_have_text("Checkout 500 when the pool is full")
+
+
+@requirement("WEB-1", "DIS-2")
+def test_what_failed_for_good_says_why_and_is_tried_again(tab, world):
+    page = tab().open("/work")
+    failed = page.get_by_role("region", name="Failed for good")
+    expect(failed).to_contain_text("its key was refused")
+    expect(page.get_by_role("region", name="Schedule")).to_contain_text("Consolidate")
+    failed.get_by_role("button", name="Retry").click()
+    expect(page.get_by_role("status").filter(has_text="for a worker again")).to_be_visible()
+    expect(page.get_by_role("region", name="Failed for good")).to_have_count(0)
+
+
+@requirement("WEB-1")
+def test_a_token_is_made_shown_once_and_revoked(tab, world):
+    page = tab().open("/settings")
+    page.get_by_role("button", name="New token").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("Name").fill("dashboard")
+    form.get_by_label("May").select_option("read")
+    form.get_by_role("button", name="Make it").click()
+    made = page.get_by_role("dialog").filter(has_text="nobody can show it again")
+    secret = made.locator("code").inner_text()
+    assert world.server.ask("GET", "/statistics", token=secret).status_code == 200
+    made.get_by_role("button", name="Done").click()
+    page.get_by_role("button", name="Revoke dashboard").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_role("button", name="Revoke dashboard")).to_have_count(0)
+    assert world.server.ask("GET", "/statistics", token=secret).status_code == 401
+
+
+@requirement("WEB-1")
+def test_what_was_accepted_is_merged_by_a_plan_that_can_be_taken_back(browser, tmp_path):
+    page = browser.new_page()
+    with serving(tmp_path / "project", REASONBANK_EMBED_MODEL="minilm") as server:
+        for name in NAMES:
+            lesson = {"title": f"Restart the proxy, says {name}", "description": SAME,
+                      "content": f"{SAME}.", "outcome": "success"}  # fmt: skip
+            assert server.ask("POST", "/memories", json=lesson).status_code == 201
+        page.goto(entrance(server))
+        expect(page.get_by_role("heading", name="Your agents know 3 lessons")).to_be_visible()
+        page.goto(server.address + "/review?tab=probation")
+        for name in NAMES:
+            page.get_by_label(f"Select Restart the proxy, says {name}").check()
+        page.get_by_role("button", name="Accept").click()
+        expect(page.get_by_role("status").filter(has_text="3 accepted")).to_be_visible()
+        page.goto(server.address + "/review?tab=proposals")
+        expect(page.locator(".pane")).to_contain_text("Would become one")
+        page.get_by_role("button", name="Merge").click()
+        expect(page.get_by_role("status").filter(has_text="Undo with u")).to_be_visible()
+        assert len(server.ask("GET", "/memories").json()) == 1
+        page.keyboard.press("u")
+        expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
+        assert len(server.ask("GET", "/memories").json()) == 3
+    page.close()

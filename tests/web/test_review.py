@@ -1,0 +1,99 @@
+"""What waits for a person: answered one by one or together, from the keyboard, and taken back."""
+
+from playwright.sync_api import expect
+from tests.requirement import requirement
+
+
+def doubted(world, title):
+    """A lesson that failed whenever it was tried."""
+    memory = {"title": title, "description": f"When {title}", "content": "It never helps.",
+              "outcome": "success"}  # fmt: skip
+    id = world.server.ask("POST", "/memories", json=memory).json()["id"]
+    world.run("review", "accept", id)
+    for number in range(6):
+        told = {"succeeded": False, "session": f"{title} {number}"}
+        assert world.server.ask("POST", f"/memories/{id}/outcome", json=told).status_code == 200
+    return id
+
+
+def state(world, id):
+    return world.server.ask("GET", f"/memories/{id}").json()["state"]
+
+
+@requirement("WEB-1")
+def test_an_answer_goes_to_all_that_are_selected_and_can_be_undone(tab, world):
+    ids = [doubted(world, f"Doubt {name}") for name in ("one", "two")]
+    page = tab().open("/review?tab=flagged")
+    for name in ("one", "two"):
+        page.get_by_label(f"Select Doubt {name}").check()
+    expect(page.get_by_text("2 selected: the answer goes to all")).to_be_visible()
+    page.locator("main").focus()
+    page.keyboard.press("r")
+    expect(page.get_by_role("status").filter(has_text="Undo with u")).to_be_visible()
+    assert [state(world, id) for id in ids] == ["archived", "archived"]
+    page.keyboard.press("u")
+    expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
+    assert [state(world, id) for id in ids] == ["active", "active"]
+
+
+@requirement("WEB-1", "SEC-1")
+def test_what_only_a_person_answers_stays_when_a_token_answers_for_all_that_is_selected(tab, world):
+    token = world.token("write", "--name", "helper")
+    told = {"title": "Written by helper", "description": "When helped", "content": "Ask first.",
+            "outcome": "success"}  # fmt: skip
+    mine = world.server.ask("POST", "/memories", token=token, json=told).json()["id"]
+    other = world.ids["m14"]
+    doubtful = "Increase the pool size when connections run out"
+    page = tab(token).open("/review")
+    for title in ("Written by helper", doubtful):
+        page.get_by_label(f"Select {title}").check()
+    page.locator("main").focus()
+    page.keyboard.press("r")
+    expect(page.get_by_role("status").filter(has_text="Rejected. Undo with u")).to_be_visible()
+    assert [state(world, id) for id in (mine, other)] == ["active", "archived"]
+    expect(page.get_by_label(f"Select {doubtful}")).to_have_count(0)
+    expect(page.get_by_label("Select Written by helper")).to_have_count(1)
+    page.keyboard.press("u")
+    expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_the_queue_is_walked_edited_and_answered_from_the_keyboard(tab, world):
+    id = doubted(world, "Doubt three")
+    page = tab().open("/review?tab=flagged")
+    rows = page.locator(".pick .t")
+    place = rows.all_inner_texts().index("Doubt three")
+    page.locator("main").focus()
+    for _ in range(place):
+        page.keyboard.press("j")
+    expect(page.locator(".pane h2")).to_have_text("Doubt three")
+    page.keyboard.press("e")
+    form = page.get_by_role("dialog")
+    form.get_by_label("Title").fill("Doubt three, put right")
+    form.get_by_role("button", name="Save").click()
+    expect(page.locator(".pane h2")).to_have_text("Doubt three, put right")
+    page.keyboard.press("a")
+    expect(page.get_by_role("status").filter(has_text="Accepted")).to_be_visible()
+    assert state(world, id) == "active"
+
+
+@requirement("WEB-1")
+def test_a_revert_shows_what_would_happen_before_it_does(tab, world):
+    token = world.token("write", "--name", "rogue")
+    told = {"title": "Rogue advice", "description": "When a rogue writes", "content": "Do harm.",
+            "outcome": "success"}  # fmt: skip
+    id = world.server.ask("POST", "/memories", token=token, json=told).json()["id"]
+    page = tab().open("/review")
+    page.get_by_role("button", name="Revert a batch…").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("Author").select_option("rogue")
+    form.get_by_role("button", name="Show what would happen").click()
+    plan = page.get_by_role("dialog").filter(has_text="Would archive 1 memory")
+    expect(plan).to_be_visible()
+    assert state(world, id) == "active"
+    plan.get_by_role("button", name="Revert 1 memory").click()
+    expect(page.get_by_role("status").filter(has_text="Reverted")).to_be_visible()
+    assert state(world, id) == "archived"
+    page.keyboard.press("u")
+    expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
+    assert state(world, id) == "active"

@@ -1,0 +1,95 @@
+"""Who comes in, how, and what is offered to whom."""
+
+import re
+
+from playwright.sync_api import expect
+from tests.requirement import requirement
+from tests.web.conftest import HERE, entrance
+
+KNOWN = re.compile("Your agents know")
+
+
+@requirement("WEB-1")
+def test_the_printed_address_lets_its_owner_in_once(browser, world):
+    address = entrance(world.server, "--bank", world.url)
+    assert "#code=" in address
+    first, second = browser.new_context(), browser.new_context()
+    page = first.new_page()
+    page.goto(address)
+    expect(page.get_by_role("heading", name=KNOWN)).to_be_visible()
+    assert "code" not in page.url
+    late = second.new_page()
+    late.goto(address)
+    expect(late.get_by_role("heading", name="Sign in")).to_be_visible()
+    expect(late.get_by_role("alert")).not_to_be_empty()
+    first.close()
+    second.close()
+
+
+@requirement("WEB-1")
+def test_a_pasted_token_lets_in_and_a_wrong_one_is_told_why_not(browser, world):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(world.server.address + "/review")
+    page.get_by_label("paste a token").fill("rbk_wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("token")
+    page.get_by_label("paste a token").fill(world.token("write"))
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Review", exact=True)).to_be_visible()
+    assert page.evaluate("document.cookie") == ""  # No script can read it.
+    context.close()
+
+
+@requirement("WEB-1")
+def test_who_signs_out_is_out(browser, world):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(entrance(world.server, "--bank", world.url))
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    context.close()
+
+
+@requirement("WEB-1")
+def test_what_a_token_may_not_do_is_not_offered(tab, world):
+    reader = tab(world.token("read", "--workspace", str(world.folder / HERE)))
+    page = reader.open(f"/memory/{world.ids['m15']}")
+    for name in ("It helped", "It did not", "Edit", "Archive", "Forget…"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
+    reader.open("/review")
+    expect(page.get_by_role("button", name="Accept")).to_have_count(0)
+    expect(page.get_by_role("button", name="Revert a batch…")).to_have_count(0)
+    reader.open("/settings")
+    expect(page.get_by_role("button", name="New token")).to_have_count(0)
+    expect(page.get_by_role("button", name="Rename")).to_have_count(0)
+
+
+@requirement("WEB-1")
+def test_a_token_of_another_workspace_sees_nothing_of_this_one(tab, world):
+    other = tab(world.token("write", "--workspace", str(world.folder / "infra")))
+    page = other.open("/")
+    expect(page.get_by_role("heading", name=KNOWN)).to_be_visible()
+    expect(page.locator("#space option")).to_have_count(1)
+    with page.expect_console_message(lambda message: "404" in message.text):
+        page.goto(f"{other.address}/memory/{world.ids['m15']}")
+    expect(page.get_by_role("alert")).to_contain_text("no such thing here")
+    # The refusal that was asked for, and nothing else.
+    assert [line for line in other.said if "404" not in line] == []
+    other.said.clear()
+
+
+@requirement("WEB-1")
+def test_the_workspace_that_was_chosen_is_remembered(tab, world):
+    owner = tab()
+    page = owner.open("/")
+    page.get_by_label("Workspace").select_option(label="infra")
+    expect(page.get_by_role("heading", name=re.compile("know [0-9]{2} lessons"))).to_be_visible()
+    owner.open("/")
+    expect(page.get_by_label("Workspace").locator("option:checked")).to_have_text("infra")
+    page.get_by_label("Workspace").select_option(label=HERE)
+    expect(
+        page.get_by_role("heading", name=re.compile("know [0-9]+,[0-9]{3} lessons"))
+    ).to_be_visible()
