@@ -188,7 +188,10 @@ def test_a_trace_tells_all_of_how_a_task_was_solved(place):
     told = shown(first["trace_id"])
     assert told["task"] == TASK and told["outcome"] == "success" and told["final_score"] == 0.9
     assert {"iteration", "action", "at"} <= told["trajectory"][0].keys()
-    assert told["trajectory"][1]["feedback"] and told["trajectory"][1]["score"] == 0.5
+    # Three ask at once: whose answer is the best hangs on who was first.
+    judged = [step for step in told["trajectory"] if step["action"] == "evaluate"]
+    assert sorted(step["score"] for step in judged) == [0.5, 0.5, 0.9]
+    assert all(step["feedback"] for step in judged)
     assert told["memories_used"] == [known.id] and len(told["memories_learned"]) == 1
     facts = told["metadata"]
     assert facts["model"].startswith("player at http:")
