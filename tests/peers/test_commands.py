@@ -260,6 +260,6 @@ def test_a_bank_that_cannot_be_reached_says_so_in_a_sentence(desks):
 def test_the_bus_says_where_it_listens_and_that_the_place_is_taken(desks):
     anna, _ = desks
     with anna.serves() as server:
-        assert "In touch with other banks" in (server.folder / "stderr").read_text()
+        assert "Other banks reach this one at" in (server.folder / "stderr").read_text()
         code, told = command(anna.folder, "serve", "--bus", "--port", "0")
         assert code == 4, told

@@ -4,6 +4,8 @@ import re
 
 from playwright.sync_api import expect
 from tests.requirement import requirement
+from tests.surfaces.http_server import command
+from tests.web.conftest import HERE
 
 
 def recorded(world, title):
@@ -23,6 +25,18 @@ def test_belief_is_drawn_over_time_with_its_evidence(tab, world):
     assert chart.locator("title").count() == len(told["evidence"]) > 3
     expect(page.get_by_role("region", name="Trust")).to_contain_text("Nine times of ten between")
     expect(page.get_by_role("region", name="Why")).to_contain_text("succeeded with it")
+
+
+@requirement("SEC-1")
+def test_what_an_agent_wrote_in_a_persons_name_says_so(tab, world):
+    at = (world.folder / HERE, "--bank", world.url)
+    told = command(*at, "remember", "Warm the cache before the nightly build.", CLAUDECODE="1")[1]
+    page = tab().open(f"/memory/{told['id']}")
+    origin = page.get_by_role("region", name="Where it came from")
+    expect(origin).to_contain_text("Written byan agent")
+    told = command(*at, "remember", "Cool the oven after the weekly build.")[1]
+    page.goto(page.url.rsplit("/", 1)[0] + f"/{told['id']}")
+    expect(origin).to_contain_text("Written bya person")
 
 
 @requirement("WEB-1")

@@ -78,6 +78,7 @@ def test_what_a_peer_brought_is_reviewed_by_its_name(browser, pair):
         expect(page.locator(".head .meta")).to_contain_text("by ben at bob")
         facts = page.get_by_role("region", name="Where it came from")
         expect(facts).to_contain_text("ben at bob")
+        expect(facts).to_contain_text("Written byanother bank")
         page.go_back()
         page.get_by_role("link", name="Show all").click()
         expect(page.get_by_text("Only what bob brought.")).to_have_count(0)

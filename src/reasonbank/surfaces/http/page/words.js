@@ -78,4 +78,9 @@ export function because(belief) {
 /** Who wrote it, and at which bank, where that is another one: its author names that by its key. */
 export const writer = (author, peer) => (peer ? `${(author ?? "").replace(/@[0-9a-f]{16}$/, "")} at ${peer}` : author);
 
+/** What kind of hand wrote it. An agent writes in the name of the person who runs it. */
+export const HANDS = {
+  person: "a person", agent: "an agent", model: "a language model", import: "an import", peer: "another bank", bank: "the bank itself",
+};
+
 export const spaceName = (space) => space.name || space.path?.split("/").filter(Boolean).at(-1) || space.id;

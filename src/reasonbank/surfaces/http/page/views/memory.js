@@ -6,7 +6,7 @@ import { h, s } from "../dom.js";
 import { brief, changes } from "../lines.js";
 import { ask, button, kind, kindName, marks, memoryLink, part, say, warningBox, why } from "../parts.js";
 import { edit } from "../record.js";
-import { SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, writer } from "../words.js";
+import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, writer } from "../words.js";
 
 const LONG = 6000;
 
@@ -171,7 +171,7 @@ function reasons({ belief }) {
 function cameFrom({ page, memory, origin }) {
   const place = page.space(memory.workspace);
   const facts = [
-    ["Author", writer(origin.author ?? memory.author, origin.peer)], ["Through", origin.surface],
+    ["Author", writer(origin.author ?? memory.author, origin.peer)], ["Written by", HANDS[origin.principal]], ["Through", origin.surface],
     ["Session", origin.trace ? [h("a", { href: page.link(`sessions/${origin.trace.id}`) }, short(origin.trace.task, 60)), origin.trace.span && `, steps ${origin.trace.span.join(" to ")}`] : origin.session],
     ["Batch", origin.batch], ["Project", place && spaceName(place)], ["Seen by", SCOPES[memory.scope]],
     ["Kind of task", memory.task_type], ["Tags", memory.tags.join(", ")], ["Id", h("code", memory.id)],
