@@ -29,7 +29,7 @@ from reasonbank.errors import (
     Unauthorized,
 )
 from reasonbank.fields import choice, text, whole
-from reasonbank.ledger.events import EventType
+from reasonbank.ledger.events import EventType, hand
 from reasonbank.ledger.port import Ledger, Reading, Token, Writing
 from reasonbank.model import Principal, Right, Scope, from_micros
 from reasonbank.store import workspaces
@@ -62,6 +62,8 @@ class Caller:
     local: bool = False
     account: Account | None = None
     """What it may spend on the model; None is not limited."""
+    acts_for: str | None = None
+    """Who made their token, where that was no person: they are one hand."""
     at_the_page: bool = False
     """A person, whom a code from this machine let in."""
 
@@ -106,7 +108,8 @@ class Caller:
         if not self.reaches(id):
             raise Forbidden(f"your token does not reach workspace {workspace or id}")
         return Bank(bank.context.seen_by(
-            workspace=id, path=path, author=self.name, surface=surface, right=self.right,
+            workspace=id, path=path, author=self.name, identity=self.acts_for,
+            surface=surface, right=self.right,
             whole=self.whole, may_share=self.may_share, account=self.account,
             reaches=None if self.workspaces is None else frozenset(self.workspaces),
         ))  # fmt: skip
@@ -160,6 +163,8 @@ MOST_SPENT = 1_000_000_000_000
 CAP, SPENT = f"{SPENDING}cap.", f"{SPENDING}spent."
 # Who made a token tells that of the server's owner from one that a person called the same.
 OWNER, OWNERS_MAKER = "owner", "reasonbank serve"
+AGENTS = hand(Principal.AGENT, "")
+"""What the maker of a token begins with that no person made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +265,7 @@ class TokenStore:
             may=tuple(dict.fromkeys(str(choice(Permission, each, "may")) for each in may)),
             digest=_digest(key),
             created_at=now,
-            created_by=by.author,
+            created_by=by.author if by.context.principal is Principal.PERSON else by.context.hand,
             expires_at=None if days is None else now + days * DAY,
         )
 
@@ -312,6 +317,7 @@ class TokenStore:
             workspaces=token.workspaces,
             may=tuple(map(Permission, token.may or ())),
             account=TokenAccount(self._ledger, token.id),
+            acts_for=token.created_by.removeprefix(AGENTS) if _is_an_agents(token) else None,
         )
 
     def _shown(self, secret: str, reading: Reading) -> Token:
@@ -454,7 +460,7 @@ class TokenStore:
             "state": "revoked" if token.revoked_at is not None
             else "expired" if self._expired(token) else "valid",
             "created_at": moment(token.created_at),
-            "created_by": token.created_by,
+            "created_by": token.created_by.removeprefix(AGENTS),
             "expires_at": moment(token.expires_at),
             "last_used": moment(token.last_used),
             "revoked_at": moment(token.revoked_at),
@@ -499,6 +505,12 @@ class TokenAccount:
 
 def _spending(reading: Reading) -> dict[str, int]:
     return {name: amount for name, _, amount in reading.meters() if name.startswith(SPENDING)}
+
+
+def _is_an_agents(token: Token) -> bool:
+    """Whether no person made it: whoever has two tokens must not confirm with one what they
+    wrote with the other."""
+    return token.created_by.startswith(AGENTS)
 
 
 def _is_owners(token: Token) -> bool:

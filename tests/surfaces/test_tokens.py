@@ -265,6 +265,21 @@ def test_tokens_are_managed_over_http_by_admins(locked):
             assert guest.get("/memories").status_code == 401
 
 
+@requirement("SEC-1")
+def test_a_token_that_an_agent_makes_is_the_agents_own_hand(locked):
+    server, secrets = locked
+    with server.client(secrets["admin"]) as admin:
+        mine = admin.post("/memories", json={"content": "Retry with growing pauses."}).json()
+        assert mine["standing"] == "untested"
+        secret = admin.post("/tokens", json={"scope": "admin", "name": "friend"}).json()["token"]
+    with server.client(secret) as friend:
+        rated = f"/memories/{mine['id']}/feedback"
+        assert friend.post(rated, json={"helpful": True}).json()["standing"] == "untested"
+        more = friend.post("/tokens", json={"scope": "write", "name": "friend of a friend"}).json()
+    with server.client(more["token"]) as another:
+        assert another.post(rated, json={"helpful": True}).json()["standing"] == "untested"
+
+
 def test_a_server_is_locked_before_the_first_token_and_after_the_last(tmp_path):
     with serving(tmp_path) as server, server.client(NONE) as client:
         assert client.get("/memories").status_code == 401
