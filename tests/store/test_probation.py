@@ -10,12 +10,13 @@ from click.testing import CliRunner
 from tests.requirement import requirement
 
 from reasonbank import Forbidden, Memory
-from reasonbank.learn import credits
+from reasonbank.learn import credits, lessons
 from reasonbank.learn.credits import Credit
+from reasonbank.learn.judge import Verdict
 from reasonbank.learn.observed import Observation
 from reasonbank.learn.outcome import Basis
 from reasonbank.ledger.events import EventType
-from reasonbank.model import Principal, Scope, Standing, State, Step
+from reasonbank.model import Outcome, Principal, Scope, Standing, State, Step
 from reasonbank.search.review import OTHERWISE
 from reasonbank.store import traces
 from reasonbank.surfaces.cli import main
@@ -311,6 +312,63 @@ def test_an_agent_that_rewrites_what_was_confirmed_puts_it_on_probation(bank, pe
     assert standing(bank, memory) is Standing.CONFIRMED
 
 
+@requirement("SEC-1")
+@pytest.mark.parametrize("first", ["Wait 60 seconds each time.", RISKY])
+def test_an_agent_that_goes_back_to_other_words_takes_no_word_for_them(bank, person, first):
+    memory = bank.record(a_memory(content=first))
+    stood = memory.standing
+    bank.update(memory.id, content="Wait a little longer each time.")
+    by(bank, "another").feedback(memory.id, helpful=True)
+    person.feedback(memory.id, helpful=True)
+    assert standing(bank, memory) is Standing.CONFIRMED
+    assert bank.undo(memory.id).content == first
+    assert standing(bank, memory) is stood, "nobody has said anything of these words"
+    bank.undo(memory.id, to=2)
+    assert standing(bank, memory) is stood
+    person.feedback(memory.id, helpful=True, session="now")
+    assert standing(bank, memory) is Standing.CONFIRMED
+
+
+@requirement("SEC-1")
+def test_a_person_who_goes_back_to_what_was_confirmed_has_it_so(bank, person):
+    memory = bank.record(a_memory())
+    by(bank, "another").feedback(memory.id, helpful=True)
+    by(bank, "mallory").update(memory.id, content="Never wait.")
+    assert standing(bank, memory) is Standing.UNTESTED
+    person.undo(memory.id)
+    assert standing(bank, memory) is Standing.CONFIRMED
+
+
+@requirement("SEC-1", "CON-9")
+def test_what_the_bank_sees_succeed_in_one_project_says_nothing_to_others(bank, open_bank):
+    elsewhere = bank.within(open_bank.project("elsewhere"))
+    shared, own = bank.record(a_memory(scope=Scope.TEAM)), bank.record(a_memory(title="Retry"))
+    for memory in (shared, own):
+        observed(bank, memory, read_in(bank, "pytest"))
+    assert standing(bank, own) is Standing.CONFIRMED
+    assert standing(bank, shared) is Standing.UNTESTED
+    assert bank.inject(shared.description).memories, "here it is given all the same"
+    assert not elsewhere.inject(shared.description).memories
+    by(bank, "another").feedback(shared.id, helpful=True)
+    assert standing(bank, shared) is Standing.CONFIRMED
+    assert elsewhere.inject(shared.description).memories == (shared.id,)
+
+
+@requirement("SEC-1")
+def test_what_a_session_says_of_a_memory_is_the_word_of_whose_session_it_is(bank):
+    guest = by(bank, "guest")
+    used, known = guest.record(a_memory()), guest.record(a_memory(title="Back off"))
+    told = guest.store_trace(a_trace(memories_used=(used.id,), outcome=Outcome.SUCCESS))
+    worker = bank.seen_by(surface="worker", principal=Principal.MODEL).context
+    again = lessons.Lesson(memory=a_memory(), twin=known.id)
+    verdict = Verdict(outcome=Outcome.SUCCESS, by="caller")
+    worker.write(lambda txn: lessons.store(worker, txn, told, [again], verdict))
+    assert standing(bank, used) is standing(bank, known) is Standing.UNTESTED
+    another = by(bank, "another").store_trace(a_trace(memories_used=(), outcome=Outcome.SUCCESS))
+    worker.write(lambda txn: lessons.store(worker, txn, another, [again], verdict))
+    assert standing(bank, known) is Standing.CONFIRMED
+
+
 # Review
 
 
@@ -330,6 +388,34 @@ def test_a_person_accepts_edits_and_rejects_what_waits(bank, person):
     assert gone.state is State.ARCHIVED
     assert [each.id for each in bank.review()] == [other.id]
     assert [each.change for each in bank.history(risky.id)] == ["recorded", "revised", "accepted"]
+
+
+@requirement("SEC-1")
+def test_what_a_person_rejected_waits_when_it_is_told_again(bank, person):
+    memory = bank.record(a_memory())
+    person.reject((memory.id,))
+    assert bank.record(a_memory()).standing is Standing.WAITING
+    assert bank.record(a_memory(content="Wait less.")).standing is Standing.UNTESTED
+    person.restore(memory.id)
+    assert bank.record(a_memory()).standing is Standing.UNTESTED
+    assert person.record(a_memory()).standing is Standing.CONFIRMED
+
+
+@requirement("SEC-1")
+def test_no_agent_takes_back_what_a_person_said_of_it(bank, person, clock):
+    rejected, gone = bank.record(a_memory()), by(bank, "mallory").record(a_memory(title="Gone"))
+    clock.advance(days=1)
+    own, theirs = bank.record(a_memory(title="Own")), person.record(a_memory(title="Theirs"))
+    person.reject((rejected.id,))
+    taken = person.revert(author="mallory")
+    assert set(bank.revert(since="1h").left) == {rejected.id, theirs.id}
+    assert bank.get(own.id).state is State.ARCHIVED and bank.get(theirs.id).state is State.ACTIVE
+    assert bank.get(rejected.id).state is State.ARCHIVED
+    with pytest.raises(Forbidden, match="only a person undoes"):
+        bank.undo_batch(taken.batch)
+    assert bank.get(gone.id).state is State.ARCHIVED
+    person.undo_batch(taken.batch)
+    assert bank.get(gone.id).state is State.ACTIVE
 
 
 @requirement("SEC-1")

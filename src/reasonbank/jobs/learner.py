@@ -39,7 +39,7 @@ def tasks(model: Model | None) -> dict[str, Task]:
             kept = await _known_by_model(model, work, trace, kept)
 
         def effects(context: Context, txn: Writing) -> None:
-            said = exchanges.store(context, txn, kept)
+            said = exchanges.store(lessons.for_whom(context, txn, trace), txn, kept)
             credits.store(context, txn, trace, seen)
             work.learned = lessons.store(context, txn, trace, ready, verdict, said=said).learned
             queue.again_if_grown(context, txn, work.job)

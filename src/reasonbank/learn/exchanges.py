@@ -24,7 +24,7 @@ from reasonbank.llm.excerpt import excerpt
 from reasonbank.llm.port import Model, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed
-from reasonbank.model import DRAFT, JSON, Memory, State, Step, Trace
+from reasonbank.model import DRAFT, JSON, Memory, Principal, State, Step, Trace
 from reasonbank.safety.patterns import compile
 from reasonbank.store import memories
 from reasonbank.store.context import Context
@@ -206,6 +206,9 @@ def think_over(context: Context, txn: Writing, draft: Memory, found: Sequence[Me
     row = txn.row(context.view, draft.id)
     if row is None or row.state != State.ACTIVE or not row.memory().draft:
         return  # Somebody has seen to it meanwhile.
+    # It stays whose it was, whoever thinks it over.
+    whose = str(row.hand or context.hand).partition(":")[2]
+    context = replace(context, acts_as=Principal.MODEL, identity=whose)
     for memory in found:
         changes = {n: getattr(memory, n) for n in ("title", "description", "content", "tags")}
         memories.update_in(context, txn, draft.id, changes)

@@ -230,8 +230,7 @@ def store(
     ``said`` are memories that were kept of what was said in the session.
     """
     learned, confirmed = [], []
-    # Whose session it was, they are to be tested by.
-    learner = replace(context, acts_as=Principal.MODEL, identity=_whose(context, txn, trace))
+    learner = for_whom(context, txn, trace)
     given = {id for name in names_of(trace) for id in txn.session_uses(context.view, name)}
     for lesson in lessons:
         memory = lesson.memory
@@ -242,7 +241,7 @@ def store(
             # Found again by another session: that is a success of the lesson, whatever it
             # says; within the session that it was recalled into, or came from, it is an echo.
             if twin not in given.union(trace.memories_used, trace.memories_learned):
-                evidence.observe_in(context, txn, twin, EvidenceKind.OUTCOME, True, trace.id)
+                evidence.observe_in(learner, txn, twin, EvidenceKind.OUTCOME, True, trace.id)
             confirmed.append(twin)
         elif not txn.taken(memory.id) and not txn.forgotten(memory.id):
             # A parent may have been forgotten since it was looked at.
@@ -260,7 +259,7 @@ def store(
         for id in trace.memories_used:
             if txn.row(context.view, id) is not None:
                 evidence.observe_in(
-                    context, txn, id, EvidenceKind.OUTCOME, succeeded, trace.id, shared=shared
+                    learner, txn, id, EvidenceKind.OUTCOME, succeeded, trace.id, shared=shared
                 )
     learned += said
     told: JSON = {"ids": learned, "steps": _seen(context, txn, trace)}
@@ -272,9 +271,12 @@ def store(
     return Stored(learned=tuple(learned), confirmed=tuple(confirmed))
 
 
-def _whose(context: Context, txn: Writing, trace: Trace) -> str:
+def for_whom(context: Context, txn: Writing, trace: Trace) -> Context:
+    """Whose session it was, they are to be tested by what is learned from it, and what it says
+    of memories is their word, whoever reads it."""
     told = txn.about([trace.id], frozenset({EventType.TRACED}))
-    return next((hand_of(event).partition(":")[2] for event in told), context.who)
+    whose = next((hand_of(event).partition(":")[2] for event in told), context.who)
+    return replace(context, acts_as=Principal.MODEL, identity=whose)
 
 
 def _archive_what_was_put_right(

@@ -135,7 +135,7 @@ def submit(context: Context, ticket: str, answer: Any) -> Submitted:
 
     def work(txn: Writing) -> lessons.Stored:
         txn.queue.finish(job)
-        said = exchanges.store(context, txn, kept)
+        said = exchanges.store(lessons.for_whom(context, txn, trace), txn, kept)
         credits.store(context, txn, trace, seen)
         result = lessons.store(context, txn, trace, found, told, said=said)
         queue.again_if_grown(context, txn, job)

@@ -333,7 +333,9 @@ class _Version:
     merged_into: str | None
     standing: Standing = Standing.CONFIRMED
     put: Event | None = None
-    """What put it on probation: what is older says nothing of it."""
+    """What put it on probation."""
+    since: int = 0
+    """What is older than the event with this counter says nothing of it."""
     idle: bool = False
     """Whether the change that led here was taken back, so that it stands as before."""
 
@@ -346,10 +348,11 @@ def revisions(events: Iterable[Event]) -> list[Revision]:
     return _replayed(events)[0]
 
 
-def put_on_probation(events: Iterable[Event]) -> Event | None:
-    """The event that put a memory on probation, if it stands there."""
+def put_on_probation(events: Iterable[Event]) -> tuple[Event | None, int]:
+    """The event that put a memory on probation, if it stands there, and the counter of the one
+    since which it has been as it is."""
     stack = _replayed(events)[1]
-    return stack[-1].put if stack else None
+    return (stack[-1].put, stack[-1].since) if stack else (None, 0)
 
 
 def steps_back(events: Iterable[Event]) -> int:
@@ -400,7 +403,7 @@ def _apply(event: Event, stack: list[_Version], versions: list[_Version]) -> Non
         case EventType.RESTORED:
             stack.append(replace(now, state=State.ACTIVE, merged_into=None, idle=False))
         case EventType.ACCEPTED:
-            stack.append(replace(now, standing=Standing.CONFIRMED, put=None, idle=False))
+            stack.append(replace(now, standing=Standing.CONFIRMED, put=None, since=0, idle=False))
         case EventType.UNDONE:
             to = event.payload.get("to")
             if to is None:
@@ -408,13 +411,16 @@ def _apply(event: Event, stack: list[_Version], versions: list[_Version]) -> Non
                     stack.pop()
             elif 1 <= to <= len(versions):
                 stack.append(replace(versions[to - 1], idle=False))
+            if event.principal is not Principal.PERSON and stack[-1].lesson != now.lesson:
+                # What was said meanwhile was said of other words.
+                stack[-1] = replace(stack[-1], since=event.counter)
 
 
 def _put(version: _Version, event: Event) -> _Version:
     """On probation, if the event says so."""
     if (standing := event.payload.get("standing")) is None:
         return version
-    return replace(version, standing=Standing(standing), put=event)
+    return replace(version, standing=Standing(standing), put=event, since=event.counter)
 
 
 def _revision(first: Event, event: Event, version: _Version, number: int) -> Revision:

@@ -14,7 +14,7 @@ from datetime import datetime
 from reasonbank.errors import Forbidden, NotFound, Refused
 from reasonbank.ledger.events import CHANGES, REVERT, Event, EventType, revisions
 from reasonbank.ledger.port import Reading, Row, Writing
-from reasonbank.model import Link, Memory, Right, Standing, State, from_micros
+from reasonbank.model import Link, Memory, Principal, Right, Standing, State, from_micros
 from reasonbank.store import memories
 from reasonbank.store.context import Context
 
@@ -121,6 +121,10 @@ def _count_again(context: Context, txn: Writing, id: str, steps: Sequence[Event]
     """What was taken back counts again; so nobody but who may take back may do this."""
     if not context.right.includes(Right.ADMIN):
         raise Forbidden(f"batch {id} took back what somebody wrote; to undo that needs admin")
+    if context.principal is not Principal.PERSON and any(
+        event.principal is Principal.PERSON for event in steps
+    ):
+        raise Forbidden(f"a person took back what batch {id} names; only a person undoes that")
     archived = [id for event in steps for id in event.payload["archived"]]
     elsewhere = set(txn.owners(archived).values()) - {context.view.workspace}
     if elsewhere and context.reaches is not None:

@@ -6,13 +6,14 @@ Set at the door and never by what is written. What evidence makes of it follows 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from reasonbank.errors import Forbidden
 from reasonbank.ledger.events import PEERS, hand
-from reasonbank.ledger.port import STANDINGS, Candidates, Reading, Row
-from reasonbank.model import Memory, Principal, Standing
+from reasonbank.ledger.port import STANDINGS, Candidates, Filter, Reading, Row
+from reasonbank.model import Memory, Principal, Standing, State
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,9 @@ AT_ONCE = 3_600_000_000
 BY_MODELS = ("cli", "mcp")
 """What models themselves write through. Programs, which may write many, use the library or HTTP;
 what the bank learned from a session that it read comes from its worker."""
+NAMESAKES = 20
+"""So many rejected memories with this title are compared word for word."""
+_WORD = re.compile(r"[^\W_]+")
 MOST_SESSIONS = 50
 """So many parts of sessions that name what a text asks for are looked at."""
 
@@ -34,7 +38,7 @@ MOST_SESSIONS = 50
 def at_the_door(context: Context, reading: Reading, memory: Memory) -> Standing:
     if context.principal is Principal.PERSON:
         return Standing.CONFIRMED
-    if any(unheard_of(context, reading, memory)):
+    if any(unheard_of(context, reading, memory)) or _was_rejected(context, reading, memory):
         return Standing.WAITING
     if _is_one_too_many(context, reading, memory.id):
         return Standing.WAITING
@@ -51,6 +55,17 @@ def _is_one_too_many(context: Context, reading: Reading, id: str) -> bool:
     since = context.now() - AT_ONCE
     told = reading.untested_since(context.view, context.hand, BY_MODELS, since)
     return len(told - {id}) >= MOST_AT_ONCE
+
+
+def _was_rejected(context: Context, reading: Reading, memory: Memory) -> bool:
+    """Whether a person has rejected these very words."""
+    archived = Filter(states=(State.ARCHIVED,))
+    title = " ".join(_WORD.findall(memory.title.lower()))
+    nums, _ = reading.words(context.view, archived, (title,) if title else (), NAMESAKES, None)
+    said = [*told(memory)]
+    alike = [row.id for row in reading.rows(context.view, nums.tolist())
+             if [*told(row.memory())] == said]  # fmt: skip
+    return bool(alike and reading.peers.rejected(alike))
 
 
 def vouched_for(context: Context, trusted: bool) -> Standing | None:

@@ -44,8 +44,9 @@ _BY_ITSELF = (Principal.BANK, Principal.MODEL)
 class Reverted:
     """What was taken back; `undo` of the ``batch`` brings it back. None: there was nothing.
 
-    ``left`` are memories that belong to other workspaces, and that only who looks after the
-    whole bank may change.
+    ``left`` are memories of which something is left as it is: those that belong to other
+    workspaces, which only who looks after the whole bank may change, and those of which a person
+    said something, which only a person takes back.
     """
 
     batch: str | None
@@ -186,6 +187,9 @@ class _Planning:
                 continue  # It was forgotten, and stays so.
             if event.taken_back:
                 gone.append(event)
+            elif _is_a_persons(event) and self.context.principal is not Principal.PERSON:
+                if about_memory and self.plan.here in (None, owner):
+                    self.plan.left[event.subject] = None
             elif self.plan.here in (None, owner):
                 self.plan.events[event.id] = event
                 gone.append(event)
@@ -288,6 +292,11 @@ def _earliest(events: Iterable[Event], types: frozenset[EventType]) -> dict[str,
         if event.type in types:
             found[event.subject] = min(event.order, found.get(event.subject, event.order))
     return found
+
+
+def _is_a_persons(event: Event) -> bool:
+    """What a person wrote, accepted or rejected: no agent takes that back."""
+    return event.principal is Principal.PERSON
 
 
 def _after(event: Event, order: tuple[int, str] | None) -> bool:

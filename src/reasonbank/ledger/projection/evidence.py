@@ -340,10 +340,13 @@ class EvidenceProjection(AuthorProjection):
         it. What the bank saw happen in the memory's own project, and what another hand says of
         the memory itself, settle whether it helps, and not whether it may be done."""
         row = self.db.one(
-            "select entered, since, workspace, hand, probation from memories where num = ?", (num,)
+            "select entered, since, workspace, scope, hand, probation from memories where num = ?",
+            (num,),
         )
         assert row is not None
-        entered, since, home, own, before = row
+        entered, since, place, scope, own, before = row
+        # What the bank saw happen in one project says nothing to the others.
+        home = place if scope == Scope.PROJECT else None
         standing = entered
         if entered:
             said = self.db.all(
@@ -428,8 +431,11 @@ class EvidenceProjection(AuthorProjection):
         return len(found)
 
 
-def _left(entered: int, own: str, home: str, writers: Container[str], said: tuple[Any, ...]) -> int:
-    """How a memory on probation stands after this word for it."""
+def _left(
+    entered: int, own: str, home: str | None, writers: Container[str], said: tuple[Any, ...]
+) -> int:
+    """How a memory on probation stands after this word for it; ``home``: where that is settled
+    by what the bank sees happen."""
     hand, witnessed, workspace, share = said
     kind, _, who = hand.partition(":")
     if kind == Principal.PERSON and share is None:

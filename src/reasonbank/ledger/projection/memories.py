@@ -36,9 +36,9 @@ class MemoryProjection(EvidenceProjection):
         memory = history[-1].memory
         text = encode(lesson(memory))
         first = min(events, key=_recorded_first)
-        put = put_on_probation(events) if memory.standing.level else None
+        put, since = put_on_probation(events) if memory.standing.level else (None, 0)
         values = self._columns(memory, first, history[0].memory, text)
-        values["since"] = 0 if put is None else put.counter
+        values["since"] = since
         # Whoever's words it has last, where nobody has confirmed these.
         values["hand"] = hand_of(put or first)
         num = self._write(id, old, memory, values)

@@ -102,7 +102,7 @@ class MemoryQueries(Queries):
         realms = inline(self.realms(view, tuple(Scope), (State.ACTIVE,)))
         through = self.db.dialect.texts(surfaces)
         found = self.db.all(
-            # `since` is the counter of the event that put it on probation.
+            # `since` is the counter of the event since which it is as it stands.
             "select memories.id from memories join events on subject = memories.id"
             f" and counter = since where realm in {realms} and probation = ?"
             f" and memories.workspace = ? and hand = ? and at >= ? and surface in {through.sql}",
