@@ -126,6 +126,14 @@ def test_who_signed_cannot_be_changed_nor_can_an_event_be_removed(path):
     assert run(path, "audit", "verify")[0] == 5
 
 
+def test_an_event_that_makes_no_sense_is_named_as_well(path):
+    filled(path)
+    edit(path, "update events set what = 'memory.used' where what = 'evidence.observed'")
+    for words in (("audit", "verify"), ("doctor",)):
+        code, told = run(path, *words)
+        assert code == 5 and "not what the program writes" in json.dumps(told)
+
+
 def test_of_a_large_bank_doctor_looks_at_some_and_says_so(path, monkeypatch):
     monkeypatch.setattr(integrity, "SMALL", 1)
     ids = filled(path)

@@ -64,15 +64,19 @@ def verify(context: Context, progress: Progress) -> Verified:
             for each in Reader(db).broken_chain()
         ]  # fmt: skip
         since = min((fault.at for fault in faults if fault.at is not None), default=None)
-        events = comparing.count(db, "events")
-        with _folded(context, db, lambda done: progress(done // 2, events)) as folded:
-            compared = Comparison(db, folded)
-            faults += map(_fault, compared.differences())
+        events, rows = comparing.count(db, "events"), 0
+        try:
+            with _folded(context, db, lambda done: progress(done // 2, events)) as folded:
+                compared = Comparison(db, folded)
+                faults += map(_fault, compared.differences())
+                rows = compared.rows
+        except _Senseless as error:
+            faults.append(Fault(where="log", found=str(error)))
         progress(events, events)
     return Verified(
         sound=not faults,
         events=events,
-        rows=compared.rows,
+        rows=rows,
         since=since,
         faults=tuple(faults[:MOST_NAMED]),
     )
@@ -86,9 +90,12 @@ def glance(context: Context) -> tuple[list[Fault], str]:
         if comparing.count(db, "events") > SMALL:
             only = comparing.sample(db, SAMPLE)
             found += comparing.unknown(db)
-        with _folded(context, db, lambda done: None, only) as folded:
-            compared = Comparison(db, folded, only)
-            found += compared.differences()
+        try:
+            with _folded(context, db, lambda done: None, only) as folded:
+                compared = Comparison(db, folded, only)
+                found += compared.differences()
+        except _Senseless as error:
+            return [Fault(where="log", found=str(error))], "the log"
     told = f"{compared.rows:,} rows"
     if only is not None:
         told = f"{compared.rows:,} memories looked at; `reasonbank audit verify` looks at all"
@@ -105,11 +112,20 @@ def _folded(
         try:
             with ledger.alone() as target:
                 comparing.take_log(db, target, advance, only)
-            ledger.write(lambda txn: txn.rebuild())
+            try:
+                ledger.write(lambda txn: txn.rebuild())
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise _Senseless(
+                    f"an event is not what the program writes ({error!r}): no tables follow from it"
+                ) from error
             with ledger.snapshot() as folded:
                 yield folded
         finally:
             ledger.close()
+
+
+class _Senseless(Exception):
+    """A log that no program of ours has written."""
 
 
 def _fault(each: Difference) -> Fault:
