@@ -21,7 +21,7 @@ from typing_extensions import TypedDict, is_typeddict
 from reasonbank import model
 from reasonbank.answers import Recommendation
 from reasonbank.fence import escaped
-from reasonbank.model import JSON, Hit, Memory, Reply
+from reasonbank.model import JSON, Hit, Memory, Reply, Standing
 from reasonbank.search.text import tokens_in
 from reasonbank.surfaces import shapes
 
@@ -34,6 +34,7 @@ class Lesson(TypedDict):
     """What a model needs to weigh a memory; what is not so is left out."""
 
     id: str
+    standing: NotRequired[str]
     suspicious: NotRequired[list[str]]
     draft: NotRequired[bool]
     warning: NotRequired[bool]
@@ -112,6 +113,8 @@ else:
 def lesson(memory: Memory) -> JSON:
     error = memory.error_context
     told: JSON = {name: value for name, value in memory.to_json().items() if name in _LESSON}
+    if memory.standing is Standing.CONFIRMED:
+        del told["standing"]
     if memory.draft:
         told["draft"] = True
     if error is not None:

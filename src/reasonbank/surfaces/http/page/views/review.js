@@ -306,7 +306,7 @@ async function revert(page) {
       plan.restored.length > 0 && h("li", h("b", "Would bring back "), plural(plan.restored.length, "memory", "memories")),
       plan.changed.length > 0 && h("li", h("b", "Would undo edits of "), plural(plan.changed.length, "memory", "memories")),
       h("li", h("b", "Would no longer count "), `${plural(plan.evidence, "piece")} of evidence and ${plural(plan.links, "link")}`),
-      plan.left.length > 0 && h("li", h("b", "Leaves "), `${plural(plan.left.length, "memory", "memories")} of other workspaces`)),
+      plan.left.length > 0 && h("li", h("b", "Leaves "), `${plural(plan.left.length, "memory", "memories")} of other workspaces, or of which a person said something`)),
     h("p.tip", "Nothing is deleted from the log: undo brings it back."),
   ], `Revert ${plural(plan.archived.length + plan.changed.length, "memory", "memories")}`);
   if (!agreed) return;
