@@ -49,8 +49,14 @@ _SECRETS = (
 )
 _KEY_FILES = (
     r"(?:\.ssh(?:/id_\w+|/?(?:\s|$|[\"'`]))|\bid_(?:rsa|ed25519|ecdsa)\b|\.aws/credentials|\.netrc|\.pgpass|\.pypirc|\.npmrc|"
-    r"\.git-credentials|\.gnupg|\.kube/config|\.docker/config\.json|/etc/shadow|(?:^|[\s\"'`/])\.env\b)"
+    r"\.git-credentials|\.gnupg|\.kube/config|\.docker/config\.json|/etc/shadow|"
+    r"(?:^|[\s\"'`/])\.env(?:\.(?:local|prod\w*|dev\w*|staging))?(?:$|[\s\"'`,;:)]|\.(?:\s|$)))"
 )
+_SECRET_NAME = (
+    r"[A-Z][A-Z0-9_]*(?:SECRET|TOKEN|PASSWORD|PASSWD|ACCESS_KEY|API_KEY|PRIVATE_KEY)[A-Z0-9_]*"
+)
+_OPEN = r"(?:readme\S*|docker ?file|images?|repo(?:sitory)?|code|source|wiki|tickets?|issues?|reports?|logs?|channel|chat|commits?|notes|docs?|documentation|comments?|pull requests?|lessons?|memory)"
+_GUARDED = r"(?:signature|checksum|certificate|permissions?|auth\w*|security|licen[cs]e|csrf|integrity|ownership)"
 _OFF = r"(?:disabl(?:e|ed|ing)|turn(?:ed)? off|switch(?:ed)? off|deactivat(?:e|ed)|bypass(?:ed)?|circumvent|skip(?:ped)?|suppress)"
 _ROOTS = r"(?:bin|boot|dev|etc|home|lib|lib64|mnt|opt|root|sbin|srv|usr|var|Users|Library)"
 _END = r"(?:$|[\s\"'`.,;:)])"
@@ -64,7 +70,7 @@ _RISKS = (
     (Action.INSTALLS, rf"(?i)\b{_PACKAGERS}\b[^\n]{{0,80}}\s(?:-i|-f|-c|--index-url|--extra-index-url|--default-index|--index|--find-links|--channel|--registry|--source|--git)[ =]+[\"']?(?:https?|git|ssh)[^\s\"'`)]+"),
     (Action.INSTALLS, rf"(?i)\b{_PACKAGERS}\s+(?:install|add|i|get|pip install)\b[^\n|;]{{0,60}}\s[\"']?(?:[\w.-]+ ?@ ?)?(?:git\+|github:|https?://|ssh://)[^\s\"'`)]+"),
     (Action.INSTALLS, r"(?i)\b(?:npm|pnpm|yarn) config set (?:\S+:)?registry[ =][^\s`]+|\b(?:PIP|UV)_(?:EXTRA_|DEFAULT_)?INDEX(?:_URL)?=[^\s`]+|\bnpm_config_registry=[^\s`]+|\bGOPROXY=[^\s`]+"),
-    (Action.INSTALLS, r"(?i)\bdeb (?:\[[^\]\n]{0,80}\] )?https?://[^\s`]+|\badd-apt-repository\s+[^\s`]+|\bapt-key add\b|\bhelm repo add\s[^\n`]{1,120}|\bbrew tap\s+[^\s`]+|\bdnf config-manager --add-repo\s+[^\s`]+"),
+    (Action.INSTALLS, r"(?i)\bdeb (?:\[[^\]\n]{0,80}\] )?https?://[^\s`]+|\badd-apt-repository\s+[^\s`]+|\bapt-key add\b|\bhelm repo add\s[^\n`]{1,120}|\bbrew tap\s+[^\s`]+|\bdnf config-manager --add-repo\s+[^\s`]+|\b(?:gpg|apt-key)\b[^\n]{0,60}--(?:keyserver|recv-keys?)\s[^\n`]{1,80}"),
     (Action.CHECK_OFF, r"(?:^|[\s`\"'(])(?:--no-verify|--insecure|--no-check-certificate|--allow-unauthenticated|--allow-insecure-\w+|--force-yes|--trusted-host|--no-gpg-checks?|--nogpgcheck|--skip-tests?|-DskipTests|--no-sandbox|--privileged|--break-system-packages|--dangerously-[\w-]+|--disable-web-security|--skip-verify|--no-verify-ssl|--skip-checks?|--yolo)\b"),
     (Action.CHECK_OFF, r"\bcurl\b[^\n|]{0,100}\s-[a-zA-Z]{0,5}k[a-zA-Z]{0,5}\s"),
     (Action.CHECK_OFF, r"(?i)\b(?:verify|check_hostname|ssl_verify|verify_ssl|verify_certs?|strict-ssl|sslverify|gpgcheck|rejectUnauthorized|gpgsign)[\"']?\s{0,2}[ =:]\s{0,2}[\"']?(?:false|0|no|off)\b|\bInsecureSkipVerify\s?[:=]\s?true|\b_create_unverified_context\b|\bCERT_NONE\b|\bcsrf_exempt\b"),
@@ -72,14 +78,23 @@ _RISKS = (
     (Action.CHECK_OFF, r"(?i)\bchmod\s+(?:-\w+\s+)?(?:0?777|a\+rwx)\b|\bsetenforce 0\b|\bufw disable\b|\biptables -F\b|\bcontinue-on-error:\s*true\b|\ballow_failure:\s*true\b"),
     (Action.CHECK_OFF, r"(?i)\b(?:pytest|tox|nox|ruff|mypy|flake8|pylint|eslint|tsc|jest|ctest|(?:npm|yarn|pnpm|cargo|go|make|mvn|gradle)\s+(?:run\s+)?(?:test|lint|check|vet|verify))\b[^\n|&;]{0,80}\|\|\s*(?:true\b|:|exit 0)"),
     (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |its |every |strict ){{0,2}}(?:\w+ )?(?:(?:tls|ssl|certificate|cert|signature|checksum|hash|host[- ]key|integrity|https)(?: certificate| peer)? (?:verification|validation|checks?|checking)|branch protection|(?:lint|type|security|safety|permission|license|vulnerability|dependency|secret)[- ](?:checks?|checking|step|scan(?:s|ning|ner)?)|lint(?:er|ing)?\b|pre-commit|firewall|selinux|apparmor|antivirus|csrf protection|input validation|rate limit(?:s|ing)?|two-factor|2fa\b|mfa\b|(?:automated |nightly )backups)"),
+    (Action.CHECK_OFF, r"(?i)\b(?:turn|switch|leave)(?:s|ed|ing)? (?:the |all |any |your |its ){0,2}(?:[\w-]+ ){0,2}(?:firewall|verification|validation|checks?|checking|linter|tests?|hooks?|sandbox|scanner|authentication|antivirus|selinux|protection|limits?) off\b"),
+    (Action.CHECK_OFF, rf"(?i)\b(?:comment(?:ed)? out|remov(?:e|ed|ing)|delet(?:e|ed|ing)|patch(?:ed)? out|stub(?:bed)? out|short-circuit|neutrali[sz]e) (?:the |all |any |your |its |that ){{0,2}}{_GUARDED} (?:checks?|checking|verification|validation|tests?|guards?)\b"),
+    (Action.CHECK_OFF, r"\b(?:[A-Z][A-Z0-9]*_)*(?:VERIFY|VERIFICATION|CHECKS?|CHECKING|VALIDATE|VALIDATION|CHECKSUMS?)(?:_[A-Z0-9]+)*\s?=\s?[\"']?(?i:false|0|no|off)\b|\b(?:[A-Z][A-Z0-9]*_)*(?:SKIP|DISABLE|NO)_(?:[A-Z0-9]+_)*(?:VERIFY|VERIFICATION|CHECKS?|VALIDATION|AUTH|SSL|TLS|HOOKS|SIGNATURES?|SECURITY)(?:_[A-Z0-9]+)*\s?=\s?[\"']?(?i:1|true|yes|on)\b|\bGO(?:INSECURE|NOSUMDB|NOSUMCHECK|FLAGS=[\"']?-insecure)\b"),
+    (Action.CHECK_OFF, r"(?i)\b(?:systemctl|service)\s+(?:stop|disable|mask)\s+(?:firewalld|ufw|iptables|nftables|auditd|apparmor|fail2ban|clamav\S*|falco)|\bservice (?:firewalld|ufw|iptables|auditd|apparmor) stop\b|\brandomize_va_space\s?=\s?0|\bNOPASSWD:|\bunsafe_?load(?:er)?\b|\bgh pr review\b[^\n]{0,60}--approve\b|\bALLOWED_HOSTS\s?=\s?\[\s?[\"']\*|\bAccess-Control-Allow-Origin[\"']?\s?[:,=]\s?[\"']?\*"),
     (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |every |all the )(?:unit |integration |failing |code |git |commit )?(?:tests?|test suite|review|reviews|hooks?|sandbox|authentication|approval|authorization|checks)\b"),
     (Action.CREDENTIALS, rf"(?i)\b{_READING}\b[^\n;]{{0,40}}{_KEY_FILES}"),
+    (Action.CREDENTIALS, rf"\b(?i:bake|hard-?code|commit|print|echo|paste|post|upload|attach|embed|share)\b[^.\n]{{0,30}}\b{_SECRET_NAME}\b"),
+    (Action.CREDENTIALS, r"(?i)\b(?:attach|share|post|paste|upload|send|mail|commit)\b[^.\n]{0,20}\b(?:kubeconfig|keystore|private key|\.pem\b|\.p12\b)"),
+    (Action.CREDENTIALS, rf"(?i)\b(?:write|put|store|save|keep|add|bake|embed|hard-?code|include|commit|attach|note|record)\b[^.\n]{{0,20}}\b(?:\w+ ){{0,2}}{_SECRETS.removesuffix('|environment variables|the environment)')}|password)\b[^.\n]{{0,15}} (?:in(?:to|side)?|to|on|within) (?:the |a |an |each |every |your )?(?:\w+ )?{_OPEN}\b"),
+    (Action.CREDENTIALS, r"(?i)\b(?:print|show|dump|log|echo|send|post|paste|report|list)\b[^.\n]{0,12}\b(?:every|each|all)(?: the| of the)? environment variables?\b"),
     (Action.CREDENTIALS, r"(?i)\bprintenv\b|`env`|(?:^|[\s;&`])env\s*(?:\||>)|\bexport -p\b|\b(?:print|dump|log|dumps|send|echo|post|write|show)\b[^\n]{0,20}\bos\.environ\b(?:$|[^.\[])|\bprocess\.env\s*\)|\bGet-ChildItem env:|\becho\s+[\"']?\$\{?\w*(?:TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY)"),
     (Action.CREDENTIALS, r"(?i)\bgh auth token\b|\baws configure get\b|\baws (?:secretsmanager get-secret-value|sts get-session-token)\b|\bkubectl get secrets?\b|\bsecurity find-(?:generic|internet)-password\b|\bgcloud auth print-(?:access|identity)-token\b|\bvault (?:kv get|read)\b|\bop read\b|\bpass show\b|\baz account get-access-token\b"),
     (Action.CREDENTIALS, rf"(?i)\b(?:print|show|send|post|paste|log|echo|dump|reveal|share|upload|mail|output|display|forward|expose|copy|collect|gather|read out)\b[^.\n]{{0,30}}\b{_SECRETS}\b(?:[^\n.]{{0,30}}\b(?:header|cookie)\b)?"),
     (Action.DESTROYS, rf"(?i)\brm\s+(?:-{{1,2}}[\w-]+\s+)*-\w*(?:r\w*f|f\w*r)\w*\s+(?:-{{1,2}}[\w-]+\s+)*[\"']?(?:/(?:\*|{_END}|{_ROOTS}(?:/|{_END}))|~/?{_END}|\$HOME/?{_END}|\*|\.\.?/?(?:$|\s))"),
     (Action.DESTROYS, r"(?i)\bgit push\b[^\n;&|]{0,60}?\s(?:--force|-f|--mirror|--delete)(?:$|[\s\"'`.,;)])|\bgit clean\s+-\w*(?:fd|df|fx|xf|xdf|dfx|ffd)\w*|\bgit filter-branch\b|\bgit branch -D\b[^\n]{0,40}\|"),
     (Action.DESTROYS, r"(?i)\bdrop (?:database|schema|table)\b[^\n;]{0,60}|\btruncate table\b[^\n;]{0,60}|\bdelete from \w+\s*(?:;|$)|\bdropDatabase\(|\bflushall\b"),
+    (Action.DESTROYS, r"(?i)\btruncate (?:the )?[\w.]{1,60} table\b|\b(?:drop|truncate|wipe|empty|reset|delete|recreate) (?:the )?(?:production|prod|live|customers?'?|primary)\b[^.\n]{0,20}\b(?:database|schema|tables?|data|db|buckets?|cluster|volumes?)\b|\bfind\s+(?:/|~)\S{0,60}\s[^\n]{0,100}(?:-delete\b|-exec rm\b)"),
     (Action.DESTROYS, r"(?i)\bmkfs(?:\.\w+)?\s|\bdd\b[^\n]{0,60}\bof=/dev/\w+|\bkubectl delete (?:namespace|ns|node|pv|--all|all)\b[^\n;]{0,40}|\bterraform destroy\b|\bdocker (?:system|volume) prune\b|\baws s3 (?:rm\b[^\n]{0,80}--recursive|rb\b[^\n]{0,80}--force)|\bgh repo delete\b|\bshred\s+-"),
     (Action.DESTROYS, rf"(?i)\brmtree\(\s*[\"'](?:/|~)[\"']|\brmtree\(\s*Path\.home|\bos\.(?:remove|unlink)\(\s*[\"']/{_ROOTS}/"),
     (Action.DESTROYS, r"(?i)\b(?:wipe|erase|destroy|purge|nuke) (?:the |all |every |your )(?:\w+ )?(?:databases?|branches|tables?|data|backups?|records|files|disk|repositor(?:y|ies)|buckets?|volumes?|cluster|history)\b|\b(?:delete|remove) (?:all|every|the (?:entire|whole)) (?:the |of the )?(?:\w+ )?(?:databases?|branch(?:es)?|tables?|data|backups?|records|repositor(?:y|ies)|buckets?|volumes?|users|history)\b"),
@@ -104,7 +119,8 @@ _IMAGE = patterns.compile(
 )
 _BARE = patterns.compile(
     rf"(?i)\b(?:{_MOVING}\b[^.\n]{{0,140}}?\s(?:to|from|at|via|through|into)\s+(?:the \w+ )?|"
-    r"(?:visit|open|contact|HTTPS?Connection)[\s(]+|(?:curl|wget|ping|ssh|nc|ncat|telnet)\s+(?:\S{1,60}\s+){0,5}?)[`\"']?"
+    r"(?:visit|open|contact|HTTPS?Connection)[\s(]+|(?:curl|wget|ping|ssh|nc|ncat|telnet)\s+(?:\S{1,60}\s+){0,5}?|"
+    r"\b(?:nameserver|dns|proxy|mirror|registry|webhook|relay)(?: server| host)?\s(?:(?:is|at|to|on|from|=|:)\s?)?)[`\"']?"
     r"((?:[a-z0-9-]{1,62}\.){1,6}(?:com|net|org|io|dev|ai|co|app|cloud|xyz|info|me|ru|cn|top|site|online|tech|biz|eu|de|uk)"
     r"|(?:\d{1,3}\.){3}\d{1,3})\b"
 )  # fmt: skip

@@ -286,8 +286,8 @@ def reverted(found: Reverted, titles: Mapping[str, str]) -> None:
         _print(_text(f"reasonbank undo {found.batch}", style="bold"))
     if found.left:
         _print(_text(
-            f"{len(found.left)} stay: those of other workspaces (--all takes them back too), and what "
-            "a person said, if you are none.",
+            f"{len(found.left)} stay: those of other workspaces (--all takes them back too), and "
+            "what a person said, if you are none.",
             style="yellow",
         ))  # fmt: skip
 
