@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from reasonbank.bounded import Bounded
-from reasonbank.model import Memory
+from reasonbank.model import Memory, labels
 from reasonbank.safety import patterns
 from reasonbank.safety.disguises import BIDI, readings
 from reasonbank.safety.signs import SIGNS, without_blanks
@@ -37,6 +37,7 @@ def suspicions(text: str) -> tuple[str, ...]:
 def suspicions_of(memory: Memory) -> tuple[str, ...]:
     error = memory.error_context
     parts = [memory.title, memory.description, memory.content, " ".join(memory.tags)]
+    parts += [label for name in labels() if (label := getattr(memory, name))]
     if error:
         parts += [error.error_type, error.failure_pattern, error.corrective_guidance,
                   error.error_message or "", error.stack_trace or ""]  # fmt: skip

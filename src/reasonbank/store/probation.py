@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from reasonbank.errors import Forbidden
 from reasonbank.ledger.events import PEERS, hand
 from reasonbank.ledger.port import STANDINGS, Candidates, Filter, Reading, Row
-from reasonbank.model import Memory, Principal, Standing, State
+from reasonbank.model import Memory, Principal, Standing, State, labels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,6 +140,7 @@ def told(memory: Memory) -> Iterator[str]:
         yield from filter(None, (error.error_type, error.failure_pattern,
                                  error.corrective_guidance, error.error_message))  # fmt: skip
     yield ", ".join(memory.tags)
+    yield from filter(None, (getattr(memory, name) for name in labels()))
 
 
 def _was_done(context: Context, reading: Reading, risk: Risk) -> bool:
