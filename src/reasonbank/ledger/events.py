@@ -65,6 +65,7 @@ class EventType(StrEnum):
     ADMITTED = "token.created"
     REVOKED = "token.revoked"
     INVITED = "peer.invited"
+    UNINVITED = "peer.uninvited"
     MET = "peer.met"
     TRUSTED = "peer.trusted"
     DOUBTED = "peer.doubted"
@@ -98,6 +99,7 @@ NOTES = frozenset(
         EventType.ADMITTED,
         EventType.REVOKED,
         EventType.INVITED,
+        EventType.UNINVITED,
         EventType.MET,
         EventType.TRUSTED,
         EventType.DOUBTED,

@@ -22,6 +22,7 @@ from typing import TypeVar
 from reasonbank.errors import ReasonBankError
 from reasonbank.ledger.port import Peer, TaskOffer, Writing
 from reasonbank.peers import membership, wire
+from reasonbank.peers.capability import Operation, Rights
 from reasonbank.peers.gossip import Node
 from reasonbank.peers.hello import caller, hello
 from reasonbank.peers.logs import LedgerLogs
@@ -103,6 +104,12 @@ class Talk:
     @property
     def key(self) -> bytes:
         return bytes.fromhex(self.peer.key)
+
+    def let(self, rights: Rights) -> frozenset[str]:
+        """What both may talk about from now on."""
+        self.may_read = rights.where(Operation.READ)
+        self.may_write = rights.where(Operation.WRITE)
+        return rights.channels
 
 
 class Bus:
@@ -288,13 +295,13 @@ class Bus:
     # One conversation
 
     async def _begin(self, connection: Connection, peer: Peer, *, called: bool) -> Talk:
-        found = await self._do(membership.may, self.context, None, peer)
-        channels = frozenset(found.channels)
-        talk = Talk(
-            peer, connection, called,
-            may_read=channels if "read" in found.operations else frozenset(),
-            may_write=channels if "write" in found.operations else frozenset(),
-        )  # fmt: skip
+        talk = Talk(peer, connection, called)
+        try:
+            channels = talk.let(await self._do(membership.may, self.context, None, peer))
+        except ReasonBankError as problem:
+            raise NotInvited(
+                f"{peer.name} may do nothing here any more ({problem}); invite it, or join it, anew"
+            ) from None
         talk.since = talk.heard = asyncio.get_running_loop().time()
         old = self.talks.get(talk.key)
         self.talks[talk.key] = talk
@@ -445,15 +452,29 @@ class Bus:
 
     async def _look(self) -> None:
         if await self._do(self._has_changed):
+            await self._look_at_rights()
             await self.publish()
         for talk in list(self.talks.values()):
             self._send_to(talk, Lane.TASK, await self._do(self.tasks.due, talk.peer))
 
     async def _tick(self) -> None:
         self._send(await self._do(self.node.tick))
-        gone = await self._do(self._cut_off)
-        for talk in [talk for talk in self.talks.values() if talk.peer.key in gone]:
-            await talk.connection.close("cut off")
+        await self._look_at_rights()
+
+    async def _look_at_rights(self) -> None:
+        """They are not what they were when the connection began: time goes on, and a person may
+        have said something else."""
+        for talk in list(self.talks.values()):
+            before = (talk.may_read, talk.may_write)
+            try:
+                talk.peer, rights = await self._do(self._rights, talk.peer.key)
+            except ReasonBankError as problem:
+                self._start(talk.connection.close(str(problem)))
+                await self._end(talk)
+                continue
+            channels = talk.let(rights)
+            if (talk.may_read, talk.may_write) != before and self.talks.get(talk.key) is talk:
+                self._send(await self._do(self.node.connected, talk.key, channels))
 
     def _has_changed(self) -> bool:
         """Since the last look, or since somebody new came."""
@@ -465,9 +486,11 @@ class Bus:
     def _known(self) -> list[Peer]:
         return [peer for peer in self.context.read().peers.all() if peer.revoked_at is None]
 
-    def _cut_off(self) -> set[str]:
-        found = self.context.read().peers.all()
-        return {peer.key for peer in found if peer.revoked_at is not None}
+    def _rights(self, key: str) -> tuple[Peer, Rights]:
+        peer = self._peer(key)
+        if peer is None or peer.revoked_at is not None:
+            raise NotInvited("cut off")
+        return peer, membership.may(self.context, None, peer)
 
     def _peer(self, key: str) -> Peer | None:
         return self.context.read().peers.peer(key)

@@ -6,7 +6,9 @@ import base64
 import json
 import re
 import socket
+import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -17,7 +19,7 @@ from reasonbank.ledger.port import Invitation, Peer, Writing, Written
 from reasonbank.model import JSON, Principal, from_micros
 from reasonbank.peers import capability
 from reasonbank.peers.adopt import told_by
-from reasonbank.peers.capability import Capability, Operation
+from reasonbank.peers.capability import Capability, Operation, Rights
 from reasonbank.peers.identity import Identity
 from reasonbank.peers.logs import LedgerLogs
 from reasonbank.peers.publish import PROJECT
@@ -30,11 +32,18 @@ LISTEN = "0.0.0.0:7433"
 """Where a bank waits for others, over UDP, unless `peer init` says otherwise."""
 DAY = 86_400_000_000
 OPERATIONS = frozenset(Operation)
+LISTENING = OPERATIONS - {Operation.WRITE, Operation.TASK}
+"""Of who may hear what is said, and say nothing."""
 ID = 16
 """Digits of a key, or of an invitation, that the audit names it by."""
 LASTS = 3650 * DAY
-"""What a bank grants one that it joined itself; `peer revoke` ends it."""
-
+"""What is granted where nobody says how long; `peer revoke` ends it."""
+FEWEST = 4
+"""Digits that something is known by."""
+MOST_GRANTS = 16
+"""That one bank holds here at a time."""
+MOST_BY_ONE = 32
+"""Banks that come in by one invitation and what was made from it by handing it on."""
 
 CUT_OFF = "this bank was cut off here; ask for a new invitation, and join with it"
 
@@ -187,16 +196,19 @@ def invite(
     operations: Collection[Operation] = OPERATIONS,
     spend: int = 0,
     days: float = 7.0,
+    stays: float | None = None,
 ) -> Invited:
-    """Make a token that lets one other bank in, once, until it expires."""
+    """Make a token that lets one other bank in, once, until it expires; ``stays``: for how many
+    days it lets it do anything, from now on."""
     must_be_a_person(context)
     identity, now = identity_of(context), context.now()
     if name is not None and context.read().peers.named(name) is not None:
         raise InvalidInput("name", f"another bank is called {name!r} here already")
     expires = now + round(days * DAY)
     token = capability.grant(
-        identity, channels=channels, operations=operations, spend=spend, expires=now + LASTS
-    )
+        identity, channels=channels, operations=operations, spend=spend,
+        expires=now + (LASTS if stays is None else round(stays * DAY)),
+    )  # fmt: skip
     id = capability.revocation_ids(token)[-1]
     invitation = Invitation(id=id, name=name, created_at=now, expires_at=expires)
 
@@ -230,36 +242,156 @@ def read(invitation: str) -> Pasted:
     return pasted
 
 
+def narrowed(
+    pasted: Pasted,
+    *,
+    channels: Collection[str] | None = None,
+    operations: Collection[Operation] | None = None,
+    spend: int | None = None,
+    expires: int | None = None,
+) -> Pasted:
+    """An invitation to hand on, that lets do at most this of what it was made from. Nobody is
+    asked for it."""
+    strange = sorted({*(channels or ())} - {*pasted.channels})
+    if strange:
+        raise InvalidInput(
+            "share", f"{', '.join(strange)} is not in it; it shares {', '.join(pasted.channels)}"
+        )
+    token = capability.narrowed(
+        pasted.token, channels=channels, operations=operations, spend=spend, expires=expires
+    )
+    left = capability.at_any_time(token, pasted.key)
+    return msgspec.structs.replace(pasted, token=token, channels=sorted(left.channels))
+
+
+def handed_on(
+    pasted: Pasted,
+    *,
+    channels: Collection[str] | None,
+    operations: Collection[Operation] | None,
+    spend: int | None,
+    days: float | None,
+) -> Invited:
+    """``narrowed``, as it is shown to who hands it on."""
+    now = time.time_ns() // 1000
+    expires = None if days is None else now + round(days * DAY)
+    less = narrowed(pasted, channels=channels, operations=operations, spend=spend, expires=expires)
+    left = capability.read(less.token, less.key, now)
+    return Invited(
+        invitation=written(less), id=left.revocation_ids[-1], channels=tuple(less.channels),
+        address=less.address, expires_at=left.expires,
+    )  # fmt: skip
+
+
+def invitation_of(context: Context, name: str) -> Pasted:
+    """What this bank has joined a peer by, to be handed on."""
+    must_be_a_person(context)
+    peer = find(context, name)
+    if peer.token is None or peer.address is None or peer.revoked_at is not None:
+        raise InvalidInput(
+            "invitation", f"{peer.name} has not invited this bank: there is nothing to hand on"
+        )
+    key = bytes.fromhex(peer.key)
+    channels = capability.at_any_time(peer.token, key).channels
+    return Pasted(peer.address, key, peer.token, sorted(channels))
+
+
 def admit(context: Context, key: bytes, name: str, token: bytes) -> Peer:
-    """Whoever calls, proven to have this key: known, or with an invitation that nobody has used."""
+    """Whoever calls, proven to have this key: known, or with an invitation that is theirs or
+    nobody's yet."""
     now = context.now()
-    identity = identity_of(context)
 
     def work(txn: Writing) -> Peer:
         known = txn.peers.peer(key.hex())
         cut_off = known.revoked_at if known is not None else None
-        if known is not None and cut_off is None and known.granted is not None:
-            may(context, txn, known)
-            seen = replace(known, seen_at=now)
-            txn.peers.put(seen)
-            return seen
         if cut_off is not None and not token:
             raise NotInvited(CUT_OFF)
-        if not token:
+        if token:
+            peer = _let_in(context, txn, known, key, name, token)
+        elif known is None or known.granted is None:
             raise NotInvited("this bank is not known here; ask for an invitation, and join with it")
-        capability.read(token, identity.key, now)
-        invitation = _invitation(txn, capability.revocation_ids(token), key.hex(), now)
-        if cut_off is not None and not _invites_again(txn, invitation, cut_off):
-            raise NotInvited(CUT_OFF)
-        called = known.name if known else free_name(txn, invitation.name or name or key.hex()[:8])
-        peer = replace(known or Peer(key=key.hex(), name=called, added_at=now),
-                       granted=token, seen_at=now, revoked_at=None)  # fmt: skip
+        else:
+            peer = known
+        may(context, txn, peer)
+        peer = replace(peer, seen_at=now)
         txn.peers.put(peer)
-        txn.peers.put_invitation(replace(invitation, taken_by=key.hex()))
-        context.note(txn, EventType.MET, peer.key[:ID])
         return peer
 
     return context.write(work)
+
+
+def _let_in(
+    context: Context, txn: Writing, known: Peer | None, key: bytes, name: str, token: bytes
+) -> Peer:
+    """What this invitation allows comes to what another one may have allowed before."""
+    now, home = context.now(), identity_of(context).key
+    new = capability.read(token, home, now)
+    invitation = _invitation(txn, new.revocation_ids, key.hex(), now)
+    held: list[bytes] = []
+    if known is not None and known.revoked_at is not None:
+        if not _invites_again(txn, invitation, known.revoked_at):
+            raise NotInvited(CUT_OFF)
+    elif known is not None:
+        held = [each for each in _tokens(known) if _is_good(context, txn, each)]
+    ids = {capability.at_any_time(each, home).revocation_ids for each in held}
+    if known is not None and new.revocation_ids in ids:
+        return known
+    if len(held) >= MOST_GRANTS:
+        raise NotInvited(f"this bank holds {len(held)} invitations here already")
+    first = new.revocation_ids[0]
+    others = {peer.key for peer in _who_share(context, txn, first)} - {key.hex()}
+    if len(others) >= MOST_BY_ONE:
+        raise NotInvited(f"that invitation has let in {len(others)} banks, as many as one may")
+    called = known.name if known else free_name(txn, invitation.name or name or key.hex()[:8])
+    txn.peers.put_invitation(replace(invitation, taken_by=key.hex()))
+    context.note(txn, EventType.MET, key.hex()[:ID])
+    return replace(known or Peer(key=key.hex(), name=called, added_at=now),
+                   granted=_packed([*held, token]), revoked_at=None)  # fmt: skip
+
+
+def _packed(tokens: list[bytes]) -> bytes:
+    return tokens[0] if len(tokens) == 1 else msgspec.msgpack.encode(tokens)
+
+
+def _tokens(peer: Peer) -> list[bytes]:
+    """What a peer was granted here: a token, or a list of them."""
+    if peer.granted is None:
+        return []
+    try:
+        return msgspec.msgpack.decode(peer.granted, type=list[bytes])
+    except msgspec.DecodeError:
+        return [peer.granted]
+
+
+def _is_good(context: Context, txn: Writing | None, token: bytes) -> bool:
+    try:
+        _good(context, txn, token)
+    except ReasonBankError:
+        return False
+    return True
+
+
+def _good(context: Context, txn: Writing | None, token: bytes) -> Capability:
+    """What a token allows, now. Raises ``Denied`` or ``NotInvited``."""
+    reading = context.read() if txn is None else txn
+    found = capability.read(token, identity_of(context).key, context.now())
+    for id in found.revocation_ids:
+        invitation = reading.peers.invitation(id)
+        if invitation is not None and invitation.revoked_at is not None:
+            raise NotInvited("the invitation that this bank was let in by was taken back")
+    return found
+
+
+def _who_share(context: Context, txn: Writing | None, id: str) -> list[Peer]:
+    """Whoever was granted what was made from this block."""
+    reading, home = context.read() if txn is None else txn, identity_of(context).key
+
+    def came_by_it(token: bytes) -> bool:
+        with suppress(ReasonBankError):
+            return id in capability.at_any_time(token, home).revocation_ids
+        return False
+
+    return [peer for peer in reading.peers.all() if any(map(came_by_it, _tokens(peer)))]
 
 
 def _invites_again(txn: Writing, invitation: Invitation, cut_off: int) -> bool:
@@ -287,17 +419,32 @@ def _invitation(txn: Writing, ids: tuple[str, ...], key: str, now: int) -> Invit
     return last
 
 
-def may(context: Context, txn: Writing | None, peer: Peer) -> Capability:
+def may(context: Context, txn: Writing | None, peer: Peer) -> Rights:
     """What a peer may do here, now."""
-    reading = context.read() if txn is None else txn
-    if peer.revoked_at is not None or peer.granted is None:
+    if peer.revoked_at is not None:
         raise NotInvited(f"{peer.name} may do nothing here")
-    found = capability.read(peer.granted, identity_of(context).key, context.now())
-    for id in found.revocation_ids:
-        invitation = reading.peers.invitation(id)
-        if invitation is not None and invitation.revoked_at is not None:
-            raise NotInvited(f"what {peer.name} was let in by was taken back")
-    return found
+    held, problem = [], None
+    for token in _tokens(peer):
+        try:
+            held.append(_good(context, txn, token))
+        except ReasonBankError as why:
+            problem = why
+    if not held:
+        raise problem or NotInvited(f"{peer.name} may do nothing here")
+    return Rights(tuple(held))
+
+
+def left_to_spend(context: Context, txn: Writing | None, peer: Peer) -> int | None:
+    """Of what this peer was granted; None: it may do no tasks. What was handed on is a part of it,
+    and not more of the same."""
+    able = [each for each in may(context, txn, peer).held if Operation.TASK in each.operations]
+    reading = context.read() if txn is None else txn
+    left = [
+        min(cap - sum(reading.peers.spent_by(each.key) for each in _who_share(context, txn, id))
+            for id, cap in zip(each.revocation_ids, each.caps, strict=True))
+        for each in able
+    ]  # fmt: skip
+    return max(0, *left) if left else None
 
 
 def joined(context: Context, pasted: Pasted, name: str) -> Peer:
@@ -307,20 +454,35 @@ def joined(context: Context, pasted: Pasted, name: str) -> Peer:
     def work(txn: Writing) -> Peer:
         known = txn.peers.peer(pasted.key.hex())
         called = known.name if known else free_name(txn, name or pasted.key.hex()[:8])
-        granted = capability.grant(
-            identity_of(context), channels=pasted.channels, operations=OPERATIONS, spend=0,
-            expires=now + LASTS,
-        )  # fmt: skip
         peer = replace(
             known or Peer(key=pasted.key.hex(), name=called, added_at=now),
-            address=pasted.address, token=pasted.token, granted=granted, seen_at=now,
-            revoked_at=None,
+            address=pasted.address, token=pasted.token, seen_at=now, revoked_at=None,
+            granted=_granted_by_joining(context, txn, known, pasted.channels),
         )  # fmt: skip
         txn.peers.put(peer)
         context.note(txn, EventType.MET, peer.key[:ID])
         return peer
 
     return context.write(work)
+
+
+def _granted_by_joining(
+    context: Context, txn: Writing, known: Peer | None, channels: Collection[str]
+) -> bytes:
+    """Another invitation takes nothing away of what was agreed before."""
+    agreed, others = {*channels}, []
+    for token in _tokens(known) if known is not None and known.revoked_at is None else ():
+        if _is_good(context, txn, token):
+            found = _good(context, txn, token)
+            if txn.peers.invitation(found.revocation_ids[0]) is None:
+                agreed |= found.channels  # By joining, too.
+            else:
+                others.append(token)
+    token = capability.grant(
+        identity_of(context), channels=agreed, operations=OPERATIONS, spend=0,
+        expires=context.now() + LASTS,
+    )  # fmt: skip
+    return _packed([*others, token])
 
 
 def free_name(txn: Writing, wanted: str) -> str:
@@ -338,10 +500,41 @@ def find(context: Context, name: str) -> Peer:
     peers = context.read().peers
     if (peer := peers.named(name)) is not None:
         return peer
-    alike = [each for each in peers.all() if len(name) >= 4 and each.key.startswith(name)]
+    alike = [each for each in peers.all() if len(name) >= FEWEST and each.key.startswith(name)]
     if len(alike) == 1:
         return alike[0]
     raise NotFound(f"no bank called {name!r} is known here; `reasonbank peer list` shows them")
+
+
+def invitation_called(context: Context, name: str) -> Invitation | None:
+    """By the first digits of its id; None where no invitation, or a bank, is called so."""
+    reading = context.read().peers
+    if len(name) < FEWEST or reading.named(name) is not None:
+        return None
+    alike = [each for each in reading.invitations() if each.id.startswith(name)]
+    banks = [each for each in reading.all() if each.key.startswith(name)]
+    if len(alike) + len(banks) > 1:
+        raise InvalidInput("name", f"{name!r} begins several; give more of it")
+    return alike[0] if alike else None
+
+
+def take_back_invitation(context: Context, name: str) -> Invitation:
+    """Nobody comes by it any more; and whoever came by it, or by what was made from it, may no
+    longer do what it allowed."""
+    must_be_a_person(context)
+    found = invitation_called(context, name)
+    if found is None:
+        raise NotFound(
+            f"no invitation begins with {name!r}; `reasonbank peer status` shows the open ones"
+        )
+    gone = replace(found, revoked_at=found.revoked_at or context.now())
+
+    def work(txn: Writing) -> None:
+        txn.peers.put_invitation(gone)
+        context.note(txn, EventType.UNINVITED, gone.id[:ID])
+
+    context.write(work)
+    return gone
 
 
 def revoke(

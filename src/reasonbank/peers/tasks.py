@@ -20,8 +20,6 @@ from reasonbank.peers.wire import Frame, Gone, Grant, Offer, Result, Take
 from reasonbank.store import traces
 from reasonbank.store.context import Context
 
-TASK = "task"
-"""The operation that a peer needs to be offered tasks, and to have its own done."""
 MOST_AT_A_TIME = 8
 """Tasks of others that are not done yet; with so many, none is taken."""
 Solver = Callable[[str], Awaitable[tuple[JSON, int]]]
@@ -177,13 +175,9 @@ class Tasks:
     def _left(self, txn: Writing | None, peer: Peer) -> int | None:
         """What this peer may still spend of what it was granted; None: it may do no tasks."""
         try:
-            found = membership.may(self.context, txn, peer)
+            return membership.left_to_spend(self.context, txn, peer)
         except ReasonBankError:
             return None
-        if TASK not in found.operations:
-            return None
-        reading = self.context.read() if txn is None else txn
-        return max(0, found.spend - reading.peers.spent_by(peer.key))
 
     def _came_back(self, peer: Peer, result: Result) -> None:
         def work(txn: Writing) -> None:
