@@ -194,6 +194,23 @@ def test_a_second_invitation_shares_a_project_too_while_both_are_served(desks):
         assert peer["channels"] == ["project:shop", "team:local/default"]
 
 
+def test_what_would_break_what_others_read_is_refused_at_the_door(desks):
+    anna, _ = desks
+    own = anna("peer", "invite", "--no-wait")["invitation"]
+    for arguments in (
+        ("init", "--name", "n" * 300), ("init", "--name", "a\x1b[31m"),
+        ("init", "--listen", "garbage"), ("init", "--address", "h:99999"),
+        ("invite", "--no-wait", "--expires", "nan"), ("invite", "--no-wait", "--stays", "inf"),
+        ("invite", "--no-wait", "--spend", "-1"), ("narrow", own, "--stays", "-1"),
+        ("offer", "x", "--most", "-1"), ("offer", "x", "--most", "nan"),
+        ("offer", "x", "--expires", "inf"), ("offer", "x" * 70_000), ("offer", " "),
+        ("join", own),
+    ):  # fmt: skip
+        assert "Traceback" not in anna.refused("peer", *arguments)
+    assert anna("peer", "offers") == anna("peer", "list") == []
+    assert anna("peer", "status")["name"] == "anna"
+
+
 @requirement("BUS-3")
 def test_an_invitation_that_went_astray_is_taken_back(desks):
     anna, bert = desks

@@ -180,6 +180,22 @@ def test_one_invitation_lets_in_so_many_however_often_it_is_handed_on(anna, bert
         comes(anna, bert, membership.narrowed(pasted, spend=0))
 
 
+def test_a_name_that_reads_as_the_key_of_another_bank_means_neither(anna, bert, tmp_path):
+    liar = Member(tmp_path, "liar")
+    comes(anna, bert, invited(anna)[0])
+    prefix = bert.key.hex()[:8]
+    token = invited(anna)[0].token
+    membership.admit(anna.bank.context, liar.key, f"{prefix}\x1b[2J\u202e", token)
+    names = {peer.name for peer in anna.bank.context.read().peers.all()}
+    assert names == {"bert", f"{prefix}[2J"}
+    membership.admit(anna.bank.context, bytes(32), prefix, invited(anna)[0].token)
+    with pytest.raises(InvalidInput, match="several"):
+        membership.trust(anna.bank.context, prefix, trusted=True)
+    found, _ = membership.trust(anna.bank.context, bert.key.hex(), trusted=True)
+    assert found.name == "bert"
+    liar.close()
+
+
 async def until(condition):
     async with asyncio.timeout(60):
         while not condition():

@@ -23,6 +23,7 @@ from reasonbank.peers.capability import Capability, Operation, Rights
 from reasonbank.peers.identity import Identity
 from reasonbank.peers.logs import LedgerLogs
 from reasonbank.peers.publish import PROJECT
+from reasonbank.peers.transport import host_and_port
 from reasonbank.store.context import Context
 from reasonbank.store.revert import Reverted, take_back
 
@@ -40,6 +41,7 @@ LASTS = 3650 * DAY
 """What is granted where nobody says how long; `peer revoke` ends it."""
 FEWEST = 4
 """Digits that something is known by."""
+LONGEST_NAME = 60
 MOST_GRANTS = 16
 """That one bank holds here at a time."""
 MOST_BY_ONE = 32
@@ -88,6 +90,13 @@ def introduce(
 ) -> None:
     """What this bank is called by others, where it waits for them, and where they reach it."""
     must_be_a_person(context)
+    if name is not None:
+        name = " ".join(name.split())
+        if not name or len(name) > LONGEST_NAME or not name.isprintable():
+            raise InvalidInput("name", f"is 1 to {LONGEST_NAME} letters that can be shown")
+    for place in (listen, address):
+        if place is not None:
+            host_and_port(place)
     told = {"name": name, "listen": listen, "address": address}
 
     def work(txn: Writing) -> None:
@@ -174,6 +183,13 @@ def _channels(context: Context, peer: Peer) -> list[str]:
 def reachable(context: Context, names: Collection[str]) -> list[Peer]:
     chosen = [find(context, name) for name in names] or context.read().peers.all()
     return [peer for peer in chosen if peer.address and peer.revoked_at is None]
+
+
+def must_be_another(context: Context, key: bytes) -> None:
+    if key == identity_of(context).key:
+        raise InvalidInput(
+            "invitation", "is this bank's own, or that of a copy of it; paste it at another bank"
+        )
 
 
 def must_know_projects(context: Context, pasted: Pasted) -> None:
@@ -300,6 +316,7 @@ def admit(context: Context, key: bytes, name: str, token: bytes) -> Peer:
     """Whoever calls, proven to have this key: known, or with an invitation that is theirs or
     nobody's yet."""
     now = context.now()
+    must_be_another(context, key)
 
     def work(txn: Writing) -> Peer:
         known = txn.peers.peer(key.hex())
@@ -486,7 +503,8 @@ def _granted_by_joining(
 
 
 def free_name(txn: Writing, wanted: str) -> str:
-    wanted = " ".join(wanted.split())[:60] or "peer"
+    shown = "".join(letter for letter in " ".join(wanted.split()) if letter.isprintable())
+    wanted = shown[:LONGEST_NAME].strip() or "peer"
     number = 1
     name = wanted
     while txn.peers.named(name) is not None:
@@ -496,12 +514,19 @@ def free_name(txn: Writing, wanted: str) -> str:
 
 
 def find(context: Context, name: str) -> Peer:
-    """By its name, or by the first digits of its key."""
+    """By its key, or the first digits of it, or its name. A name that another bank has chosen so
+    that it reads as somebody's key means neither."""
     peers = context.read().peers
-    if (peer := peers.named(name)) is not None:
+    if (peer := peers.peer(name)) is not None:
         return peer
-    alike = [each for each in peers.all() if len(name) >= FEWEST and each.key.startswith(name)]
-    if len(alike) == 1:
+    alike = [
+        each
+        for each in peers.all()
+        if each.name == name or (len(name) >= FEWEST and each.key.startswith(name))
+    ]
+    if len(alike) > 1:
+        raise InvalidInput("name", f"{name!r} means several banks; give more of its key")
+    if alike:
         return alike[0]
     raise NotFound(f"no bank called {name!r} is known here; `reasonbank peer list` shows them")
 

@@ -35,12 +35,11 @@ from qh3.quic.packet import (
 )
 from qh3.tls import CipherSuite, SessionTicket, SignatureAlgorithm
 
-from reasonbank.errors import InvalidInput
 from reasonbank.peers import wire
 from reasonbank.peers.certificate import PUBLIC_KEY, certificate
 from reasonbank.peers.framing import WINDOW, Incoming, Outgoing, Violation
 from reasonbank.peers.identity import Identity
-from reasonbank.peers.transport import ConnectionEnded, Limits, Tickets
+from reasonbank.peers.transport import ConnectionEnded, Limits, Tickets, host_and_port
 from reasonbank.peers.wire import Lane
 
 PROTOCOL = f"reasonbank/{wire.VERSION}"
@@ -980,13 +979,10 @@ def _since_boot() -> float:
 
 
 async def _resolved(address: str) -> tuple[int, Address]:
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65_535:
-        raise InvalidInput("address", f"{address!r} is not host:port")
+    host, port = host_and_port(address)
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:  # Of names that cannot be any: the other one.
         raise ConnectionEnded(f"cannot find {host}: {error}") from None
     # By names that mean both, most banks listen to the older.

@@ -22,6 +22,8 @@ from reasonbank.store.context import Context
 
 MOST_AT_A_TIME = 8
 """Tasks of others that are not done yet; with so many, none is taken."""
+LONGEST_TASK = 60_000
+"""Letters. What a peer is told must fit into what it reads."""
 Solver = Callable[[str], Awaitable[tuple[JSON, int]]]
 """Does a task: what became of it as a trace, and what it cost in millionths of a dollar. Where it
 raises a ``ReasonBankError``, nothing came of it."""
@@ -36,12 +38,24 @@ class State(StrEnum):
 
 def offer(context: Context, task: str, *, most: int, seconds: float = 3600.0) -> TaskOffer:
     """Have a task done by whichever peer takes it first; `most` is what may be spent on it."""
+    if not task.strip() or len(task) > LONGEST_TASK or "\0" in task or not _is_text(task):
+        raise InvalidInput("task", f"is a text of 1 to {LONGEST_TASK:,} letters")
+    if most < 0:
+        raise InvalidInput("most", "cannot be less than nothing")
     made = TaskOffer(
         id=new_id(), ours=True, state=State.OPEN, task=context.without_secrets(task), most=most,
         expires_at=context.now() + round(seconds * 1e6), workspace=context.view.workspace,
     )  # fmt: skip
     context.write(lambda txn: txn.peers.put_offer(made))
     return made
+
+
+def _is_text(task: str) -> bool:
+    try:
+        task.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def in_vain(task: str, why: str) -> JSON:

@@ -10,12 +10,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from reasonbank.errors import ReasonBankError
+from reasonbank.errors import InvalidInput, ReasonBankError
 from reasonbank.peers.wire import Lane
 
 
 class ConnectionEnded(ReasonBankError):
     """The other side has gone, was ended, or cannot be reached; a new connection may work."""
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Of ``host:port`` or ``[host]:port``."""
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
+        raise InvalidInput("address", f"{address!r} is not host:port")
+    return host, int(port)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -22,6 +23,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MILLION = 1_000_000
+MOST_DAYS = 3650
+
+
+class Amount(click.FloatRange):
+    """Not less than nothing, and a number."""
+
+    name = "amount"
+
+    def __init__(self, most: float) -> None:
+        super().__init__(0, most)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is no number.", param, ctx)
+        return number
+
+
+DAYS = Amount(MOST_DAYS)
+DOLLARS = Amount(1_000_000)
 
 
 @main.group()
@@ -63,11 +84,11 @@ def id_(shell: Shell) -> None:
               help="What this project's team, or its org, knows [default: team].")  # fmt: skip
 @click.option("--project", metavar="NAME", help="Share this project, by this name.")
 @click.option("--read-only", is_flag=True, help="The other bank may listen, and say nothing.")
-@click.option("--spend", type=float, default=0.0, metavar="DOLLARS", show_default=True,
+@click.option("--spend", type=DOLLARS, default=0.0, metavar="DOLLARS", show_default=True,
               help="What it may spend on tasks that are offered to it.")  # fmt: skip
-@click.option("--expires", "days", type=float, default=7.0, metavar="DAYS", show_default=True,
+@click.option("--expires", "days", type=DAYS, default=7.0, metavar="DAYS", show_default=True,
               help="How long the invitation can be used.")  # fmt: skip
-@click.option("--stays", type=float, metavar="DAYS",
+@click.option("--stays", type=DAYS, metavar="DAYS",
               help="How long the other bank may stay [default: until it is cut off].")  # fmt: skip
 @click.option("--no-wait", is_flag=True, help="Do not wait for the other bank to come.")
 def invite(
@@ -140,8 +161,10 @@ async def _wait_for_one(shell: Shell, bank: Bank, made: Callable[[], Invited]) -
 @click.option("--project", "projects", metavar="NAME", multiple=True,
               help="Only this project, of what it shares.")  # fmt: skip
 @click.option("--read-only", is_flag=True, help="Whoever comes by it may listen, and say nothing.")
-@click.option("--spend", type=float, metavar="DOLLARS", help="At most this, of what it may spend.")
-@click.option("--stays", type=float, metavar="DAYS", help="For so long from now on, at most.")
+@click.option(
+    "--spend", type=DOLLARS, metavar="DOLLARS", help="At most this, of what it may spend."
+)
+@click.option("--stays", type=DAYS, metavar="DAYS", help="For so long from now on, at most.")
 def narrow(
     shell: Shell,
     invitation: str,
@@ -193,6 +216,7 @@ def join(shell: Shell, invitation: str, name: str | None, project: str | None) -
     members = _members()
     pasted = members.read(invitation)
     with shell.bank(creates=True) as bank:
+        members.must_be_another(bank.context, pasted.key)
         if project:
             members.share_project(bank.context, project)
         members.must_know_projects(bank.context, pasted)
@@ -360,10 +384,10 @@ def trust(shell: Shell, name: str, no_longer: bool) -> None:
 
 @command("offer", group=peer)
 @click.argument("task")
-@click.option("--most", type=float, default=0.1, metavar="DOLLARS", show_default=True,
+@click.option("--most", type=DOLLARS, default=0.1, metavar="DOLLARS", show_default=True,
               help="What may be spent on it.")  # fmt: skip
-@click.option("--expires", "minutes", type=float, default=60.0, metavar="MINUTES",
-              show_default=True)  # fmt: skip
+@click.option("--expires", "minutes", type=Amount(MOST_DAYS * 1440), default=60.0,
+              metavar="MINUTES", show_default=True)  # fmt: skip
 def offer(shell: Shell, task: str, most: float, minutes: float) -> None:
     """Offer a task to the other banks; one of them does it, and what became of it is a trace here.
 
