@@ -295,6 +295,7 @@ class Link:
         self._due: asyncio.Handle | None = None
         self.on_gone: Callable[[], None] = lambda: None
         self.on_heard: Callable[[], None] = lambda: None
+        self.on_known: Callable[[], None] = lambda: None
         self.on_id: Callable[[bytes, bool], None] = lambda name, issued: None
         self._overdue = self._loop.call_later(
             limits.handshake, self.fail, f"nobody answered within {limits.handshake:g} s"
@@ -331,6 +332,8 @@ class Link:
 
     def authenticated(self, key: bytes) -> None:
         self._known_caller = key
+        self._overdue.cancel()
+        self.on_known()
 
     async def until_established(self) -> None:
         while not self.established:
@@ -473,6 +476,10 @@ class Link:
                 return
         self._early = event.early_data_accepted
         self._overdue.cancel()
+        if self.peer_key is None:
+            self._overdue = self._loop.call_later(
+                self._limits.hello, self.fail, "nobody said who is calling"
+            )
         self._established.set()
         if self._ticket is not None:
             self.keep(self._ticket)
@@ -640,7 +647,7 @@ class Link:
     def _come_apart(self) -> None:
         """What the library holds is in circles, and large: it would stay until Python looks for
         such, which it does the more rarely the more it has loaded."""
-        self.on_gone = self.on_heard = lambda: None
+        self.on_gone = self.on_heard = self.on_known = lambda: None
         self.on_id = lambda name, issued: None
         self._send = lambda datagrams, address: None
         quic, bridge = self._quic, self._quic._tls
@@ -728,6 +735,7 @@ class Door(_Socket):
         self._by_id: dict[bytes, Link] = {}
         self._ids: dict[Link, set[bytes]] = {}
         self._half_open: set[Link] = set()
+        self._strangers: dict[Link, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._left = asyncio.Event()
 
@@ -828,6 +836,11 @@ class Door(_Socket):
         return hmac.digest(self._secret, said, "sha256")
 
     def _admit(self, name: bytes, original: bytes, retry: bytes | None) -> Link:
+        if len(self._strangers) >= self._limits.strangers:
+            # Whoever means it is known by now. Else a thousand who stay would keep all others out.
+            oldest = next(iter(self._strangers))
+            oldest.fail("others are waiting")
+            oldest.drop()
         quic = QuicConnection(
             configuration=self._configuration,
             original_destination_connection_id=original,
@@ -847,10 +860,12 @@ class Door(_Socket):
         )
         self._ids[link] = set()
         self._half_open.add(link)
+        self._strangers[link] = None
         self._named(link, name, True)
         self._named(link, quic.host_cid, True)
         link.on_id = partial(self._named, link)
         link.on_gone = partial(self._gone, link)
+        link.on_known = partial(self._strangers.pop, link, None)
         link.on_heard = partial(self._heard, link)
         return link
 
@@ -866,6 +881,7 @@ class Door(_Socket):
         for name in self._ids.pop(link, ()):
             self._by_id.pop(name, None)
         self._half_open.discard(link)
+        self._strangers.pop(link, None)
         self._left.set()
         self._left.clear()
 

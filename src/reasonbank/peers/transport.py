@@ -37,6 +37,10 @@ class Limits:
     """Seconds without a sign of life until a connection is over; asked for at a third of them."""
     handshake: float = 10.0
     """Seconds until a connection that does not get established is given up."""
+    hello: float = 10.0
+    """Seconds until a caller that is connected must have said who it is."""
+    strangers: int = 128
+    """Of the connections, those whose caller is not known yet; the oldest makes room."""
     connections: int = 1000
     """That a listener holds at the same time."""
 
