@@ -14,6 +14,7 @@ from tests.requirement import requirement
 
 from reasonbank.model import State
 from reasonbank.peers import capability, membership, wire
+from reasonbank.peers.bus import MOST_BYTES_WAITING
 from reasonbank.peers.hello import hello
 from reasonbank.peers.merge import ZERO
 from reasonbank.peers.quic import Quic
@@ -175,6 +176,26 @@ def test_two_histories_are_quarantined_by_all(tmp_path):
             await until(lambda logs=logs: (head := logs.head(liar.log)) and head.fork == at)
             active = {m.title for m in banker.member.bank.memories() if m.state is State.ACTIVE}
             assert "Before" in active and not active & {"One story", "Another"}
+
+    play(tmp_path, act)
+
+
+def test_who_asks_for_everything_again_and_again_and_reads_nothing_fills_no_memory(tmp_path):
+    async def act(scene):
+        for number in range(30):
+            scene.bank.bank.record(a_lesson(f"Lesson {number}", f"{number} " * 5_000))
+        await scene.anna.bus.publish()
+        [head] = [each for each in scene.anna.bus.logs.heads([TEAM])
+                  if each.log.key == scene.bank.key]  # fmt: skip
+        link, answer = await scene.calls()
+        assert isinstance(answer, wire.Welcome)
+        stream = await link.stream(Lane.MEMORY)
+        for _ in range(900):
+            await stream.send(wire.encode(wire.Want(head.log, 0)))
+        talk = scene.anna.bus.talks[scene.liar.key]
+        await until(lambda: talk.held >= MOST_BYTES_WAITING)
+        assert talk.held < MOST_BYTES_WAITING + 1024 * 1024
+        assert talk.waiting.qsize() < 200
 
     play(tmp_path, act)
 

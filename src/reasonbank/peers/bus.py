@@ -73,6 +73,8 @@ class Pace:
 
 MOST_WAITING = 1_000
 """Frames that wait for one peer; what is dropped is found later by comparing heads."""
+MOST_BYTES_WAITING = 20 * 1024 * 1024
+"""And as much of what they say: all that a peer may be asked for at a time, and some more."""
 STATUS = "status "
 """What the notes about how peers are begin with."""
 QUIET = 0.6
@@ -95,6 +97,8 @@ class Talk:
     waiting: asyncio.Queue[tuple[Lane, Frame]] = field(
         default_factory=lambda: asyncio.Queue(MOST_WAITING)
     )
+    held: int = 0
+    """Bytes that wait, about."""
     since: float = 0.0
     heard: float = 0.0
     has_told: bool = False
@@ -362,6 +366,8 @@ class Bus:
             case Lane.MEMORY, Have() | Announce() | Want() | Segment() | Fork():
                 if isinstance(frame, Segment | Fork) and not _is_in(frame, talk.may_write):
                     return
+                if isinstance(frame, Want) and talk.held >= MOST_BYTES_WAITING:
+                    return  # Who asks, and does not read, is not looked things up for.
                 if isinstance(frame, Have):
                     await self._look_for_ourselves(talk, frame)
                 before = await self._do(self._length_of, frame)
@@ -407,14 +413,16 @@ class Bus:
     def _send_to(self, talk: Talk, lane: Lane, frames: Iterable[Frame]) -> None:
         for frame in frames:
             fit = _fit_for(frame, talk.may_read) if lane is Lane.MEMORY else frame
-            if fit is not None:
+            if fit is not None and talk.held < MOST_BYTES_WAITING:
                 with suppress(asyncio.QueueFull):
                     talk.waiting.put_nowait((lane, fit))
+                    talk.held += _size_of(fit)
 
     async def _write(self, talk: Talk) -> None:
         with suppress(ConnectionEnded):
             while True:
                 lane, frame = await talk.waiting.get()
+                talk.held -= _size_of(frame)
                 if lane not in talk.lanes:
                     # A stream that nothing was said on is not there for the other side.
                     self._read(talk, await talk.connection.stream(lane))
@@ -532,6 +540,22 @@ def status_of(context: Context) -> Status:
     memories = sum(place.memories for place in context.read().workspaces())
     return Status(membership.name_of(context), version("reasonbank"), memories, os.getloadavg()[0],
                   context.now())  # fmt: skip
+
+
+def _size_of(frame: Frame) -> int:
+    """What it takes while it waits; only what may be long counts."""
+    match frame:
+        case Segment(entries=entries):
+            return sum(len(entry.payload or b"") + AN_ENTRY for entry in entries)
+        case Fork(one=one, other=other):
+            return AN_ENTRY * (len(one.entries) + len(other.entries))
+        case Have(heads=heads):
+            return AN_ENTRY * len(heads)
+    return AN_ENTRY
+
+
+AN_ENTRY = 1_000
+"""Bytes that one takes besides what it says."""
 
 
 def _is_in(frame: Segment | Fork, channels: Collection[str]) -> bool:
