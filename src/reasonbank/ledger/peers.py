@@ -22,7 +22,7 @@ TRAVELS = (
     | BATCHES
     | LINKS
     | {EventType.OBSERVED, EventType.USED, EventType.ENDED, EventType.FORGOTTEN}
-    | {EventType.DELETED, EventType.JOINED}
+    | {EventType.DELETED, EventType.JOINED, EventType.MERGED}
 )
 """What others are told of, though not of all of it, and not always in these words."""
 DONE = "done"
