@@ -807,6 +807,9 @@ class Reading(VectorReading, Protocol):
     def audit(self, wanted: Wanted) -> list[Change]:
         """Newest first."""
 
+    def last_counter(self) -> int:
+        """The highest that this bank has heard of."""
+
     def last_seq(self) -> int:
         """That of the newest entry of the log."""
 

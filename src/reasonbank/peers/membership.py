@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from reasonbank.errors import Forbidden, InvalidInput, NotFound, ReasonBankError
-from reasonbank.ledger.events import EventType, hand
+from reasonbank.ledger.events import EventType, hand, lesson, text_digest
 from reasonbank.ledger.port import Invitation, Peer, Writing, Written
 from reasonbank.model import JSON, Principal, from_micros
 from reasonbank.peers import capability
@@ -616,8 +616,10 @@ def trust(context: Context, name: str, *, trusted: bool) -> tuple[Peer, int]:
 
 def _accept_all(context: Context, txn: Writing, key: str) -> int:
     found = txn.peers.on_probation(hand_of(key))
+    whole = replace(context, whole=True)
     for id in found:
-        context.append(txn, EventType.ACCEPTED, id, {})
+        of = text_digest(lesson(whole.row(txn, id).memory()))
+        context.append(txn, EventType.ACCEPTED, id, {"of": of})
     return len(found)
 
 

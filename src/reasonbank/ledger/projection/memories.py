@@ -38,7 +38,7 @@ class MemoryProjection(EvidenceProjection):
         first = min(events, key=_recorded_first)
         put = put_on_probation(events) if memory.standing.level else None
         values = self._columns(memory, first, history[0].memory, text)
-        values["since"] = 0 if put is None else put.counter
+        values["since"] = 0 if put is None else max(put.counter, put.payload.get("heard", 0))
         # Whoever's words it has last, where nobody has confirmed these.
         values["hand"] = hand_of(put or first)
         num = self._write(id, old, memory, values)
