@@ -318,6 +318,26 @@ def test_a_project_is_shared_by_name(desks):
     assert bert.titles() == {"Of the shop"}
 
 
+@requirement("BUS-3")
+def test_the_name_of_a_shared_project_is_never_another_folder_to_who_hears_of_it(desks, tmp_path):
+    anna, bert, carl = *desks, Desk(tmp_path, "carl")
+    elsewhere = anna.folder / "elsewhere"
+    elsewhere.mkdir()
+    anna("record", "--title", "Of the shop", "--content", "x", *LESSON[:4])
+    anna("record", "--title", "Private", "--content", "x", *LESSON[:4],
+         "--workspace", elsewhere)  # fmt: skip
+    with anna.invites("--project", "shop") as (invitation, _):
+        bert("peer", "join", invitation, "--project", "shop")
+    told = anna.refused("peer", "invite", "--project", "shop", "--workspace", elsewhere)
+    assert "another name" in told
+    # Nor does somebody get what is called like theirs.
+    with carl.serves():
+        theirs = carl("peer", "invite", "--no-wait", "--project", "shop")["invitation"]
+        assert "--project shop" in anna.refused("peer", "join", theirs)
+    assert anna("peer", "status")["channels"] == ["project:shop"]
+    assert carl.titles() == set()
+
+
 def test_a_bank_that_cannot_be_reached_says_so_in_a_sentence(desks):
     anna, bert = desks
     gone = anna("peer", "invite", "--no-wait")["invitation"]

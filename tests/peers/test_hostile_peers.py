@@ -136,6 +136,20 @@ def test_a_widened_foreign_or_stolen_capability_opens_nothing(tmp_path):
     play(tmp_path, act)
 
 
+def test_another_version_is_told_in_a_sentence(tmp_path, monkeypatch):
+    async def act(scene):
+        with monkeypatch.context() as newer:
+            newer.setattr("reasonbank.peers.hello.VERSION", wire.VERSION + 1)
+            _, answer = await scene.calls()
+            assert isinstance(answer, wire.Refused) and "another version" in answer.reason
+        with monkeypatch.context() as newer:
+            newer.setattr("reasonbank.peers.quic.PROTOCOL", f"reasonbank/{wire.VERSION + 1}")
+            with pytest.raises(ConnectionEnded, match="update the older"):
+                await scene.calls()
+
+    play(tmp_path, act)
+
+
 @requirement("BUS-2")
 def test_a_hello_of_somebody_else_is_refused(tmp_path):
     async def act(scene):

@@ -29,7 +29,14 @@ from reasonbank.peers.logs import LedgerLogs
 from reasonbank.peers.membership import NotInvited, Pasted
 from reasonbank.peers.publish import epoch_of
 from reasonbank.peers.tasks import Solver, Tasks, in_vain
-from reasonbank.peers.transport import Connection, ConnectionEnded, Listener, Stream, Transport
+from reasonbank.peers.transport import (
+    OTHER_VERSION,
+    Connection,
+    ConnectionEnded,
+    Listener,
+    Stream,
+    Transport,
+)
 from reasonbank.peers.wire import (
     Announce,
     BadFrame,
@@ -276,6 +283,8 @@ class Bus:
             said = wire.decode(data)
             if not isinstance(said, Hello):
                 raise BadFrame("a connection begins with a Hello")
+            if said.version != wire.VERSION:
+                raise BadFrame(OTHER_VERSION)
             key = caller(said, connection.binding)
             peer = await self._do(membership.admit, self.context, key, said.name, said.token)
         except ReasonBankError as error:

@@ -192,12 +192,14 @@ def must_be_another(context: Context, key: bytes) -> None:
         )
 
 
-def must_know_projects(context: Context, pasted: Pasted) -> None:
-    """What is shared as a project must be one here."""
-    known = context.read().peers.projects()
+def must_know_projects(context: Context, pasted: Pasted, project: str | None) -> None:
+    """What is shared as a project must be one here, and named by who joins: somebody else's may
+    well be called the same."""
+    known = context.read().peers.peer(pasted.key.hex())
+    shared = set(_channels(context, known)) if known is not None else set()
     for channel in pasted.channels:
         name = channel.removeprefix(PROJECT)
-        if channel.startswith(PROJECT) and name not in known:
+        if channel.startswith(PROJECT) and name != project and channel not in shared:
             raise InvalidInput(
                 "project", f"{name!r} is shared; go to its folder and join with --project {name}"
             )
@@ -628,10 +630,24 @@ def hand_of(key: str) -> str:
     return hand(Principal.PEER, told_by(key))
 
 
-def share_project(context: Context, name: str) -> str:
-    """This workspace is what others call by this name; returns the channel."""
+def share_project(context: Context, name: str, *, joins: bytes | None = None) -> str:
+    """This workspace is what others call by this name; returns the channel. ``joins``: the one who
+    invited; those who hear of another workspace by this name must not hear of this one."""
     must_be_a_person(context)
-    context.write(lambda txn: txn.peers.share_project(name, context.view.workspace))
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise InvalidInput("project", f"is 1 to {LONGEST_NAME} letters that can be shown")
+    reading, here = context.read(), context.view.workspace
+    before = reading.peers.projects().get(name, here)
+    places = {place.id: place.path for place in reading.workspaces()}
+    if before != here and before in places:
+        others = [peer for peer in reading.peers.all() if peer.key != (joins or b"").hex()]
+        hear = [peer for peer in others if PROJECT + name in _channels(context, peer)]
+        if hear or (joins is None and open_invitations(context)):
+            raise InvalidInput(
+                "project", f"{name!r} is shared already, and is {places[before] or before} here; "
+                "share this one by another name"
+            )  # fmt: skip
+    context.write(lambda txn: txn.peers.share_project(name, here))
     return PROJECT + name
 
 

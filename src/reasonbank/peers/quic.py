@@ -39,7 +39,13 @@ from reasonbank.peers import wire
 from reasonbank.peers.certificate import PUBLIC_KEY, certificate
 from reasonbank.peers.framing import WINDOW, Incoming, Outgoing, Violation
 from reasonbank.peers.identity import Identity
-from reasonbank.peers.transport import ConnectionEnded, Limits, Tickets, host_and_port
+from reasonbank.peers.transport import (
+    OTHER_VERSION,
+    ConnectionEnded,
+    Limits,
+    Tickets,
+    host_and_port,
+)
 from reasonbank.peers.wire import Lane
 
 PROTOCOL = f"reasonbank/{wire.VERSION}"
@@ -434,7 +440,7 @@ class Link:
         if (closed := self._quic._close_event) is not None:
             if not self._begun():
                 self.drop()
-            self._end(closed.reason_phrase or f"closed by the other side ({closed.error_code})")
+            self._end(_why(closed) or f"closed by the other side ({closed.error_code})")
         self._transmit()
         for stream in list(self.stuck):
             stream.stir()
@@ -464,7 +470,7 @@ class Link:
         elif isinstance(event, events.ConnectionIdRetired):
             self.on_id(event.connection_id, False)
         elif isinstance(event, events.ConnectionTerminated):
-            self._end(event.reason_phrase or "nothing was heard of the other side any more")
+            self._end(_why(event) or "nothing was heard of the other side any more")
             self.drop()
 
     def _complete(self, event: events.HandshakeCompleted) -> None:
@@ -986,6 +992,12 @@ class Quic:
             initial_rtt=0.1,
             max_stream_data=2 * WINDOW,
         )
+
+
+def _why(event: events.ConnectionTerminated) -> str:
+    if "ALPN" in event.reason_phrase:
+        return OTHER_VERSION
+    return event.reason_phrase
 
 
 def _since_boot() -> float:

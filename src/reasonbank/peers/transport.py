@@ -13,6 +13,8 @@ from typing import Protocol
 from reasonbank.errors import InvalidInput, ReasonBankError
 from reasonbank.peers.wire import Lane
 
+OTHER_VERSION = "it speaks another version of the bus; update the older ReasonBank of the two"
+
 
 class ConnectionEnded(ReasonBankError):
     """The other side has gone, was ended, or cannot be reached; a new connection may work."""

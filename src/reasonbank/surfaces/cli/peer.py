@@ -217,9 +217,9 @@ def join(shell: Shell, invitation: str, name: str | None, project: str | None) -
     pasted = members.read(invitation)
     with shell.bank(creates=True) as bank:
         members.must_be_another(bank.context, pasted.key)
+        members.must_know_projects(bank.context, pasted, project)
         if project:
-            members.share_project(bank.context, project)
-        members.must_know_projects(bank.context, pasted)
+            members.share_project(bank.context, project, joins=pasted.key)
 
         async def call() -> Talk:
             async with _bus(bank) as bus:
