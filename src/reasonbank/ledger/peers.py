@@ -297,6 +297,11 @@ class PeerBook:
     def put_offer(self, offer: TaskOffer) -> None:
         self._put("offers", _OFFER, "id", offer)
 
+    def drop_offers(self, state: str, before: int) -> None:
+        self._db.execute(
+            "delete from offers where ours = 0 and state = ? and expires_at <= ?", (state, before)
+        )
+
     def spent_by(self, peer: str) -> int:
         row = self._db.one(
             "select sum(case when state = ? then spent else most end) from offers"
