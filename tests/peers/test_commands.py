@@ -180,6 +180,75 @@ def test_who_was_cut_off_comes_back_by_a_new_invitation_and_by_no_old_one(desks)
     assert [peer["state"] for peer in anna("peer", "list")] == ["on probation"]
 
 
+@requirement("BUS-3")
+def test_a_second_invitation_shares_a_project_too_while_both_are_served(desks):
+    anna, bert = desks
+    anna("record", "--title", "Of the shop", "--content", "x", *LESSON[:4])
+    with anna.serves(), bert.serves():
+        bert("peer", "join", anna("peer", "invite", "--no-wait")["invitation"])
+        more = anna("peer", "invite", "--no-wait", "--project", "shop")["invitation"]
+        bert("peer", "join", more, "--project", "shop")
+        anna.learns("Of the team")
+        until(lambda: bert.titles() == {"Of the shop", "Of the team"})
+        [peer] = anna("peer", "list")
+        assert peer["channels"] == ["project:shop", "team:local/default"]
+
+
+def test_what_would_break_what_others_read_is_refused_at_the_door(desks):
+    anna, _ = desks
+    own = anna("peer", "invite", "--no-wait")["invitation"]
+    for arguments in (
+        ("init", "--name", "n" * 300), ("init", "--name", "a\x1b[31m"),
+        ("init", "--listen", "garbage"), ("init", "--address", "h:99999"),
+        ("invite", "--no-wait", "--expires", "nan"), ("invite", "--no-wait", "--stays", "inf"),
+        ("invite", "--no-wait", "--spend", "-1"), ("narrow", own, "--stays", "-1"),
+        ("offer", "x", "--most", "-1"), ("offer", "x", "--most", "nan"),
+        ("offer", "x", "--expires", "inf"), ("offer", "x" * 70_000), ("offer", " "),
+        ("join", own),
+    ):  # fmt: skip
+        assert "Traceback" not in anna.refused("peer", *arguments)
+    assert anna("peer", "offers") == anna("peer", "list") == []
+    assert anna("peer", "status")["name"] == "anna"
+
+
+@requirement("BUS-3")
+def test_an_invitation_that_went_astray_is_taken_back(desks):
+    anna, bert = desks
+    with anna.serves():
+        astray = anna("peer", "invite", "--no-wait", "--name", "carla")["invitation"]
+        [shown] = anna("peer", "status")["invitations"]
+        assert shown["name"] == "carla"
+        assert "only a person" in anna.refused("peer", "revoke", shown["id"][:8], CLAUDECODE="1")
+        assert anna("peer", "revoke", shown["id"][:8])["invitation"] == shown["id"]
+        assert anna("peer", "status")["invitations"] == []
+        assert "taken back" in bert.refused("peer", "join", astray)
+
+
+@requirement("BUS-3")
+def test_an_invitation_is_narrowed_and_handed_on_without_asking_anybody(desks, tmp_path):
+    anna, bert, carl = *desks, Desk(tmp_path, "carl")
+    anna.learns("Warm the cache")
+    whole = anna("peer", "invite", "--no-wait", "--spend", "1", "--share", "team",
+                 "--share", "org")["invitation"]  # fmt: skip
+    less = bert("peer", "narrow", whole, "--share", "team", "--read-only", "--stays", "3")
+    assert less["channels"] == ["team:local/default"]
+    assert "it shares only" in bert.refused("peer", "narrow", less["invitation"], "--share", "org")
+    with anna.serves():
+        bert("peer", "join", whole)
+        carl.learns("Pin the node")
+        carl("peer", "join", less["invitation"])
+        assert carl.titles() == {"Warm the cache", "Pin the node"}
+        assert anna.titles() == {"Warm the cache"}
+        # What bert holds at anna is his to hand on, too.
+        dora = Desk(tmp_path, "dora")
+        assert "only a person" in bert.refused("peer", "narrow", "anna", CLAUDECODE="1")
+        dora("peer", "join", bert("peer", "narrow", "anna", "--share", "team")["invitation"])
+        assert dora.titles() == {"Warm the cache"}
+        assert "nothing to hand on" in anna.refused("peer", "narrow", "bert")
+        anna("peer", "revoke", "bert")
+        assert "taken back" in dora.refused("peer", "sync")
+
+
 @requirement("BUS-4")
 def test_banks_that_are_served_keep_in_touch_through_a_kill_and_a_restart(desks):
     anna, bert = desks
@@ -247,6 +316,26 @@ def test_a_project_is_shared_by_name(desks):
         assert "--project shop" in bert.refused("peer", "join", invitation)
         bert("peer", "join", invitation, "--project", "shop")
     assert bert.titles() == {"Of the shop"}
+
+
+@requirement("BUS-3")
+def test_the_name_of_a_shared_project_is_never_another_folder_to_who_hears_of_it(desks, tmp_path):
+    anna, bert, carl = *desks, Desk(tmp_path, "carl")
+    elsewhere = anna.folder / "elsewhere"
+    elsewhere.mkdir()
+    anna("record", "--title", "Of the shop", "--content", "x", *LESSON[:4])
+    anna("record", "--title", "Private", "--content", "x", *LESSON[:4],
+         "--workspace", elsewhere)  # fmt: skip
+    with anna.invites("--project", "shop") as (invitation, _):
+        bert("peer", "join", invitation, "--project", "shop")
+    told = anna.refused("peer", "invite", "--project", "shop", "--workspace", elsewhere)
+    assert "another name" in told
+    # Nor does somebody get what is called like theirs.
+    with carl.serves():
+        theirs = carl("peer", "invite", "--no-wait", "--project", "shop")["invitation"]
+        assert "--project shop" in anna.refused("peer", "join", theirs)
+    assert anna("peer", "status")["channels"] == ["project:shop"]
+    assert carl.titles() == set()
 
 
 def test_a_bank_that_cannot_be_reached_says_so_in_a_sentence(desks):

@@ -8,8 +8,19 @@ from contextlib import asynccontextmanager
 
 import pytest
 from qh3.quic.packet import QuicProtocolVersion
-from tests.peers.quic_banks import GUEST, HAVE, HOME, Home, call, echoed, play, welcomed
+from tests.peers.quic_banks import (
+    GUEST,
+    HAVE,
+    HOME,
+    OTHER,
+    Home,
+    call,
+    echoed,
+    play,
+    welcomed,
+)  # fmt: skip
 from tests.peers.relay import udp
+from tests.requirement import requirement
 
 from reasonbank.peers import quic as quic_module
 from reasonbank.peers.framing import WINDOW
@@ -200,6 +211,41 @@ def test_while_many_knock_and_do_not_come_in_others_still_can():
                 assert await echoed(link) == HAVE
                 await link.close()
             assert quic_module.HALF_OPEN <= home.door.connections <= quic_module.HALF_OPEN + 3
+
+    play(scene)
+
+
+async def strangers(home, count):
+    """Connected, and silent."""
+    quic = Quic(OTHER)
+    return [await quic.connect(home.address, HOME.key) for _ in range(count)]
+
+
+@requirement("BUS-2")
+def test_those_who_stay_and_do_not_say_who_they_are_keep_nobody_out():
+    async def scene():
+        limits = Limits(connections=20, strangers=8)
+        async with Home(Quic(HOME, limits=limits)) as home, an_attack(home):
+            links = await strangers(home, 30)
+            assert "others are waiting" in await links[0].until_ended()
+            assert home.door.connections <= 10 + 1
+            link, control = await call(Quic(GUEST), home.address)
+            await welcomed(control)
+            assert await echoed(link) == HAVE
+            for each in (link, *links):
+                await each.close()
+
+    play(scene)
+
+
+@requirement("BUS-2")
+def test_who_does_not_say_who_it_is_in_time_is_cut_off():
+    async def scene():
+        async with Home(Quic(HOME, limits=Limits(hello=0.3))) as home, an_attack(home):
+            [link] = await strangers(home, 1)
+            stream = await link.stream(Lane.CONTROL)
+            await stream.send(HAVE)
+            assert "nobody said who is calling" in await link.until_ended()
 
     play(scene)
 

@@ -14,6 +14,7 @@ from tests.requirement import requirement
 
 from reasonbank.model import State
 from reasonbank.peers import capability, membership, wire
+from reasonbank.peers.bus import MOST_BYTES_WAITING
 from reasonbank.peers.hello import hello
 from reasonbank.peers.merge import ZERO
 from reasonbank.peers.quic import Quic
@@ -135,6 +136,20 @@ def test_a_widened_foreign_or_stolen_capability_opens_nothing(tmp_path):
     play(tmp_path, act)
 
 
+def test_another_version_is_told_in_a_sentence(tmp_path, monkeypatch):
+    async def act(scene):
+        with monkeypatch.context() as newer:
+            newer.setattr("reasonbank.peers.hello.VERSION", wire.VERSION + 1)
+            _, answer = await scene.calls()
+            assert isinstance(answer, wire.Refused) and "another version" in answer.reason
+        with monkeypatch.context() as newer:
+            newer.setattr("reasonbank.peers.quic.PROTOCOL", f"reasonbank/{wire.VERSION + 1}")
+            with pytest.raises(ConnectionEnded, match="update the older"):
+                await scene.calls()
+
+    play(tmp_path, act)
+
+
 @requirement("BUS-2")
 def test_a_hello_of_somebody_else_is_refused(tmp_path):
     async def act(scene):
@@ -175,6 +190,26 @@ def test_two_histories_are_quarantined_by_all(tmp_path):
             await until(lambda logs=logs: (head := logs.head(liar.log)) and head.fork == at)
             active = {m.title for m in banker.member.bank.memories() if m.state is State.ACTIVE}
             assert "Before" in active and not active & {"One story", "Another"}
+
+    play(tmp_path, act)
+
+
+def test_who_asks_for_everything_again_and_again_and_reads_nothing_fills_no_memory(tmp_path):
+    async def act(scene):
+        for number in range(30):
+            scene.bank.bank.record(a_lesson(f"Lesson {number}", f"{number} " * 5_000))
+        await scene.anna.bus.publish()
+        [head] = [each for each in scene.anna.bus.logs.heads([TEAM])
+                  if each.log.key == scene.bank.key]  # fmt: skip
+        link, answer = await scene.calls()
+        assert isinstance(answer, wire.Welcome)
+        stream = await link.stream(Lane.MEMORY)
+        for _ in range(900):
+            await stream.send(wire.encode(wire.Want(head.log, 0)))
+        talk = scene.anna.bus.talks[scene.liar.key]
+        await until(lambda: talk.held >= MOST_BYTES_WAITING)
+        assert talk.held < MOST_BYTES_WAITING + 1024 * 1024
+        assert talk.waiting.qsize() < 200
 
     play(tmp_path, act)
 

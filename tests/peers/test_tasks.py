@@ -200,6 +200,46 @@ def test_who_offers_a_thousand_tasks_is_taken_a_few_of(pair):
     assert there.heard(other, an_offer(worker, "one more")) == [wire.Take("one more")]
 
 
+def test_who_offers_and_never_grants_keeps_no_task_of_another_bank_out_and_fills_no_disk(pair):
+    _, worker, _, other = pair
+    there = Tasks(worker.bank.context, takes=True)
+    hostile = replace(other, key="ab" * 32, name="mallory")
+    for number in range(30):
+        there.heard(hostile, an_offer(worker, f"x{number}"))
+    assert there.heard(other, an_offer(worker, "good")) == [wire.Take("good")]
+    clock = worker.bank.store.clock
+    worker.bank.store.clock = lambda: clock() + 10**10
+    there.heard(hostile, an_offer(worker, "y"))
+    assert [each.id for each in worker.bank.context.read().peers.offers()] == ["y"]
+
+
+def test_a_result_longer_than_a_frame_is_cut_and_arrives(pair):
+    boss, worker, peer, other = pair
+    here, there = Tasks(boss.bank.context, takes=False), Tasks(worker.bank.context, takes=True)
+    tasks.offer(boss.bank.context, "Task", most=1000)
+    [offered] = here.due(peer)
+    [take] = there.heard(other, offered)
+    [grant] = here.heard(peer, take)
+    there.heard(other, grant)
+    steps = [{"iteration": n, "action": "thought", "content": "ö" * 300_000} for n in range(3)]
+    trace = {"task": "Task", "trajectory": steps, "outcome": "success"}
+    [result] = there.finished(there.to_do[0], trace, 1)
+    here.heard(peer, wire.decode(wire.encode(result)))
+    [stored] = boss.bank.traces()
+    assert stored.outcome is Outcome.SUCCESS and len(stored.trajectory) == 3
+
+
+def test_no_more_results_are_told_again_than_can_have_been_lost(pair):
+    _, worker, _, other = pair
+    there = Tasks(worker.bank.context, takes=True)
+    for number in range(50):
+        there.heard(other, an_offer(worker, f"task {number:02}"))
+        there.heard(other, wire.Grant(f"task {number:02}"))
+        there.finished(there.to_do.pop(), tasks.in_vain("Task", "No."), 0)
+    again = [frame.offer for frame in there.met(other)]
+    assert again == [f"task {number:02}" for number in range(34, 50)]
+
+
 def test_nobody_takes_the_place_of_an_offer_of_another_bank(pair):
     _, worker, _, other = pair
     there = Tasks(worker.bank.context, takes=True)

@@ -19,6 +19,7 @@ from reasonbank.fields import choice
 from reasonbank.model import (
     JSON,
     LESSON,
+    REVISABLE,
     ErrorContext,
     EvidenceKind,
     Memory,
@@ -65,6 +66,7 @@ class EventType(StrEnum):
     ADMITTED = "token.created"
     REVOKED = "token.revoked"
     INVITED = "peer.invited"
+    UNINVITED = "peer.uninvited"
     MET = "peer.met"
     TRUSTED = "peer.trusted"
     DOUBTED = "peer.doubted"
@@ -98,6 +100,7 @@ NOTES = frozenset(
         EventType.ADMITTED,
         EventType.REVOKED,
         EventType.INVITED,
+        EventType.UNINVITED,
         EventType.MET,
         EventType.TRUSTED,
         EventType.DOUBTED,
@@ -403,7 +406,11 @@ def _apply(event: Event, stack: list[_Version], versions: list[_Version]) -> Non
         case EventType.RESTORED:
             stack.append(replace(now, state=State.ACTIVE, merged_into=None, idle=False))
         case EventType.ACCEPTED:
-            stack.append(replace(now, standing=Standing.CONFIRMED, put=None, since=0, idle=False))
+            of = event.payload.get("of")
+            if of is None or of == text_digest(now.lesson):
+                now = replace(now, standing=Standing.CONFIRMED, put=None, since=0)
+            # Else its text is another by now: one who writes it may say that it was so before.
+            stack.append(replace(now, idle=False))
         case EventType.UNDONE:
             to = event.payload.get("to")
             if to is None:
@@ -417,10 +424,21 @@ def _apply(event: Event, stack: list[_Version], versions: list[_Version]) -> Non
 
 
 def _put(version: _Version, event: Event) -> _Version:
-    """On probation, if the event says so."""
-    if (standing := event.payload.get("standing")) is None:
+    """On probation, if the event says so. What a peer adds harms no less for what was there."""
+    if (told := event.payload.get("standing")) is None:
         return version
-    return replace(version, standing=Standing(standing), put=event, since=event.counter)
+    standing = Standing(told)
+    if event.principal is Principal.PEER:
+        standing = Standing.least((version.standing, standing))
+    since = max(event.counter, event.payload.get("heard", 0))
+    return replace(version, standing=standing, put=event, since=since)
+
+
+def text_digest(told: JSON) -> str:
+    """Of what somebody reads who accepts it; ``told`` is a lesson."""
+    whole = lesson(Memory.from_json(told))
+    said = {name: value for name, value in whole.items() if name in REVISABLE}
+    return hashlib.sha256(encode(said).encode()).hexdigest()[:32]
 
 
 def _revision(first: Event, event: Event, version: _Version, number: int) -> Revision:

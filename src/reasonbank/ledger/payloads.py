@@ -120,6 +120,12 @@ class Nothing:
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    of: Annotated[str, Digest()] | None = None
+    """Its text, as it was read."""
+
+
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
     lesson: Memory
     stage: Annotated[int, Whole(0, 1_000_000)] = 0
@@ -127,6 +133,8 @@ class Recorded:
     initial: Annotated[float, SHARE] = 0.5
     standing: Standing | None = None
     who: MaybeName = None
+    heard: Annotated[int, Whole(0)] = 0
+    """The counter of this bank when it heard it of another: what it said before is not of this."""
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +142,8 @@ class Revised:
     changes: Annotated[JSON, RevisedFields()]
     standing: Standing | None = None
     who: MaybeName = None
+    heard: Annotated[int, Whole(0)] = 0
+    """The counter of this bank when it heard it of another: what it said before is not of this."""
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +277,7 @@ PAYLOADS: dict[EventType, tuple[Rule, type[Any]]] = {
     EventType.ARCHIVED: (_ID, Archived),
     EventType.RESTORED: (_ID, Nothing),
     EventType.UNDONE: (_ID, Undone),
-    EventType.ACCEPTED: (_ID, Nothing),
+    EventType.ACCEPTED: (_ID, Accepted),
     EventType.FORGOTTEN: (_ID, Nothing),
     EventType.USED: (_ANY, Several),
     EventType.OBSERVED: (_ID, Observed),

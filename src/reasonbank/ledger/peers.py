@@ -22,7 +22,7 @@ TRAVELS = (
     | BATCHES
     | LINKS
     | {EventType.OBSERVED, EventType.USED, EventType.ENDED, EventType.FORGOTTEN}
-    | {EventType.DELETED, EventType.JOINED}
+    | {EventType.DELETED, EventType.JOINED, EventType.MERGED}
 )
 """What others are told of, though not of all of it, and not always in these words."""
 DONE = "done"
@@ -296,6 +296,11 @@ class PeerBook:
 
     def put_offer(self, offer: TaskOffer) -> None:
         self._put("offers", _OFFER, "id", offer)
+
+    def drop_offers(self, state: str, before: int) -> None:
+        self._db.execute(
+            "delete from offers where ours = 0 and state = ? and expires_at <= ?", (state, before)
+        )
 
     def spent_by(self, peer: str) -> int:
         row = self._db.one(

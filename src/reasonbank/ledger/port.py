@@ -357,6 +357,9 @@ class PeerWriting(PeerReading, Protocol):
     def looked_through(self, log: int, seq: int) -> None: ...
     def share_project(self, name: str, workspace: str) -> None: ...
     def put_offer(self, offer: TaskOffer) -> None: ...
+    def drop_offers(self, state: str, before: int) -> None:
+        """Those of others that are so and have expired by then."""
+
     def set_state(self, name: str, value: str) -> None: ...
 
 
@@ -806,6 +809,9 @@ class Reading(VectorReading, Protocol):
 
     def audit(self, wanted: Wanted) -> list[Change]:
         """Newest first."""
+
+    def last_counter(self) -> int:
+        """The highest that this bank has heard of."""
 
     def last_seq(self) -> int:
         """That of the newest entry of the log."""

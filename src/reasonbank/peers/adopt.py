@@ -110,6 +110,7 @@ class _Adopting:
         self.recorders = txn.peers.recorders(ids)
         self.rejected = txn.peers.rejected(ids)
         self.latest = context.now() + DAY
+        self.heard = txn.last_counter()
 
     def events(self) -> list[Event]:
         found = list(self._all())
@@ -196,12 +197,17 @@ class _Adopting:
                 lesson["source"] = str(Source.PEER)
                 standing = self._standing(lesson)
                 kept: JSON = {k: v for k, v in p.items() if k in ("created_at", "stage")}
-                return kept | {"lesson": lesson, "standing": standing, "who": who}
+                return kept | {
+                    "lesson": lesson, "standing": standing, "who": who, "heard": self.heard,
+                }  # fmt: skip
             case EventType.REVISED:
                 changes = dict(p["changes"])
                 whole = {"title": "-", "description": "-", "content": "-", "outcome": "mixed"}
                 new = {k: v for k, v in changes.items() if v is not None}
-                return {"changes": changes, "standing": self._standing(whole | new), "who": who}
+                return {
+                    "changes": changes, "standing": self._standing(whole | new), "who": who,
+                    "heard": self.heard,
+                }  # fmt: skip
             case EventType.OBSERVED:
                 kept = {k: p[k] for k in ("kind", "positive", "session", "comment", "share")
                         if p.get(k) is not None}  # fmt: skip

@@ -22,13 +22,21 @@ from typing import TypeVar
 from reasonbank.errors import ReasonBankError
 from reasonbank.ledger.port import Peer, TaskOffer, Writing
 from reasonbank.peers import membership, wire
+from reasonbank.peers.capability import Operation, Rights
 from reasonbank.peers.gossip import Node
 from reasonbank.peers.hello import caller, hello
 from reasonbank.peers.logs import LedgerLogs
 from reasonbank.peers.membership import NotInvited, Pasted
 from reasonbank.peers.publish import epoch_of
 from reasonbank.peers.tasks import Solver, Tasks, in_vain
-from reasonbank.peers.transport import Connection, ConnectionEnded, Listener, Stream, Transport
+from reasonbank.peers.transport import (
+    OTHER_VERSION,
+    Connection,
+    ConnectionEnded,
+    Listener,
+    Stream,
+    Transport,
+)
 from reasonbank.peers.wire import (
     Announce,
     BadFrame,
@@ -72,6 +80,8 @@ class Pace:
 
 MOST_WAITING = 1_000
 """Frames that wait for one peer; what is dropped is found later by comparing heads."""
+MOST_BYTES_WAITING = 20 * 1024 * 1024
+"""And as much of what they say: all that a peer may be asked for at a time, and some more."""
 STATUS = "status "
 """What the notes about how peers are begin with."""
 QUIET = 0.6
@@ -94,6 +104,8 @@ class Talk:
     waiting: asyncio.Queue[tuple[Lane, Frame]] = field(
         default_factory=lambda: asyncio.Queue(MOST_WAITING)
     )
+    held: int = 0
+    """Bytes that wait, about."""
     since: float = 0.0
     heard: float = 0.0
     has_told: bool = False
@@ -103,6 +115,12 @@ class Talk:
     @property
     def key(self) -> bytes:
         return bytes.fromhex(self.peer.key)
+
+    def let(self, rights: Rights) -> frozenset[str]:
+        """What both may talk about from now on."""
+        self.may_read = rights.where(Operation.READ)
+        self.may_write = rights.where(Operation.WRITE)
+        return rights.channels
 
 
 class Bus:
@@ -265,6 +283,8 @@ class Bus:
             said = wire.decode(data)
             if not isinstance(said, Hello):
                 raise BadFrame("a connection begins with a Hello")
+            if said.version != wire.VERSION:
+                raise BadFrame(OTHER_VERSION)
             key = caller(said, connection.binding)
             peer = await self._do(membership.admit, self.context, key, said.name, said.token)
         except ReasonBankError as error:
@@ -288,13 +308,13 @@ class Bus:
     # One conversation
 
     async def _begin(self, connection: Connection, peer: Peer, *, called: bool) -> Talk:
-        found = await self._do(membership.may, self.context, None, peer)
-        channels = frozenset(found.channels)
-        talk = Talk(
-            peer, connection, called,
-            may_read=channels if "read" in found.operations else frozenset(),
-            may_write=channels if "write" in found.operations else frozenset(),
-        )  # fmt: skip
+        talk = Talk(peer, connection, called)
+        try:
+            channels = talk.let(await self._do(membership.may, self.context, None, peer))
+        except ReasonBankError as problem:
+            raise NotInvited(
+                f"{peer.name} may do nothing here any more ({problem}); invite it, or join it, anew"
+            ) from None
         talk.since = talk.heard = asyncio.get_running_loop().time()
         old = self.talks.get(talk.key)
         self.talks[talk.key] = talk
@@ -355,6 +375,8 @@ class Bus:
             case Lane.MEMORY, Have() | Announce() | Want() | Segment() | Fork():
                 if isinstance(frame, Segment | Fork) and not _is_in(frame, talk.may_write):
                     return
+                if isinstance(frame, Want) and talk.held >= MOST_BYTES_WAITING:
+                    return  # Who asks, and does not read, is not looked things up for.
                 if isinstance(frame, Have):
                     await self._look_for_ourselves(talk, frame)
                 before = await self._do(self._length_of, frame)
@@ -400,14 +422,16 @@ class Bus:
     def _send_to(self, talk: Talk, lane: Lane, frames: Iterable[Frame]) -> None:
         for frame in frames:
             fit = _fit_for(frame, talk.may_read) if lane is Lane.MEMORY else frame
-            if fit is not None:
+            if fit is not None and talk.held < MOST_BYTES_WAITING:
                 with suppress(asyncio.QueueFull):
                     talk.waiting.put_nowait((lane, fit))
+                    talk.held += _size_of(fit)
 
     async def _write(self, talk: Talk) -> None:
         with suppress(ConnectionEnded):
             while True:
                 lane, frame = await talk.waiting.get()
+                talk.held -= _size_of(frame)
                 if lane not in talk.lanes:
                     # A stream that nothing was said on is not there for the other side.
                     self._read(talk, await talk.connection.stream(lane))
@@ -445,15 +469,29 @@ class Bus:
 
     async def _look(self) -> None:
         if await self._do(self._has_changed):
+            await self._look_at_rights()
             await self.publish()
         for talk in list(self.talks.values()):
             self._send_to(talk, Lane.TASK, await self._do(self.tasks.due, talk.peer))
 
     async def _tick(self) -> None:
         self._send(await self._do(self.node.tick))
-        gone = await self._do(self._cut_off)
-        for talk in [talk for talk in self.talks.values() if talk.peer.key in gone]:
-            await talk.connection.close("cut off")
+        await self._look_at_rights()
+
+    async def _look_at_rights(self) -> None:
+        """They are not what they were when the connection began: time goes on, and a person may
+        have said something else."""
+        for talk in list(self.talks.values()):
+            before = (talk.may_read, talk.may_write)
+            try:
+                talk.peer, rights = await self._do(self._rights, talk.peer.key)
+            except ReasonBankError as problem:
+                self._start(talk.connection.close(str(problem)))
+                await self._end(talk)
+                continue
+            channels = talk.let(rights)
+            if (talk.may_read, talk.may_write) != before and self.talks.get(talk.key) is talk:
+                self._send(await self._do(self.node.connected, talk.key, channels))
 
     def _has_changed(self) -> bool:
         """Since the last look, or since somebody new came."""
@@ -465,9 +503,11 @@ class Bus:
     def _known(self) -> list[Peer]:
         return [peer for peer in self.context.read().peers.all() if peer.revoked_at is None]
 
-    def _cut_off(self) -> set[str]:
-        found = self.context.read().peers.all()
-        return {peer.key for peer in found if peer.revoked_at is not None}
+    def _rights(self, key: str) -> tuple[Peer, Rights]:
+        peer = self._peer(key)
+        if peer is None or peer.revoked_at is not None:
+            raise NotInvited("cut off")
+        return peer, membership.may(self.context, None, peer)
 
     def _peer(self, key: str) -> Peer | None:
         return self.context.read().peers.peer(key)
@@ -509,6 +549,22 @@ def status_of(context: Context) -> Status:
     memories = sum(place.memories for place in context.read().workspaces())
     return Status(membership.name_of(context), version("reasonbank"), memories, os.getloadavg()[0],
                   context.now())  # fmt: skip
+
+
+def _size_of(frame: Frame) -> int:
+    """What it takes while it waits; only what may be long counts."""
+    match frame:
+        case Segment(entries=entries):
+            return sum(len(entry.payload or b"") + AN_ENTRY for entry in entries)
+        case Fork(one=one, other=other):
+            return AN_ENTRY * (len(one.entries) + len(other.entries))
+        case Have(heads=heads):
+            return AN_ENTRY * len(heads)
+    return AN_ENTRY
+
+
+AN_ENTRY = 1_000
+"""Bytes that one takes besides what it says."""
 
 
 def _is_in(frame: Segment | Fork, channels: Collection[str]) -> bool:

@@ -71,9 +71,39 @@ class Capability:
     """Microseconds, as ``now``."""
     revocation_ids: tuple[str, ...]
     """One for each block, the grant first. To revoke one is to revoke all that was made from it."""
+    caps: tuple[int, ...]
+    """What may be spent by all together who hold what was made from each block."""
 
     def allows(self, operation: Operation, channel: str) -> bool:
         return operation in self.operations and channel in self.channels
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What several capabilities allow: each of them where it says so."""
+
+    held: tuple[Capability, ...]
+
+    def where(self, operation: Operation) -> frozenset[str]:
+        return frozenset().union(*(each.channels for each in self.held
+                                   if operation in each.operations))  # fmt: skip
+
+    @property
+    def channels(self) -> frozenset[str]:
+        return frozenset().union(*(each.channels for each in self.held))
+
+    @property
+    def operations(self) -> frozenset[Operation]:
+        return frozenset().union(*(each.operations for each in self.held))
+
+    @property
+    def spend(self) -> int:
+        """Altogether: what is spent of one is spent of all."""
+        return max(each.spend for each in self.held)
+
+    @property
+    def expires(self) -> int:
+        return max(each.expires for each in self.held)
 
 
 def grant(
@@ -133,12 +163,18 @@ _verified: Bounded[bytes, Capability] = Bounded(1000)
 
 def read(token: bytes, root_key: bytes, now: int) -> Capability:
     """What whoever shows it may do at the bank with this key. Raises ``Denied``."""
+    capability = at_any_time(token, root_key)
+    if now > capability.expires:
+        raise Denied("expired", "this capability has expired; ask the bank for a new one")
+    return capability
+
+
+def at_any_time(token: bytes, root_key: bytes) -> Capability:
+    """What it allows until it expires, whether or not it has."""
     name = hashlib.sha256(root_key + token).digest()
     if (capability := _verified.get(name)) is None:
         capability = _left(_opened(token, root_key))
         _verified.put(name, capability)
-    if now > capability.expires:
-        raise Denied("expired", "this capability has expired; ask the bank for a new one")
     return capability
 
 
@@ -196,6 +232,7 @@ _CHECK = re2.compile(
 def _left(token: Biscuit) -> Capability:
     channels, operations, numbers = _granted(token.block_source(0))
     spend, expires = numbers["spend"], numbers["expires"]
+    caps = [spend]
     for block in range(1, token.block_count()):
         if token.block_external_key(block) is not None:
             _widened(block, "it is signed by a third party")
@@ -211,12 +248,14 @@ def _left(token: Biscuit) -> Capability:
                 spend = _less(block, spend, int(number))
             else:
                 expires = _less(block, expires, int(number))
+        caps.append(spend)
     return Capability(
         channels,
         frozenset(Operation(name) for name in operations if name in set(Operation)),
         spend,
         expires,
         tuple(token.revocation_ids),
+        tuple(caps),
     )
 
 

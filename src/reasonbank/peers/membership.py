@@ -6,21 +6,24 @@ import base64
 import json
 import re
 import socket
+import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from reasonbank.errors import Forbidden, InvalidInput, NotFound, ReasonBankError
-from reasonbank.ledger.events import EventType, hand
+from reasonbank.ledger.events import EventType, hand, lesson, text_digest
 from reasonbank.ledger.port import Invitation, Peer, Writing, Written
 from reasonbank.model import JSON, Principal, from_micros
 from reasonbank.peers import capability
 from reasonbank.peers.adopt import told_by
-from reasonbank.peers.capability import Capability, Operation
+from reasonbank.peers.capability import Capability, Operation, Rights
 from reasonbank.peers.identity import Identity
 from reasonbank.peers.logs import LedgerLogs
 from reasonbank.peers.publish import PROJECT
+from reasonbank.peers.transport import host_and_port
 from reasonbank.store.context import Context
 from reasonbank.store.revert import Reverted, take_back
 
@@ -30,11 +33,19 @@ LISTEN = "0.0.0.0:7433"
 """Where a bank waits for others, over UDP, unless `peer init` says otherwise."""
 DAY = 86_400_000_000
 OPERATIONS = frozenset(Operation)
+LISTENING = OPERATIONS - {Operation.WRITE, Operation.TASK}
+"""Of who may hear what is said, and say nothing."""
 ID = 16
 """Digits of a key, or of an invitation, that the audit names it by."""
 LASTS = 3650 * DAY
-"""What a bank grants one that it joined itself; `peer revoke` ends it."""
-
+"""What is granted where nobody says how long; `peer revoke` ends it."""
+FEWEST = 4
+"""Digits that something is known by."""
+LONGEST_NAME = 60
+MOST_GRANTS = 16
+"""That one bank holds here at a time."""
+MOST_BY_ONE = 32
+"""Banks that come in by one invitation and what was made from it by handing it on."""
 
 CUT_OFF = "this bank was cut off here; ask for a new invitation, and join with it"
 
@@ -79,6 +90,13 @@ def introduce(
 ) -> None:
     """What this bank is called by others, where it waits for them, and where they reach it."""
     must_be_a_person(context)
+    if name is not None:
+        name = " ".join(name.split())
+        if not name or len(name) > LONGEST_NAME or not name.isprintable():
+            raise InvalidInput("name", f"is 1 to {LONGEST_NAME} letters that can be shown")
+    for place in (listen, address):
+        if place is not None:
+            host_and_port(place)
     told = {"name": name, "listen": listen, "address": address}
 
     def work(txn: Writing) -> None:
@@ -167,12 +185,21 @@ def reachable(context: Context, names: Collection[str]) -> list[Peer]:
     return [peer for peer in chosen if peer.address and peer.revoked_at is None]
 
 
-def must_know_projects(context: Context, pasted: Pasted) -> None:
-    """What is shared as a project must be one here."""
-    known = context.read().peers.projects()
+def must_be_another(context: Context, key: bytes) -> None:
+    if key == identity_of(context).key:
+        raise InvalidInput(
+            "invitation", "is this bank's own, or that of a copy of it; paste it at another bank"
+        )
+
+
+def must_know_projects(context: Context, pasted: Pasted, project: str | None) -> None:
+    """What is shared as a project must be one here, and named by who joins: somebody else's may
+    well be called the same."""
+    known = context.read().peers.peer(pasted.key.hex())
+    shared = set(_channels(context, known)) if known is not None else set()
     for channel in pasted.channels:
         name = channel.removeprefix(PROJECT)
-        if channel.startswith(PROJECT) and name not in known:
+        if channel.startswith(PROJECT) and name != project and channel not in shared:
             raise InvalidInput(
                 "project", f"{name!r} is shared; go to its folder and join with --project {name}"
             )
@@ -187,16 +214,19 @@ def invite(
     operations: Collection[Operation] = OPERATIONS,
     spend: int = 0,
     days: float = 7.0,
+    stays: float | None = None,
 ) -> Invited:
-    """Make a token that lets one other bank in, once, until it expires."""
+    """Make a token that lets one other bank in, once, until it expires; ``stays``: for how many
+    days it lets it do anything, from now on."""
     must_be_a_person(context)
     identity, now = identity_of(context), context.now()
     if name is not None and context.read().peers.named(name) is not None:
         raise InvalidInput("name", f"another bank is called {name!r} here already")
     expires = now + round(days * DAY)
     token = capability.grant(
-        identity, channels=channels, operations=operations, spend=spend, expires=now + LASTS
-    )
+        identity, channels=channels, operations=operations, spend=spend,
+        expires=now + (LASTS if stays is None else round(stays * DAY)),
+    )  # fmt: skip
     id = capability.revocation_ids(token)[-1]
     invitation = Invitation(id=id, name=name, created_at=now, expires_at=expires)
 
@@ -230,36 +260,157 @@ def read(invitation: str) -> Pasted:
     return pasted
 
 
+def narrowed(
+    pasted: Pasted,
+    *,
+    channels: Collection[str] | None = None,
+    operations: Collection[Operation] | None = None,
+    spend: int | None = None,
+    expires: int | None = None,
+) -> Pasted:
+    """An invitation to hand on, that lets do at most this of what it was made from. Nobody is
+    asked for it."""
+    strange = sorted({*(channels or ())} - {*pasted.channels})
+    if strange:
+        raise InvalidInput(
+            "share", f"{', '.join(strange)} is not in it; it shares {', '.join(pasted.channels)}"
+        )
+    token = capability.narrowed(
+        pasted.token, channels=channels, operations=operations, spend=spend, expires=expires
+    )
+    left = capability.at_any_time(token, pasted.key)
+    return msgspec.structs.replace(pasted, token=token, channels=sorted(left.channels))
+
+
+def handed_on(
+    pasted: Pasted,
+    *,
+    channels: Collection[str] | None,
+    operations: Collection[Operation] | None,
+    spend: int | None,
+    days: float | None,
+) -> Invited:
+    """``narrowed``, as it is shown to who hands it on."""
+    now = time.time_ns() // 1000
+    expires = None if days is None else now + round(days * DAY)
+    less = narrowed(pasted, channels=channels, operations=operations, spend=spend, expires=expires)
+    left = capability.read(less.token, less.key, now)
+    return Invited(
+        invitation=written(less), id=left.revocation_ids[-1], channels=tuple(less.channels),
+        address=less.address, expires_at=left.expires,
+    )  # fmt: skip
+
+
+def invitation_of(context: Context, name: str) -> Pasted:
+    """What this bank has joined a peer by, to be handed on."""
+    must_be_a_person(context)
+    peer = find(context, name)
+    if peer.token is None or peer.address is None or peer.revoked_at is not None:
+        raise InvalidInput(
+            "invitation", f"{peer.name} has not invited this bank: there is nothing to hand on"
+        )
+    key = bytes.fromhex(peer.key)
+    channels = capability.at_any_time(peer.token, key).channels
+    return Pasted(peer.address, key, peer.token, sorted(channels))
+
+
 def admit(context: Context, key: bytes, name: str, token: bytes) -> Peer:
-    """Whoever calls, proven to have this key: known, or with an invitation that nobody has used."""
+    """Whoever calls, proven to have this key: known, or with an invitation that is theirs or
+    nobody's yet."""
     now = context.now()
-    identity = identity_of(context)
+    must_be_another(context, key)
 
     def work(txn: Writing) -> Peer:
         known = txn.peers.peer(key.hex())
         cut_off = known.revoked_at if known is not None else None
-        if known is not None and cut_off is None and known.granted is not None:
-            may(context, txn, known)
-            seen = replace(known, seen_at=now)
-            txn.peers.put(seen)
-            return seen
         if cut_off is not None and not token:
             raise NotInvited(CUT_OFF)
-        if not token:
+        if token:
+            peer = _let_in(context, txn, known, key, name, token)
+        elif known is None or known.granted is None:
             raise NotInvited("this bank is not known here; ask for an invitation, and join with it")
-        capability.read(token, identity.key, now)
-        invitation = _invitation(txn, capability.revocation_ids(token), key.hex(), now)
-        if cut_off is not None and not _invites_again(txn, invitation, cut_off):
-            raise NotInvited(CUT_OFF)
-        called = known.name if known else free_name(txn, invitation.name or name or key.hex()[:8])
-        peer = replace(known or Peer(key=key.hex(), name=called, added_at=now),
-                       granted=token, seen_at=now, revoked_at=None)  # fmt: skip
+        else:
+            peer = known
+        may(context, txn, peer)
+        peer = replace(peer, seen_at=now)
         txn.peers.put(peer)
-        txn.peers.put_invitation(replace(invitation, taken_by=key.hex()))
-        context.note(txn, EventType.MET, peer.key[:ID])
         return peer
 
     return context.write(work)
+
+
+def _let_in(
+    context: Context, txn: Writing, known: Peer | None, key: bytes, name: str, token: bytes
+) -> Peer:
+    """What this invitation allows comes to what another one may have allowed before."""
+    now, home = context.now(), identity_of(context).key
+    new = capability.read(token, home, now)
+    invitation = _invitation(txn, new.revocation_ids, key.hex(), now)
+    held: list[bytes] = []
+    if known is not None and known.revoked_at is not None:
+        if not _invites_again(txn, invitation, known.revoked_at):
+            raise NotInvited(CUT_OFF)
+    elif known is not None:
+        held = [each for each in _tokens(known) if _is_good(context, txn, each)]
+    ids = {capability.at_any_time(each, home).revocation_ids for each in held}
+    if known is not None and new.revocation_ids in ids:
+        return known
+    if len(held) >= MOST_GRANTS:
+        raise NotInvited(f"this bank holds {len(held)} invitations here already")
+    first = new.revocation_ids[0]
+    others = {peer.key for peer in _who_share(context, txn, first)} - {key.hex()}
+    if len(others) >= MOST_BY_ONE:
+        raise NotInvited(f"that invitation has let in {len(others)} banks, as many as one may")
+    called = known.name if known else free_name(txn, invitation.name or name or key.hex()[:8])
+    txn.peers.put_invitation(replace(invitation, taken_by=key.hex()))
+    context.note(txn, EventType.MET, key.hex()[:ID])
+    return replace(known or Peer(key=key.hex(), name=called, added_at=now),
+                   granted=_packed([*held, token]), revoked_at=None)  # fmt: skip
+
+
+def _packed(tokens: list[bytes]) -> bytes:
+    return tokens[0] if len(tokens) == 1 else msgspec.msgpack.encode(tokens)
+
+
+def _tokens(peer: Peer) -> list[bytes]:
+    """What a peer was granted here: a token, or a list of them."""
+    if peer.granted is None:
+        return []
+    try:
+        return msgspec.msgpack.decode(peer.granted, type=list[bytes])
+    except msgspec.DecodeError:
+        return [peer.granted]
+
+
+def _is_good(context: Context, txn: Writing | None, token: bytes) -> bool:
+    try:
+        _good(context, txn, token)
+    except ReasonBankError:
+        return False
+    return True
+
+
+def _good(context: Context, txn: Writing | None, token: bytes) -> Capability:
+    """What a token allows, now. Raises ``Denied`` or ``NotInvited``."""
+    reading = context.read() if txn is None else txn
+    found = capability.read(token, identity_of(context).key, context.now())
+    for id in found.revocation_ids:
+        invitation = reading.peers.invitation(id)
+        if invitation is not None and invitation.revoked_at is not None:
+            raise NotInvited("the invitation that this bank was let in by was taken back")
+    return found
+
+
+def _who_share(context: Context, txn: Writing | None, id: str) -> list[Peer]:
+    """Whoever was granted what was made from this block."""
+    reading, home = context.read() if txn is None else txn, identity_of(context).key
+
+    def came_by_it(token: bytes) -> bool:
+        with suppress(ReasonBankError):
+            return id in capability.at_any_time(token, home).revocation_ids
+        return False
+
+    return [peer for peer in reading.peers.all() if any(map(came_by_it, _tokens(peer)))]
 
 
 def _invites_again(txn: Writing, invitation: Invitation, cut_off: int) -> bool:
@@ -287,17 +438,32 @@ def _invitation(txn: Writing, ids: tuple[str, ...], key: str, now: int) -> Invit
     return last
 
 
-def may(context: Context, txn: Writing | None, peer: Peer) -> Capability:
+def may(context: Context, txn: Writing | None, peer: Peer) -> Rights:
     """What a peer may do here, now."""
-    reading = context.read() if txn is None else txn
-    if peer.revoked_at is not None or peer.granted is None:
+    if peer.revoked_at is not None:
         raise NotInvited(f"{peer.name} may do nothing here")
-    found = capability.read(peer.granted, identity_of(context).key, context.now())
-    for id in found.revocation_ids:
-        invitation = reading.peers.invitation(id)
-        if invitation is not None and invitation.revoked_at is not None:
-            raise NotInvited(f"what {peer.name} was let in by was taken back")
-    return found
+    held, problem = [], None
+    for token in _tokens(peer):
+        try:
+            held.append(_good(context, txn, token))
+        except ReasonBankError as why:
+            problem = why
+    if not held:
+        raise problem or NotInvited(f"{peer.name} may do nothing here")
+    return Rights(tuple(held))
+
+
+def left_to_spend(context: Context, txn: Writing | None, peer: Peer) -> int | None:
+    """Of what this peer was granted; None: it may do no tasks. What was handed on is a part of it,
+    and not more of the same."""
+    able = [each for each in may(context, txn, peer).held if Operation.TASK in each.operations]
+    reading = context.read() if txn is None else txn
+    left = [
+        min(cap - sum(reading.peers.spent_by(each.key) for each in _who_share(context, txn, id))
+            for id, cap in zip(each.revocation_ids, each.caps, strict=True))
+        for each in able
+    ]  # fmt: skip
+    return max(0, *left) if left else None
 
 
 def joined(context: Context, pasted: Pasted, name: str) -> Peer:
@@ -307,14 +473,10 @@ def joined(context: Context, pasted: Pasted, name: str) -> Peer:
     def work(txn: Writing) -> Peer:
         known = txn.peers.peer(pasted.key.hex())
         called = known.name if known else free_name(txn, name or pasted.key.hex()[:8])
-        granted = capability.grant(
-            identity_of(context), channels=pasted.channels, operations=OPERATIONS, spend=0,
-            expires=now + LASTS,
-        )  # fmt: skip
         peer = replace(
             known or Peer(key=pasted.key.hex(), name=called, added_at=now),
-            address=pasted.address, token=pasted.token, granted=granted, seen_at=now,
-            revoked_at=None,
+            address=pasted.address, token=pasted.token, seen_at=now, revoked_at=None,
+            granted=_granted_by_joining(context, txn, known, pasted.channels),
         )  # fmt: skip
         txn.peers.put(peer)
         context.note(txn, EventType.MET, peer.key[:ID])
@@ -323,8 +485,28 @@ def joined(context: Context, pasted: Pasted, name: str) -> Peer:
     return context.write(work)
 
 
+def _granted_by_joining(
+    context: Context, txn: Writing, known: Peer | None, channels: Collection[str]
+) -> bytes:
+    """Another invitation takes nothing away of what was agreed before."""
+    agreed, others = {*channels}, []
+    for token in _tokens(known) if known is not None and known.revoked_at is None else ():
+        if _is_good(context, txn, token):
+            found = _good(context, txn, token)
+            if txn.peers.invitation(found.revocation_ids[0]) is None:
+                agreed |= found.channels  # By joining, too.
+            else:
+                others.append(token)
+    token = capability.grant(
+        identity_of(context), channels=agreed, operations=OPERATIONS, spend=0,
+        expires=context.now() + LASTS,
+    )  # fmt: skip
+    return _packed([*others, token])
+
+
 def free_name(txn: Writing, wanted: str) -> str:
-    wanted = " ".join(wanted.split())[:60] or "peer"
+    shown = "".join(letter for letter in " ".join(wanted.split()) if letter.isprintable())
+    wanted = shown[:LONGEST_NAME].strip() or "peer"
     number = 1
     name = wanted
     while txn.peers.named(name) is not None:
@@ -334,14 +516,52 @@ def free_name(txn: Writing, wanted: str) -> str:
 
 
 def find(context: Context, name: str) -> Peer:
-    """By its name, or by the first digits of its key."""
+    """By its key, or the first digits of it, or its name. A name that another bank has chosen so
+    that it reads as somebody's key means neither."""
     peers = context.read().peers
-    if (peer := peers.named(name)) is not None:
+    if (peer := peers.peer(name)) is not None:
         return peer
-    alike = [each for each in peers.all() if len(name) >= 4 and each.key.startswith(name)]
-    if len(alike) == 1:
+    alike = [
+        each
+        for each in peers.all()
+        if each.name == name or (len(name) >= FEWEST and each.key.startswith(name))
+    ]
+    if len(alike) > 1:
+        raise InvalidInput("name", f"{name!r} means several banks; give more of its key")
+    if alike:
         return alike[0]
     raise NotFound(f"no bank called {name!r} is known here; `reasonbank peer list` shows them")
+
+
+def invitation_called(context: Context, name: str) -> Invitation | None:
+    """By the first digits of its id; None where no invitation, or a bank, is called so."""
+    reading = context.read().peers
+    if len(name) < FEWEST or reading.named(name) is not None:
+        return None
+    alike = [each for each in reading.invitations() if each.id.startswith(name)]
+    banks = [each for each in reading.all() if each.key.startswith(name)]
+    if len(alike) + len(banks) > 1:
+        raise InvalidInput("name", f"{name!r} begins several; give more of it")
+    return alike[0] if alike else None
+
+
+def take_back_invitation(context: Context, name: str) -> Invitation:
+    """Nobody comes by it any more; and whoever came by it, or by what was made from it, may no
+    longer do what it allowed."""
+    must_be_a_person(context)
+    found = invitation_called(context, name)
+    if found is None:
+        raise NotFound(
+            f"no invitation begins with {name!r}; `reasonbank peer status` shows the open ones"
+        )
+    gone = replace(found, revoked_at=found.revoked_at or context.now())
+
+    def work(txn: Writing) -> None:
+        txn.peers.put_invitation(gone)
+        context.note(txn, EventType.UNINVITED, gone.id[:ID])
+
+    context.write(work)
+    return gone
 
 
 def revoke(
@@ -398,8 +618,10 @@ def trust(context: Context, name: str, *, trusted: bool) -> tuple[Peer, int]:
 
 def _accept_all(context: Context, txn: Writing, key: str) -> int:
     found = txn.peers.on_probation(hand_of(key))
+    whole = replace(context, whole=True)
     for id in found:
-        context.append(txn, EventType.ACCEPTED, id, {})
+        of = text_digest(lesson(whole.row(txn, id).memory()))
+        context.append(txn, EventType.ACCEPTED, id, {"of": of})
     return len(found)
 
 
@@ -408,10 +630,24 @@ def hand_of(key: str) -> str:
     return hand(Principal.PEER, told_by(key))
 
 
-def share_project(context: Context, name: str) -> str:
-    """This workspace is what others call by this name; returns the channel."""
+def share_project(context: Context, name: str, *, joins: bytes | None = None) -> str:
+    """This workspace is what others call by this name; returns the channel. ``joins``: the one who
+    invited; those who hear of another workspace by this name must not hear of this one."""
     must_be_a_person(context)
-    context.write(lambda txn: txn.peers.share_project(name, context.view.workspace))
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise InvalidInput("project", f"is 1 to {LONGEST_NAME} letters that can be shown")
+    reading, here = context.read(), context.view.workspace
+    before = reading.peers.projects().get(name, here)
+    places = {place.id: place.path for place in reading.workspaces()}
+    if before != here and before in places:
+        others = [peer for peer in reading.peers.all() if peer.key != (joins or b"").hex()]
+        hear = [peer for peer in others if PROJECT + name in _channels(context, peer)]
+        if hear or (joins is None and open_invitations(context)):
+            raise InvalidInput(
+                "project", f"{name!r} is shared already, and is {places[before] or before} here; "
+                "share this one by another name"
+            )  # fmt: skip
+    context.write(lambda txn: txn.peers.share_project(name, here))
     return PROJECT + name
 
 

@@ -34,6 +34,7 @@ PROJECT = "project:"
 _EVERY, _HEAVY = 32, 128 * 1024
 """A signature vouches for so many entries, or so many bytes, at most."""
 _ABOUT_MEMORIES = CHANGES | LINKS | {EventType.OBSERVED, EventType.FORGOTTEN}
+_TOLD_LATE = CHANGES | {EventType.OBSERVED}
 _PRIVATE = frozenset({"who", "rater", "key"})
 _NEVER_IN_A_LESSON = ("source_session", "source_span")
 
@@ -134,7 +135,9 @@ class _Publishing:
     def _tell(self, event: Event, shared: set[str], known: set[str]) -> None:
         match event.type:
             case EventType.JOINED:
-                pass  # Told with the first memory of that workspace.
+                self._tell_all_in(event.subject)
+            case EventType.MERGED:
+                self._tell_all_in(event.payload["into"])
             case EventType.USED | EventType.ENDED:
                 self._tell_credits(event)
             case EventType.DELETED:
@@ -146,14 +149,15 @@ class _Publishing:
             case EventType.APPLIED | EventType.REVERTED:
                 self._tell_taken_back(event)
             case _ if event.subject in shared:
-                if event.type in CHANGES and event.subject not in known:
-                    self._tell_all_of(event.subject)
-                    known.add(event.subject)
+                if event.type in CHANGES:
+                    self._tell_all_of([event.subject])
                 elif event.type in LINKS and event.payload["target"] not in self._shared(
                     [event.payload["target"]]
                 ):
                     return
                 self._put(event, _fit_to_tell(event))
+            case EventType.ARCHIVED if event.subject in known:
+                self._put(event, _fit_to_tell(event))  # Also what waits, or has left the channel.
 
     def _shared(self, ids: Iterable[str]) -> set[str]:
         return {id for id, realm in self.peers.shared(ids).items() if realm == self.realm}
@@ -161,10 +165,20 @@ class _Publishing:
     def _is_ours(self, log: PeerLog) -> bool:
         return (log.key, log.channel) == (self.key, self.channel)
 
-    def _tell_all_of(self, id: str) -> None:
-        """It may have been written, or have waited for a person, before it was shared."""
-        for event in self.txn.about([id], CHANGES):
-            if event.origin in self.own:
+    def _tell_all_in(self, workspace: str) -> None:
+        """Its team may be another one now."""
+        ids = sorted(self._shared(self.peers.of_workspace(workspace)))
+        for first in range(0, len(ids), AT_ONCE):
+            self._tell_all_of(ids[first : first + AT_ONCE])
+
+    def _tell_all_of(self, ids: Collection[str]) -> None:
+        """They may have been written, changed or rated before they were shared, or while they
+        waited for a person."""
+        own = [each for each in self.txn.about(ids, _TOLD_LATE)
+               if each.origin in self.own and not each.taken_back]  # fmt: skip
+        said = self.peers.said(self.key, self.channel, [each.id for each in own])
+        for event in own:
+            if event.id not in said:
                 self._put(event, _fit_to_tell(event))
 
     def _tell_credits(self, event: Event) -> None:

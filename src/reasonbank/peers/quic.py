@@ -35,12 +35,17 @@ from qh3.quic.packet import (
 )
 from qh3.tls import CipherSuite, SessionTicket, SignatureAlgorithm
 
-from reasonbank.errors import InvalidInput
 from reasonbank.peers import wire
 from reasonbank.peers.certificate import PUBLIC_KEY, certificate
 from reasonbank.peers.framing import WINDOW, Incoming, Outgoing, Violation
 from reasonbank.peers.identity import Identity
-from reasonbank.peers.transport import ConnectionEnded, Limits, Tickets
+from reasonbank.peers.transport import (
+    OTHER_VERSION,
+    ConnectionEnded,
+    Limits,
+    Tickets,
+    host_and_port,
+)
 from reasonbank.peers.wire import Lane
 
 PROTOCOL = f"reasonbank/{wire.VERSION}"
@@ -296,6 +301,7 @@ class Link:
         self._due: asyncio.Handle | None = None
         self.on_gone: Callable[[], None] = lambda: None
         self.on_heard: Callable[[], None] = lambda: None
+        self.on_known: Callable[[], None] = lambda: None
         self.on_id: Callable[[bytes, bool], None] = lambda name, issued: None
         self._overdue = self._loop.call_later(
             limits.handshake, self.fail, f"nobody answered within {limits.handshake:g} s"
@@ -332,6 +338,8 @@ class Link:
 
     def authenticated(self, key: bytes) -> None:
         self._known_caller = key
+        self._overdue.cancel()
+        self.on_known()
 
     async def until_established(self) -> None:
         while not self.established:
@@ -432,7 +440,7 @@ class Link:
         if (closed := self._quic._close_event) is not None:
             if not self._begun():
                 self.drop()
-            self._end(closed.reason_phrase or f"closed by the other side ({closed.error_code})")
+            self._end(_why(closed) or f"closed by the other side ({closed.error_code})")
         self._transmit()
         for stream in list(self.stuck):
             stream.stir()
@@ -462,7 +470,7 @@ class Link:
         elif isinstance(event, events.ConnectionIdRetired):
             self.on_id(event.connection_id, False)
         elif isinstance(event, events.ConnectionTerminated):
-            self._end(event.reason_phrase or "nothing was heard of the other side any more")
+            self._end(_why(event) or "nothing was heard of the other side any more")
             self.drop()
 
     def _complete(self, event: events.HandshakeCompleted) -> None:
@@ -474,6 +482,10 @@ class Link:
                 return
         self._early = event.early_data_accepted
         self._overdue.cancel()
+        if self.peer_key is None:
+            self._overdue = self._loop.call_later(
+                self._limits.hello, self.fail, "nobody said who is calling"
+            )
         self._established.set()
         if self._ticket is not None:
             self.keep(self._ticket)
@@ -641,7 +653,7 @@ class Link:
     def _come_apart(self) -> None:
         """What the library holds is in circles, and large: it would stay until Python looks for
         such, which it does the more rarely the more it has loaded."""
-        self.on_gone = self.on_heard = lambda: None
+        self.on_gone = self.on_heard = self.on_known = lambda: None
         self.on_id = lambda name, issued: None
         self._send = lambda datagrams, address: None
         quic, bridge = self._quic, self._quic._tls
@@ -729,6 +741,7 @@ class Door(_Socket):
         self._by_id: dict[bytes, Link] = {}
         self._ids: dict[Link, set[bytes]] = {}
         self._half_open: set[Link] = set()
+        self._strangers: dict[Link, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._left = asyncio.Event()
 
@@ -829,6 +842,11 @@ class Door(_Socket):
         return hmac.digest(self._secret, said, "sha256")
 
     def _admit(self, name: bytes, original: bytes, retry: bytes | None) -> Link:
+        if len(self._strangers) >= self._limits.strangers:
+            # Whoever means it is known by now. Else a thousand who stay would keep all others out.
+            oldest = next(iter(self._strangers))
+            oldest.fail("others are waiting")
+            oldest.drop()
         quic = QuicConnection(
             configuration=self._configuration,
             original_destination_connection_id=original,
@@ -848,10 +866,12 @@ class Door(_Socket):
         )
         self._ids[link] = set()
         self._half_open.add(link)
+        self._strangers[link] = None
         self._named(link, name, True)
         self._named(link, quic.host_cid, True)
         link.on_id = partial(self._named, link)
         link.on_gone = partial(self._gone, link)
+        link.on_known = partial(self._strangers.pop, link, None)
         link.on_heard = partial(self._heard, link)
         return link
 
@@ -867,6 +887,7 @@ class Door(_Socket):
         for name in self._ids.pop(link, ()):
             self._by_id.pop(name, None)
         self._half_open.discard(link)
+        self._strangers.pop(link, None)
         self._left.set()
         self._left.clear()
 
@@ -973,6 +994,12 @@ class Quic:
         )
 
 
+def _why(event: events.ConnectionTerminated) -> str:
+    if "ALPN" in event.reason_phrase:
+        return OTHER_VERSION
+    return event.reason_phrase
+
+
 def _since_boot() -> float:
     """Linux can tell for sure; elsewhere the wall clock: one that is set costs a new connection."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
@@ -980,13 +1007,10 @@ def _since_boot() -> float:
 
 
 async def _resolved(address: str) -> tuple[int, Address]:
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65_535:
-        raise InvalidInput("address", f"{address!r} is not host:port")
+    host, port = host_and_port(address)
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:  # Of names that cannot be any: the other one.
         raise ConnectionEnded(f"cannot find {host}: {error}") from None
     # By names that mean both, most banks listen to the older.

@@ -20,10 +20,11 @@ from reasonbank.peers.wire import Frame, Gone, Grant, Offer, Result, Take
 from reasonbank.store import traces
 from reasonbank.store.context import Context
 
-TASK = "task"
-"""The operation that a peer needs to be offered tasks, and to have its own done."""
 MOST_AT_A_TIME = 8
 """Tasks of others that are not done yet; with so many, none is taken."""
+LONGEST_RESULT = wire.LONGEST_FRAME // 2 - 1_000
+LONGEST_TASK = 60_000
+"""Letters. What a peer is told must fit into what it reads."""
 Solver = Callable[[str], Awaitable[tuple[JSON, int]]]
 """Does a task: what became of it as a trace, and what it cost in millionths of a dollar. Where it
 raises a ``ReasonBankError``, nothing came of it."""
@@ -38,6 +39,10 @@ class State(StrEnum):
 
 def offer(context: Context, task: str, *, most: int, seconds: float = 3600.0) -> TaskOffer:
     """Have a task done by whichever peer takes it first; `most` is what may be spent on it."""
+    if not task.strip() or len(task) > LONGEST_TASK or "\0" in task or not _is_text(task):
+        raise InvalidInput("task", f"is a text of 1 to {LONGEST_TASK:,} letters")
+    if most < 0:
+        raise InvalidInput("most", "cannot be less than nothing")
     made = TaskOffer(
         id=new_id(), ours=True, state=State.OPEN, task=context.without_secrets(task), most=most,
         expires_at=context.now() + round(seconds * 1e6), workspace=context.view.workspace,
@@ -46,10 +51,34 @@ def offer(context: Context, task: str, *, most: int, seconds: float = 3600.0) ->
     return made
 
 
+def _is_text(task: str) -> bool:
+    try:
+        task.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def in_vain(task: str, why: str) -> JSON:
     """The trace of a task that nothing came of."""
     step = {"iteration": 0, "action": "given up", "content": why}
     return {"task": task, "trajectory": [step], "outcome": str(Outcome.FAILURE)}
+
+
+def _told(trace: JSON) -> str:
+    """As it travels: what is too long for a frame is cut, step by step."""
+    most = LONGEST_RESULT
+    while len(told := json.dumps(trace)) > LONGEST_RESULT and most > 1:
+        most //= 2
+        steps = [
+            {
+                name: value[:most] if isinstance(value, str) else value
+                for name, value in step.items()
+            }
+            for step in trace["trajectory"]
+        ]
+        trace = trace | {"task": trace["task"][:most], "trajectory": steps}
+    return told
 
 
 class Tasks:
@@ -70,10 +99,11 @@ class Tasks:
             for each in self.context.read().peers.offers()
             if not each.ours and each.peer == peer.key
         ]
+        # So few may not have arrived: no more is granted until it is connected again.
+        last = sorted((each for each in theirs if each.state == State.DONE), key=lambda o: o.id)
         done = [
             Result(each.id, (each.trace or "{}").encode(), each.spent)
-            for each in theirs
-            if each.state == State.DONE
+            for each in last[-2 * MOST_AT_A_TIME :]
         ]
         for each in theirs:
             if each.state == State.GRANTED and each.id not in self._doing:
@@ -112,7 +142,7 @@ class Tasks:
     def finished(self, offer: TaskOffer, trace: JSON, spent: int) -> list[Result]:
         """What was to be done is done, or was given up."""
         self._doing.discard(offer.id)
-        done = replace(offer, state=State.DONE, spent=spent, trace=json.dumps(trace))
+        done = replace(offer, state=State.DONE, spent=spent, trace=_told(trace))
         self.context.store.write(lambda txn: txn.peers.put_offer(done))
         return [Result(offer.id, (done.trace or "").encode(), spent)]
 
@@ -123,7 +153,9 @@ class Tasks:
         if not self.takes or late or self._left(None, peer) is None:
             return []
         theirs = [each for each in self.context.read().peers.offers() if not each.ours]
-        under_way = sum(1 for each in theirs if self._is_under_way(each) and each.id != offer.id)
+        under_way = sum(
+            1 for each in theirs if self._is_under_way(each, peer) and each.id != offer.id
+        )
         known = self.context.read().peers.offer(offer.id)
         if under_way >= MOST_AT_A_TIME or (
             known is not None and (known.peer, known.state) != (peer.key, State.WANTED)
@@ -133,13 +165,21 @@ class Tasks:
             id=offer.id, ours=False, peer=peer.key, state=State.WANTED, task=offer.task,
             most=offer.most, expires_at=offer.expires, workspace=self.context.view.workspace,
         )  # fmt: skip
-        self.context.store.write(lambda txn: txn.peers.put_offer(wanted))
+
+        def work(txn: Writing) -> None:
+            txn.peers.drop_offers(State.WANTED, self.context.now())
+            txn.peers.put_offer(wanted)
+
+        self.context.store.write(work)
         return [Take(offer.id)]
 
-    def _is_under_way(self, offer: TaskOffer) -> bool:
-        """What was wanted and never granted is over when the offer is."""
+    def _is_under_way(self, offer: TaskOffer, peer: Peer) -> bool:
+        """What was wanted and never granted is over when the offer is, and until then in the way
+        of nobody but its own bank."""
         return offer.id in self._doing or (
-            offer.state == State.WANTED and offer.expires_at > self.context.now()
+            offer.state == State.WANTED
+            and offer.peer == peer.key
+            and offer.expires_at > self.context.now()
         )
 
     def _granted(self, peer: Peer, id: str) -> None:
@@ -177,13 +217,9 @@ class Tasks:
     def _left(self, txn: Writing | None, peer: Peer) -> int | None:
         """What this peer may still spend of what it was granted; None: it may do no tasks."""
         try:
-            found = membership.may(self.context, txn, peer)
+            return membership.left_to_spend(self.context, txn, peer)
         except ReasonBankError:
             return None
-        if TASK not in found.operations:
-            return None
-        reading = self.context.read() if txn is None else txn
-        return max(0, found.spend - reading.peers.spent_by(peer.key))
 
     def _came_back(self, peer: Peer, result: Result) -> None:
         def work(txn: Writing) -> None:

@@ -10,12 +10,23 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from reasonbank.errors import ReasonBankError
+from reasonbank.errors import InvalidInput, ReasonBankError
 from reasonbank.peers.wire import Lane
+
+OTHER_VERSION = "it speaks another version of the bus; update the older ReasonBank of the two"
 
 
 class ConnectionEnded(ReasonBankError):
     """The other side has gone, was ended, or cannot be reached; a new connection may work."""
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Of ``host:port`` or ``[host]:port``."""
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
+        raise InvalidInput("address", f"{address!r} is not host:port")
+    return host, int(port)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +39,10 @@ class Limits:
     """Seconds without a sign of life until a connection is over; asked for at a third of them."""
     handshake: float = 10.0
     """Seconds until a connection that does not get established is given up."""
+    hello: float = 10.0
+    """Seconds until a caller that is connected must have said who it is."""
+    strangers: int = 128
+    """Of the connections, those whose caller is not known yet; the oldest makes room."""
     connections: int = 1000
     """That a listener holds at the same time."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from reasonbank.arguments import IdOf
 from reasonbank.errors import Forbidden, InvalidInput, NotFound
 from reasonbank.fields import LIMITS
-from reasonbank.ledger.events import EventType
+from reasonbank.ledger.events import EventType, lesson, text_digest
 from reasonbank.ledger.port import Reading, Row, Writing
 from reasonbank.model import EvidenceKind, Memory, Principal, State
 from reasonbank.store import evidence, memories
@@ -31,8 +31,9 @@ def accept(
         for id in found:
             if changes:
                 memories.update_in(context, txn, id, changes)
-            if _reviewable(context, txn, id).probation:
-                context.append(txn, EventType.ACCEPTED, id, {})
+            if (row := _reviewable(context, txn, id)).probation:
+                of = text_digest(lesson(row.memory()))
+                context.append(txn, EventType.ACCEPTED, id, {"of": of})
             else:
                 evidence.observe_in(
                     context, txn, id, EvidenceKind.EXPLICIT, True, "review", COMMENT

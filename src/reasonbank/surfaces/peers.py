@@ -16,6 +16,7 @@ from reasonbank.store.revert import Reverted
 from reasonbank.surfaces.call import Call
 
 Which = Annotated[str, Text(64), "Its name here, or its key."]
+Cut = Annotated[str, Text(200), "Its name here, or its key; or the id of an invitation."]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +98,13 @@ class TrustedPeer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokedPeer:
-    """``reverted`` is what was taken back, if that was wanted."""
+    """``reverted`` is what was taken back, if that was wanted; ``invitation`` is the one that was,
+    where its id was given."""
 
-    peer: str
-    key: str
-    reverted: Reverted | None
+    peer: str | None = None
+    key: str | None = None
+    invitation: str | None = None
+    reverted: Reverted | None = None
     dry_run: bool
 
 
@@ -170,15 +173,23 @@ def trust_peer(call: Call, name: Which, *, trusted: bool) -> TrustedPeer:
 
 def revoke_peer(
     call: Call,
-    name: Which,
+    name: Cut,
     *,
     revert: Annotated[bool, "Take back all that it brought, as one batch."] = False,
     dry_run: Annotated[bool, "Say what would be taken back, and do nothing."] = False,
 ) -> RevokedPeer:
-    """Cut a bank off: nothing is told to it or heard from it any more; only a person does so."""
+    """Cut a bank off: nothing is told to it or heard from it any more; only a person does so.
+
+    Of an invitation: nobody comes by it any more, and who did may no longer do what it allowed.
+    """
     context = call.whole.context
     must_be_installed()
     from reasonbank.peers import membership
 
+    if (called := membership.invitation_called(context, name)) is not None:
+        membership.must_be_a_person(context)
+        if not dry_run:
+            membership.take_back_invitation(context, name)
+        return RevokedPeer(invitation=called.id, dry_run=dry_run)
     peer, reverted = membership.revoke(context, name, revert=revert, dry_run=dry_run)
     return RevokedPeer(peer=peer.name, key=peer.key, reverted=reverted, dry_run=dry_run)

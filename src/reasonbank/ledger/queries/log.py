@@ -248,6 +248,9 @@ class LogQueries(Queries):
             return which, ()
         return f"{which} and {OF_WORKSPACE}", (workspace, workspace)
 
+    def last_counter(self) -> int:
+        return self._tip()[0]
+
     def last_seq(self) -> int:
         return self._count("events", "max(seq)")
 

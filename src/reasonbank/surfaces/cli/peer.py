@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -9,18 +10,39 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from reasonbank.errors import ReasonBankError, Refused
-from reasonbank.model import Scope, counted
+from reasonbank.errors import InvalidInput, ReasonBankError, Refused
+from reasonbank.model import Scope, counted, from_micros
 from reasonbank.peers import must_be_installed
 from reasonbank.surfaces.cli.shell import Shell, command, main, say, tell
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
+    from reasonbank.ledger.port import Invitation
     from reasonbank.peers.bus import Bus, Talk
     from reasonbank.peers.membership import Invited
 
 T = TypeVar("T")
 MILLION = 1_000_000
+MOST_DAYS = 3650
+
+
+class Amount(click.FloatRange):
+    """Not less than nothing, and a number."""
+
+    name = "amount"
+
+    def __init__(self, most: float) -> None:
+        super().__init__(0, most)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is no number.", param, ctx)
+        return number
+
+
+DAYS = Amount(MOST_DAYS)
+DOLLARS = Amount(1_000_000)
 
 
 @main.group()
@@ -62,10 +84,12 @@ def id_(shell: Shell) -> None:
               help="What this project's team, or its org, knows [default: team].")  # fmt: skip
 @click.option("--project", metavar="NAME", help="Share this project, by this name.")
 @click.option("--read-only", is_flag=True, help="The other bank may listen, and say nothing.")
-@click.option("--spend", type=float, default=0.0, metavar="DOLLARS", show_default=True,
+@click.option("--spend", type=DOLLARS, default=0.0, metavar="DOLLARS", show_default=True,
               help="What it may spend on tasks that are offered to it.")  # fmt: skip
-@click.option("--expires", "days", type=float, default=7.0, metavar="DAYS", show_default=True,
+@click.option("--expires", "days", type=DAYS, default=7.0, metavar="DAYS", show_default=True,
               help="How long the invitation can be used.")  # fmt: skip
+@click.option("--stays", type=DAYS, metavar="DAYS",
+              help="How long the other bank may stay [default: until it is cut off].")  # fmt: skip
 @click.option("--no-wait", is_flag=True, help="Do not wait for the other bank to come.")
 def invite(
     shell: Shell,
@@ -75,6 +99,7 @@ def invite(
     read_only: bool,
     spend: float,
     days: float,
+    stays: float | None,
     no_wait: bool,
 ) -> None:
     """Invite another bank: prints a token for `peer join`, and waits for it to come.
@@ -84,13 +109,13 @@ def invite(
     with shell.bank(creates=True) as bank:
         members = _members()
         channels = _channels(bank, scopes, project)
-        may = members.OPERATIONS
-        operations = may - {"write", "task"} if read_only else may
+        operations = members.LISTENING if read_only else members.OPERATIONS
 
         def made() -> Invited:
             invited: Invited = members.invite(
                 bank.context, address=members.address_of(bank.context), channels=channels,
                 name=name, operations=operations, spend=round(spend * MILLION), days=days,
+                stays=stays,
             )  # fmt: skip
             return invited
 
@@ -129,6 +154,49 @@ async def _wait_for_one(shell: Shell, bank: Bank, made: Callable[[], Invited]) -
         tell("`reasonbank serve --bus` keeps you in touch; `reasonbank review` shows what came.")
 
 
+@command("narrow", group=peer)
+@click.argument("invitation")
+@click.option("--share", "scopes", type=click.Choice(["team", "org"]), multiple=True,
+              help="Only what these know, of what it shares.")  # fmt: skip
+@click.option("--project", "projects", metavar="NAME", multiple=True,
+              help="Only this project, of what it shares.")  # fmt: skip
+@click.option("--read-only", is_flag=True, help="Whoever comes by it may listen, and say nothing.")
+@click.option(
+    "--spend", type=DOLLARS, metavar="DOLLARS", help="At most this, of what it may spend."
+)
+@click.option("--stays", type=DAYS, metavar="DAYS", help="For so long from now on, at most.")
+def narrow(
+    shell: Shell,
+    invitation: str,
+    scopes: tuple[str, ...],
+    projects: tuple[str, ...],
+    read_only: bool,
+    spend: float | None,
+    stays: float | None,
+) -> None:
+    """Hand on an invitation, or less of it: prints another one, for one more bank.
+
+    INVITATION is what somebody pasted, or the name of a bank that this one has joined: then what
+    this one may do there is handed on. Nobody is asked for it; whoever made the first one takes
+    it back together with all that was made from it.
+    """
+    members = _members()
+    if invitation.strip().startswith(members.PREFIX):
+        pasted = members.read(invitation)
+    else:
+        with shell.bank() as bank:
+            pasted = members.invitation_of(bank.context, invitation)
+    chosen = [each for each in pasted.channels if each.partition(":")[0] in scopes]
+    chosen += [members.PROJECT + name for name in projects]
+    if (scopes or projects) and not chosen:
+        raise InvalidInput("share", f"it shares only {', '.join(pasted.channels)}")
+    invited = members.handed_on(
+        pasted, channels=chosen or None, operations=members.LISTENING if read_only else None,
+        spend=None if spend is None else round(spend * MILLION), days=stays,
+    )  # fmt: skip
+    shell.show(invited, lambda: _show_invitation(invited, waits=False))
+
+
 def _show_invitation(invited: Invited, *, waits: bool) -> None:
     tell("Paste this at the other bank, once:", err=True)
     click.echo(f"reasonbank peer join {invited.invitation}")
@@ -148,9 +216,10 @@ def join(shell: Shell, invitation: str, name: str | None, project: str | None) -
     members = _members()
     pasted = members.read(invitation)
     with shell.bank(creates=True) as bank:
+        members.must_be_another(bank.context, pasted.key)
+        members.must_know_projects(bank.context, pasted, project)
         if project:
-            members.share_project(bank.context, project)
-        members.must_know_projects(bank.context, pasted)
+            members.share_project(bank.context, project, joins=pasted.key)
 
         async def call() -> Talk:
             async with _bus(bank) as bus:
@@ -164,6 +233,7 @@ def join(shell: Shell, invitation: str, name: str | None, project: str | None) -
 
     def draw() -> None:
         say(f"Joined {talk.peer.name}; {_heard(talk.new)}.")
+        tell(f"Each tells the other what is new of {', '.join(pasted.channels)}.")
         tell("`reasonbank serve --bus` keeps you in touch; `reasonbank review` shows what came.")
 
     shell.show(told, draw)
@@ -182,7 +252,13 @@ def list_(shell: Shell) -> None:
 
     with shell.bank() as bank:
         found = _members().listed(bank.context)
-    shell.show(found, lambda: tables.peers(found))
+        open_ones = _members().open_invitations(bank.context)
+
+    def draw() -> None:
+        tables.peers(found)
+        _draw_invitations(open_ones)
+
+    shell.show(found, draw)
 
 
 @command("status", group=peer)
@@ -193,12 +269,27 @@ def status(shell: Shell) -> None:
     with shell.bank() as bank:
         told = _members().about(bank.context)
         found = _members().listed(bank.context)
+        open_ones = _members().open_invitations(bank.context)
 
     def draw() -> None:
         _drawn(told)
+        _draw_invitations(open_ones)
         tables.peers(found)
 
-    shell.show({**told, "peers": found}, draw)
+    invitations = [
+        {"id": each.id, "name": each.name, "created_at": str(from_micros(each.created_at)),
+         "expires_at": str(from_micros(each.expires_at))}
+        for each in open_ones
+    ]  # fmt: skip
+    shell.show({**told, "peers": found, "invitations": invitations}, draw)
+
+
+def _draw_invitations(found: Sequence[Invitation]) -> None:
+    for each in found:
+        for_whom = f" for {each.name}" if each.name else ""
+        until = from_micros(each.expires_at)
+        say(f"invitation {each.id[:8]}{for_whom} is open until {until:%Y-%m-%d %H:%M}; "
+            f"`peer revoke {each.id[:8]}` takes it back")  # fmt: skip
 
 
 def _drawn(told: dict[str, Any]) -> None:
@@ -245,10 +336,22 @@ async def _sync(bank: Bank, peers: Sequence[Any]) -> list[dict[str, Any]]:
 @click.option("--revert", is_flag=True, help="Take back all that it brought, as one batch.")
 @click.option("--dry-run", is_flag=True, help="Say what would be taken back, and do nothing.")
 def revoke(shell: Shell, name: str, revert: bool, dry_run: bool) -> None:
-    """Cut a bank off: nothing is told to it or heard from it any more."""
+    """Cut a bank off: nothing is told to it or heard from it any more.
+
+    NAME is its name here or the beginning of its key; or the beginning of an invitation's id, as
+    `peer status` shows it: then nobody comes by that any more, and who did loses what it allowed.
+    """
     with shell.bank() as bank:
+        if (called := _members().invitation_called(bank.context, name)) is not None:
+            if revert:
+                raise InvalidInput("revert", "is for a bank; this is an invitation")
+            taken = called if dry_run else _members().take_back_invitation(bank.context, name)
+            told = {"peer": None, "key": None, "invitation": taken.id, "reverted": None}
+            would = "Would take" if dry_run else "Took"
+            shell.show(told, lambda: say(f"{would} back invitation {taken.id[:8]}"))
+            return
         gone, reverted = _members().revoke(bank.context, name, revert=revert, dry_run=dry_run)
-    told = {"peer": gone.name, "key": gone.key, "reverted": reverted}
+    told = {"peer": gone.name, "key": gone.key, "invitation": None, "reverted": reverted}
 
     def draw() -> None:
         say(f"{'Would cut' if dry_run else 'Cut'} off {gone.name}")
@@ -281,10 +384,10 @@ def trust(shell: Shell, name: str, no_longer: bool) -> None:
 
 @command("offer", group=peer)
 @click.argument("task")
-@click.option("--most", type=float, default=0.1, metavar="DOLLARS", show_default=True,
+@click.option("--most", type=DOLLARS, default=0.1, metavar="DOLLARS", show_default=True,
               help="What may be spent on it.")  # fmt: skip
-@click.option("--expires", "minutes", type=float, default=60.0, metavar="MINUTES",
-              show_default=True)  # fmt: skip
+@click.option("--expires", "minutes", type=Amount(MOST_DAYS * 1440), default=60.0,
+              metavar="MINUTES", show_default=True)  # fmt: skip
 def offer(shell: Shell, task: str, most: float, minutes: float) -> None:
     """Offer a task to the other banks; one of them does it, and what became of it is a trace here.
 

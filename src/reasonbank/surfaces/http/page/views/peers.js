@@ -34,7 +34,7 @@ export async function show(page) {
       lede,
       peers.length > 0 ? [known(page, peers, chosen), chosen && detail(page, chosen, waiting)] : empty(),
       told.offers.length > 0 && tasks(page, told.offers),
-      h("div.halves", h("div", self(own)), h("div", invite(told.invitations, peers.length > 0)))],
+      h("div.halves", h("div", self(own)), h("div", invite(page, told.invitations, peers.length > 0)))],
     keys: { j: () => move(1), k: () => move(-1) },
     ...watch(page, told),
   };
@@ -50,13 +50,22 @@ function self(own) {
     h("dt", "Shares"), h("dd", own.channels.length ? own.channels.join(", ") : "nothing yet")));
 }
 
-function invite(invitations, more) {
+function invite(page, invitations, more) {
   if (!more && !invitations.length) return null;
+  const takeBack = (one) => async () => {
+    try {
+      await api.post(`/peers/${api.part(one.id)}/revoke`, {});
+      page.done("Took the invitation back");
+      page.redraw();
+    } catch (error) {
+      say(capital(error.message));
+    }
+  };
   return part("Invite another bank", "", [
     more && h("p.tip", "It prints a token; ", h("code", "peer join"), " with that, at the other bank, is all it takes."),
     more && command("reasonbank peer invite"),
-    invitations.length > 0 && h("p.tip", `${plural(invitations.length, "invitation is", "invitations are")} open: `,
-      invitations.map((one) => `${one.name ? `for ${one.name}, ` : ""}until ${day(one.expires_at)}`).join("; "), ".")]);
+    invitations.length > 0 && h("p.tip", `${plural(invitations.length, "invitation is", "invitations are")} open:`),
+    invitations.map((one) => h("p.tip", h("code", one.id.slice(0, 8)), ` ${one.name ? `for ${one.name}, ` : ""}until ${day(one.expires_at)} `, page.session.person && button("Take back", takeBack(one))))]);
 }
 
 const empty = () => h("div.empty",
