@@ -216,7 +216,7 @@ const HELP = [
   [["Enter"], "Open"],
   [["e"], "Explain the score; on a memory and in Review, edit"],
   [["+", "-"], "Rate a memory: it helped, it did not"],
-  [["a", "r", "x"], "Review: accept, reject, select"],
+  [["a", "r", "x", "X"], "Review: accept, reject, select one, all"],
   [["u"], "Undo the last thing you did"],
   [["n"], "Record a lesson"],
   [["g", "then", "s", "r", "l"], "Go to Search, Review, Learning; also e sessions, w work, a agents, p peers, t settings"],
