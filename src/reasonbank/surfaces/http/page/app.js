@@ -125,9 +125,9 @@ function inPlace(main) {
   const all = $$(FOCUSED, main), at = all.indexOf(document.activeElement), lists = $$(".split > ol", main).map((list) => list.scrollTop);
   return () => {
     $$(".split > ol", main).forEach((list, i) => { list.scrollTop = lists[i] ?? 0; });
-    const found = at < 0 ? null : $$(FOCUSED, main)[at];
-    if (found?.tagName === all[at]?.tagName) found.focus({ preventScroll: true });
-    else if (at >= 0) main.focus({ preventScroll: true });
+    if (at < 0) return;
+    const found = $$(FOCUSED, main)[at];
+    (found?.tagName === all[at].tagName ? found : main).focus({ preventScroll: true });
   };
 }
 
@@ -271,7 +271,7 @@ async function takeBack() {
     draw({ keep: true });
     refreshCounts();
   } catch (error) {
-    say(error.message);
+    say(capital(error.message));
   }
 }
 

@@ -4,7 +4,7 @@ import * as api from "../api.js";
 import { range } from "../charts.js";
 import { $, $$, fill, h } from "../dom.js";
 import { ask, button, choice, failed, field, form, head, key, mark, memoryLink, say, textField, warningBox } from "../parts.js";
-import { edit } from "../record.js";
+import { edit, takeBack } from "../record.js";
 import { TRUST, because, capital, count, day, fixed, plural, short, writer } from "../words.js";
 
 const LIMIT = 200;
@@ -298,11 +298,10 @@ function dropped(view, ids) {
 async function change(view) {
   const item = view.items[view.at];
   if (!item?.memory) return;
-  const path = `/memories/${api.part(item.id)}`;
   const now = await edit(item.memory);
   if (!now) return;
   Object.assign(item, { title: now.title, memory: { ...item.memory, ...now } });
-  view.page.done("Saved; the earlier revision is kept", () => api.post(`${path}/undo`, {}));
+  view.page.done("Saved; the earlier revision is kept", takeBack(now));
   draw(view);
 }
 
