@@ -107,3 +107,75 @@ def test_kin_can_be_walked_and_rivals_stand_side_by_side(tab, world):
         has_text="Find the leaked session"
     ).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Find the leaked session")
+
+
+@requirement("WEB-1")
+def test_a_double_click_rates_once(tab, world):
+    id = recorded(world, "Rate me once")
+    page = tab().open(f"/memory/{id}")
+    page.get_by_role("button", name="It helped").dblclick()
+    expect(page.get_by_role("region", name="Why")).to_contain_text("Rated helpful 1×")
+    page.get_by_role("button", name="It did not").click()
+    expect(page.get_by_role("region", name="Why")).to_contain_text(
+        "Rated helpful 1×, rated not helpful 1×"
+    )
+
+
+@requirement("WEB-1")
+def test_undoing_an_edit_leaves_alone_what_others_wrote_since(tab, world):
+    id = recorded(world, "Edit me together")
+    page = tab().open(f"/memory/{id}")
+    page.keyboard.press("e")
+    form = page.get_by_role("dialog")
+    form.get_by_label("The lesson").fill("Mine.")
+    form.get_by_role("button", name="Save").click()
+    expect(page.locator(".lesson")).to_contain_text("Mine.")
+    world.server.ask("PATCH", f"/memories/{id}", json={"description": "Theirs."})
+    expect(page.locator(".lesson")).to_contain_text("Theirs.")
+    page.locator("main").focus()
+    page.keyboard.press("u")
+    expect(page.get_by_role("status").filter(has_text="changed again since")).to_be_visible()
+    assert world.server.ask("GET", f"/memories/{id}").json()["description"] == "Theirs."
+
+
+@requirement("WEB-1")
+def test_of_many_revisions_the_newest_are_drawn_and_any_can_be_returned_to(tab, world):
+    id = recorded(world, "Edit me often")
+    for number in range(2, 31):
+        told = {"content": f"Words of revision {number}."}
+        world.server.ask("PATCH", f"/memories/{id}", json=told)
+    page = tab().open(f"/memory/{id}")
+    history = page.get_by_role("region", name="History")
+    expect(history.locator(".rev > li")).to_have_count(10)
+    history.get_by_role("button", name="Show 20 older revisions").click()
+    expect(history.locator(".rev > li")).to_have_count(30)
+    history.get_by_role("button", name="Return to r3").click()
+    expect(page.locator(".lesson")).to_contain_text("Words of revision 3.")
+
+
+@requirement("WEB-1", "GEN-2", "GEN-4")
+def test_what_is_not_drawn_of_its_kin_and_rivals_is_named(tab, world):
+    parents = [recorded(world, f"Forebear {number}") for number in range(9)]
+    told = {"title": "Child of many", "description": "When many meet", "content": "It is one.",
+            "outcome": "success", "parents": parents}  # fmt: skip
+    child = world.server.ask("POST", "/memories", json=told).json()["id"]
+    for other in parents[:7]:
+        link = {"source": child, "target": other, "type": "contradicts"}
+        assert world.server.ask("POST", "/links", json=link).status_code == 201
+    page = tab().open(f"/memory/{child}")
+    kin = page.get_by_role("region", name="Genealogy")
+    expect(kin.locator("a.node")).to_have_count(4)
+    kin.get_by_text("5 more", exact=True).click()
+    expect(kin.locator("li a")).to_have_count(5)
+    rivals = page.get_by_role("region", name="Rivals")
+    rivals.get_by_text("2 more rivals").click()
+    rivals.locator("li a").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Forebear")
+
+
+@requirement("WEB-1")
+def test_the_belief_in_a_new_memory_is_drawn_over_minutes(tab, world):
+    page = tab().open(f"/memory/{recorded(world, 'Just born')}")
+    texts = page.get_by_role("img", name=re.compile("Confidence over")).locator("text")
+    times = [text for text in texts.all_text_contents() if re.fullmatch("[0-9]{2}:[0-9]{2}", text)]
+    assert len(times) == len(set(times)) == 5

@@ -135,3 +135,68 @@ def test_a_next_page_that_does_not_come_is_asked_for_again_by_hand_alone(tab):
     again.click()
     expect(page.locator(".hit").nth(before)).to_be_attached()
     seen.said.clear()
+
+
+@requirement("WEB-1")
+def test_enter_opens_what_was_asked_for_not_what_was_there_before(tab, world):
+    held = []
+    found = world.server.ask("POST", "/look", json={"query": QUESTION, "limit": 12}).json()
+    page = tab().open("/")
+    page.route("**/api/v1/look*", lambda route: held.append(route))
+    asked = page.get_by_label("Ask what is known")
+    with page.expect_request("**/api/v1/look*"):
+        asked.fill(QUESTION)
+    asked.press("Enter")
+    held.pop().continue_()
+    page.unroute("**/api/v1/look*")
+    expect(page.get_by_role("heading", level=1)).to_have_text(found["memories"][0]["title"])
+
+
+@requirement("WEB-1")
+def test_who_comes_back_is_where_they_left(tab, world):
+    page = tab().open("/")
+    for _ in range(3):
+        shown = page.locator(".hit").count()
+        page.locator(".hit").last.scroll_into_view_if_needed()
+        expect(page.locator(".hit").nth(shown)).to_be_attached()
+    row = page.locator(".hit h2 a").nth(100)
+    title = row.inner_text()
+    row.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    page.go_back()
+    expect(page.locator(".hit.at h2 a")).to_have_text(title)
+    expect(page.locator(".hit.at")).to_be_in_viewport()
+
+
+@requirement("WEB-1")
+def test_a_question_with_a_filter_of_trust_looks_beyond_the_first_hits(tab, world):
+    found = world.server.ask("POST", "/look", json={"query": QUESTION, "limit": 100}).json()
+    proven = [hit for hit in found["memories"] if hit["belief"]["trust"] == "proven"][:12]
+    page = tab().open(f"/search?q={QUESTION}&trust=proven")
+    for hit in proven:
+        expect(page.locator(".hit").filter(has_text=hit["title"]).first).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_a_row_says_what_has_become_of_its_lesson(tab, world):
+    told = LESSON | {"title": "Weigh the tungsten", "description": "When tungsten is weighed"}
+    id = world.server.ask("POST", "/memories", json=told).json()["id"]
+    page = tab().open("/search?sort=newest")
+    row = page.locator(".hit").filter(has_text="Weigh the").first
+    expect(row).to_contain_text("tungsten")
+    world.run("update", id, "--title", "Weigh the wolfram")
+    expect(row).to_contain_text("Weigh the wolfram")
+    world.run("archive", id)
+    expect(row.get_by_text("Archived", exact=True).first).to_be_visible()
+    world.run("forget", id, "--yes")
+    expect(page.locator(".hit").first).to_contain_text("Forgotten")
+
+
+@requirement("WEB-1")
+def test_what_is_recorded_for_a_long_question_fits(tab, world):
+    page = tab().open("/")
+    page.get_by_label("Ask what is known").fill("unheard of " * 200)
+    page.get_by_role("button", name="Record a lesson for this").click()
+    form = page.get_by_role("dialog")
+    assert len(form.get_by_label("When it applies").input_value()) <= 1000
+    page.keyboard.press("Escape")

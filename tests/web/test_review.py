@@ -2,6 +2,8 @@
 
 from playwright.sync_api import expect
 from tests.requirement import requirement
+from tests.surfaces.http_server import serving
+from tests.web.conftest import entrance
 
 
 def doubted(world, title):
@@ -97,3 +99,54 @@ def test_a_revert_shows_what_would_happen_before_it_does(tab, world):
     page.keyboard.press("u")
     expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
     assert state(world, id) == "active"
+
+
+def on_probation(server, titles):
+    """What an agent wrote, through the API."""
+    with server.client() as client:
+        return [
+            client.post("/memories", json={"title": title, "description": f"When {title}",
+                                           "content": "Look first.", "outcome": "success"}
+                        ).json()["id"]
+            for title in titles
+        ]  # fmt: skip
+
+
+@requirement("WEB-1", "SEC-1")
+def test_more_than_a_list_holds_is_answered_to_the_end(browser, tmp_path):
+    page = browser.new_page()
+    with serving(tmp_path / "project") as server:
+        on_probation(server, [f"Number {number}" for number in range(203)])
+        page.goto(entrance(server))
+        page.get_by_role("link", name="Review").click()
+        expect(page.get_by_role("navigation", name="Kinds")).to_contain_text("Probation200+")
+        page.keyboard.press("X")
+        expect(page.get_by_text("200 selected: the answer goes to all")).to_be_visible()
+        page.keyboard.press("r")
+        expect(page.locator(".pick")).to_have_count(3)
+        page.get_by_label("Select all 3").check()
+        page.get_by_role("button", name="Accept").click()
+        expect(page.get_by_role("heading", name="Nothing waits for you.")).to_be_visible()
+        assert len(server.ask("GET", "/memories", params={"limit": 1000}).json()) == 3
+    page.close()
+
+
+@requirement("WEB-1")
+def test_what_was_answered_elsewhere_leaves_the_list(browser, tmp_path):
+    page = browser.new_page()
+    with serving(tmp_path / "project") as server:
+        first, second, third = on_probation(server, ["One", "Two", "Three"])
+        page.goto(entrance(server))
+        page.get_by_role("link", name="Review").click()
+        expect(page.locator(".pick")).to_have_count(3)
+        page.get_by_label("Select Two").check()
+        expect(page.get_by_label("Select Two")).to_be_focused()
+        server.ask("POST", f"/memories/{first}/archive")
+        expect(page.locator(".pick .t")).to_have_text(["Three", "Two"])
+        server.ask("DELETE", f"/memories/{third}", params={"confirm": "true"})
+        expect(page.locator(".pick .t")).to_have_text(["Two"])
+        server.ask("PATCH", f"/memories/{second}", json={"title": "Two, put right"})
+        expect(page.locator(".pane h2")).to_have_text("Two, put right")
+        page.get_by_role("button", name="Accept").click()
+        expect(page.get_by_role("heading", name="Nothing waits for you.")).to_be_visible()
+    page.close()

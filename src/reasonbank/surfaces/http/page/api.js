@@ -13,9 +13,17 @@ export class Refused extends Error {
 }
 
 /** The server cannot be reached. */
-export class Unreachable extends Error {}
+export class Unreachable extends Error {
+  constructor() {
+    super("The server does not answer. It may be starting again: this page goes on by itself once it is there.");
+  }
+}
 
 let workspace = null;
+let signedOut = () => {};
+
+/** Hears when the server no longer knows who this is: a token was revoked, a session has ended. */
+export const whenSignedOut = (told) => { signedOut = told; };
 
 export const chosen = () => workspace;
 /** Whether something that is new is of the workspace that is looked at. */
@@ -37,7 +45,18 @@ const query = (values) => {
   return pairs.size ? `?${pairs}` : "";
 };
 
-async function call(method, path, { search, body, signal } = {}) {
+const TRIES = 5; // That often something is asked that the server has no room for just now.
+const LONGEST = 5; // Seconds between two of these.
+
+const rest = (seconds, signal) => new Promise((resolve, reject) => {
+  const timer = setTimeout(resolve, 1000 * seconds);
+  signal?.addEventListener("abort", () => {
+    clearTimeout(timer);
+    reject(signal.reason);
+  });
+});
+
+async function call(method, path, { search, body, signal, tries = TRIES } = {}) {
   // Another site cannot send this header: what it makes a browser do changes nothing here.
   const headers = { Accept: "application/json", "X-ReasonBank-Page": "1" };
   const where = workspace ? { workspace, ...search } : search;
@@ -50,10 +69,17 @@ async function call(method, path, { search, body, signal } = {}) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Unreachable("The server does not answer. It may be starting again.");
+    throw new Unreachable();
   }
-  if (!answer.ok) throw new Refused(answer.status, await answer.json().catch(() => ({})));
-  return answer.json();
+  if (answer.ok) return answer.json();
+  const wait = Number(answer.headers.get("Retry-After"));
+  if (wait && tries > 1) {
+    // Nothing was done: other long work is going on, or many ask at once.
+    await rest(Math.min(wait, LONGEST), signal);
+    return call(method, path, { search, body, signal, tries: tries - 1 });
+  }
+  if (answer.status === 401 && path !== "/session") signedOut();
+  throw new Refused(answer.status, await answer.json().catch(() => ({})));
 }
 
 export const get = (path, search, signal) => call("GET", path, { search, signal });
@@ -68,21 +94,38 @@ export const signOut = () => remove("/session");
 
 const PAUSES = [1, 2, 4, 8, 15];
 
+const UNSEEN = 1000; // Milliseconds out of sight after which a page hangs up.
+
 /** What is written, as it is written, after the event of number `after`. `told` gets each change,
- * `many` hears that too many were missed, `state` whether the line is up. */
+ * `many` hears that too many were missed, `state` whether the line is up. A browser has six lines
+ * to a server for all its tabs together: who is out of sight hangs up, and catches up later. */
 export function events({ after, told, many, state }) {
-  let source, timer, tries = 0, last = String(after), closed = false;
-  const again = () => {
+  let source, timer, unseen, tries = 0, last = String(after), closed = false;
+  const hangUp = () => {
     source?.close();
-    state(false);
+    source = null;
     clearTimeout(timer);
-    if (!closed) timer = setTimeout(open, 1000 * PAUSES[Math.min(tries++, PAUSES.length - 1)]);
+  };
+  const again = () => {
+    const refused = source?.readyState === EventSource.CLOSED;
+    hangUp();
+    state(false);
+    if (closed || document.hidden) return;
+    timer = setTimeout(open, 1000 * PAUSES[Math.min(tries++, PAUSES.length - 1)]);
+    // It does not say why it was refused.
+    if (refused) session().then((now) => now.signed_in || closed || signedOut()).catch(() => {});
+  };
+  const seen = () => {
+    clearTimeout(unseen);
+    if (document.hidden) unseen = setTimeout(hangUp, UNSEEN);
+    else if (!source && !closed) open();
   };
   const read = (event) => {
     if (event.lastEventId) last = event.lastEventId;
     return JSON.parse(event.data);
   };
   function open() {
+    clearTimeout(timer);
     source = new EventSource(`${ROOT}/events${query({ after: last })}`);
     source.addEventListener("hello", () => {
       tries = 0;
@@ -97,12 +140,14 @@ export function events({ after, told, many, state }) {
     source.addEventListener("end", again);
     source.onerror = again;
   }
-  open();
+  document.addEventListener("visibilitychange", seen);
+  if (!document.hidden) open();
   return {
     close: () => {
       closed = true;
-      clearTimeout(timer);
-      source?.close();
+      document.removeEventListener("visibilitychange", seen);
+      clearTimeout(unseen);
+      hangUp();
     },
   };
 }

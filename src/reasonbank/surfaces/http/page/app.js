@@ -34,10 +34,20 @@ let stream = null;
 
 function route() {
   const [, view, id] = location.pathname.split("/");
-  return { view: VIEWS.has(view) ? view : "search", id: id && decodeURIComponent(id), params: new URLSearchParams(location.search) };
+  const known = VIEWS.has(view) && (id || view !== "memory");
+  return { view: known ? view : "search", id: id && decoded(id), params: new URLSearchParams(location.search) };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // Cut off in the middle of a letter: it is the id of nothing.
+  }
 }
 
 function go(address) {
+  shown?.leave?.();
   history.pushState(null, "", address);
   arrive();
 }
@@ -74,12 +84,11 @@ async function draw({ keep = false } = {}) {
   const waiting = setTimeout(() => document.body.append(slow), SLOW);
   let found;
   try {
-    const view = await import(`./views/${where.view}.js`);
+    const view = await load(where.view);
     found = await view.show(page);
   } catch (error) {
-    if (mine.signal.aborted) return;
-    if (error.status === 401) return signIn();
-    found = { nodes: failed(error), title: "ReasonBank" };
+    if (mine.signal.aborted || error.status === 401) return;
+    found = { nodes: failed(error), title: "ReasonBank", failed: true };
   } finally {
     clearTimeout(waiting);
     slow.remove();
@@ -87,17 +96,39 @@ async function draw({ keep = false } = {}) {
   if (mine.signal.aborted) return;
   shown = found;
   const scrolled = scrollY;
+  const back = keep ? inPlace(main) : null;
   fill(main, found.nodes);
   document.title = `${found.title ?? $("h1", main)?.textContent.slice(0, 60) ?? ""} · ReasonBank`;
   missed = null;
-  for (const event of came) found.live?.(event);
-  if (keep) scrollTo(0, scrolled);
+  for (const event of came) event.what === "many" ? found.many?.() : found.live?.(event);
+  if (keep) {
+    scrollTo(0, scrolled);
+    back();
+  }
   else {
     scrollTo(0, 0);
     $("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     if (found.focus) found.focus();
     else main.focus({ preventScroll: true });
   }
+}
+
+const load = (view) => import(`./views/${view}.js`).catch((error) => {
+  throw error instanceof TypeError ? new api.Unreachable() : error;
+});
+
+const FOCUSED = "a[href], button, input, select, textarea, summary, [tabindex]";
+
+/** What was drawn anew under somebody's hands is where it was: the focus, and how far a list was
+ * scrolled. */
+function inPlace(main) {
+  const all = $$(FOCUSED, main), at = all.indexOf(document.activeElement), lists = $$(".split > ol", main).map((list) => list.scrollTop);
+  return () => {
+    $$(".split > ol", main).forEach((list, i) => { list.scrollTop = lists[i] ?? 0; });
+    if (at < 0) return;
+    const found = $$(FOCUSED, main)[at];
+    (found?.tagName === all[at].tagName ? found : main).focus({ preventScroll: true });
+  };
 }
 
 // ---- The frame
@@ -132,6 +163,7 @@ let counting = null;
 function refreshCounts() {
   clearTimeout(counting);
   counting = setTimeout(async () => {
+    if (!session) return;
     try {
       counts = await waiting();
       showCounts();
@@ -184,7 +216,7 @@ const HELP = [
   [["Enter"], "Open"],
   [["e"], "Explain the score; on a memory and in Review, edit"],
   [["+", "-"], "Rate a memory: it helped, it did not"],
-  [["a", "r", "x"], "Review: accept, reject, select"],
+  [["a", "r", "x", "X"], "Review: accept, reject, select one, all"],
   [["u"], "Undo the last thing you did"],
   [["n"], "Record a lesson"],
   [["g", "then", "s", "r", "l"], "Go to Search, Review, Learning; also e sessions, w work, a agents, p peers, t settings"],
@@ -203,6 +235,8 @@ let going = false;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !session || $("dialog[open]")) return;
   const pressed = event.key;
+  // A key that is held down moves on; it does not do the same to one after another.
+  if (event.repeat && !["j", "k"].includes(pressed)) return;
   if (event.target.matches("input:not([type=checkbox]), textarea, select")) {
     if (pressed === "Escape") event.target.blur();
     return;
@@ -237,7 +271,7 @@ async function takeBack() {
     draw({ keep: true });
     refreshCounts();
   } catch (error) {
-    say(error.message);
+    say(capital(error.message));
   }
 }
 
@@ -254,13 +288,19 @@ function connect() {
       else shown?.live?.(event);
     },
     state: (up) => {
+      if (up && shown?.failed) draw({ keep: true });
       const place = $("#live");
       if (!place) return;
       place.classList.toggle("lost", !up);
       fill(place, up ? "Live, changes appear by themselves" : "Not connected, trying again");
     },
     // Too much was missed to be told one by one.
-    many: () => draw({ keep: true }),
+    many: () => {
+      refreshCounts();
+      if (missed) missed.push({ what: "many" });
+      else if (shown?.many) shown.many();
+      else draw({ keep: true });
+    },
   });
 }
 
@@ -268,7 +308,9 @@ function connect() {
 
 async function signIn(problem) {
   stream?.close();
-  session = null;
+  leaving?.abort();
+  session = shown = undo = null;
+  for (const open of $$("dialog[open]")) open.close();
   const { door } = await import("./views/door.js");
   fill($("#app"), door(problem, start));
   document.title = "Sign in · ReasonBank";
@@ -280,9 +322,12 @@ async function signOut() {
   signIn();
 }
 
+/** An address with a code that is opened where the page is already loads nothing anew. */
+const codeShown = () => new URLSearchParams(location.hash.slice(1)).get("code");
+
 async function start() {
   let problem;
-  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  const code = codeShown();
   if (code) {
     // Out of the address first: it works once, and nobody should share it.
     history.replaceState(null, "", location.pathname + location.search);
@@ -301,11 +346,20 @@ async function start() {
   spaces = session.workspaces;
   const wanted = [route().params.get("workspace"), api.remembered(), session.workspace];
   api.choose(wanted.find((id) => spaces.some((one) => one.id === id)) ?? spaces[0]?.id ?? null);
+  const elsewhere = outOfReach(wanted[0]);
   frame();
   connect();
   refreshCounts();
   await draw();
+  if (problem) say(problem);
+  else if (elsewhere) say(elsewhere);
+  // From here on every view is there, even while the server is not.
+  for (const view of VIEWS) load(view).catch(() => {});
 }
+
+/** Whoever follows a link should know when it shows something else than it names. */
+const outOfReach = (wanted) =>
+  wanted && !spaces.some((one) => one.id === wanted) && `You do not reach the workspace of this address. This is ${spaceName(spaces.find((one) => one.id === api.chosen()) ?? { id: "another" })}`;
 
 /** The address has changed: perhaps the workspace, surely the view. */
 function arrive() {
@@ -316,10 +370,11 @@ function arrive() {
     $("#space").value = wanted;
     refreshCounts();
   }
-  draw();
+  draw().then(() => outOfReach(wanted) && say(outOfReach(wanted)));
 }
 
-addEventListener("popstate", arrive);
+addEventListener("popstate", () => (codeShown() ? start() : arrive()));
+api.whenSignedOut(() => session && signIn("You were signed out. Come in again to go on."));
 // Links within the page change the view; with a modifier they open a tab as ever.
 document.addEventListener("click", (event) => {
   const target = event.target.closest?.("a[href]");

@@ -3,7 +3,7 @@
 // again when that changes, so that type never scales.
 
 import { fill, h, s } from "./dom.js";
-import { day, fixed, percent, short } from "./words.js";
+import { clock, count, day, fixed, percent, short } from "./words.js";
 
 const pc = (share) => `${Math.round(share * 1000) / 10}%`;
 const clamp = (share) => Math.max(0, Math.min(1, share));
@@ -106,12 +106,13 @@ export function whisker({ value, low, high, lo = -1, hi = 1, tone = "", label, z
     s("circle", { class: DOT[tone], cx: at(value), cy: 8, r: 4 }));
 }
 
+const SHORTEST = 6e5; // Ten minutes, of a memory that is new.
 const LANE = { outcome: 0, explicit: 1, stability: 1, usage: 2 };
 
 /** Belief day by day, with every piece of evidence below it. `at` is in milliseconds. */
 export function belief({ series, evidence, width, label }) {
   const [height, left, right, top, bottom] = [232, 32, 12, 10, 66];
-  const first = series[0].at, last = Math.max(series.at(-1).at, first + 864e5);
+  const first = series[0].at, last = Math.max(series.at(-1).at, first + SHORTEST), said = last - first < 864e5 ? clock : day;
   const wide = width - left - right, high = height - top - bottom;
   const x = (at) => tenth(left + wide * clamp((at - first) / (last - first)));
   const y = (share) => tenth(top + high * (1 - share));
@@ -140,10 +141,10 @@ export function belief({ series, evidence, width, label }) {
         ? s("path.f-good", { d: `M${at - 4} ${under + 8}l4 -8l4 8z` }, title)
         : s("path.f-bad", { d: `M${at - 4} ${under}l4 8l4 -8z` }, title);
     }),
-    dates.map((at, i) => s("text", {
+    dates.map((at, i) => (i === 0 || said(at) !== said(dates[i - 1])) && s("text", {
       x: x(at), y: height - 6,
       "text-anchor": i === 0 ? "start" : i === dates.length - 1 ? "end" : "middle",
-    }, day(at))),
+    }, said(at))),
   );
 }
 
@@ -211,7 +212,7 @@ export function bars(weeks, width) {
       const size = tall * week.count / most, last = i === weeks.length - 1, middle = tenth(i * wide + wide / 2 - 1);
       return [
         s("rect", { class: last ? "f-a" : "f-b", x: tenth(i * wide + 1), y: tenth(14 + tall - size), width: tenth(wide - 4), height: tenth(Math.max(1, size)) }),
-        s("text", { class: last ? "strong" : "", x: middle, y: tenth(10 + tall - size), "text-anchor": "middle" }, week.count),
+        s("text", { class: last ? "strong" : "", x: middle, y: tenth(10 + tall - size), "text-anchor": "middle" }, count(week.count)),
         (weeks.length - 1 - i) % often === 0 && s("text", { x: last ? width - 4 : middle, y: height - 1, "text-anchor": last ? "end" : "middle" }, week.label),
       ];
     }));

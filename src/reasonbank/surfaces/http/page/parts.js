@@ -1,5 +1,6 @@
 // Parts that several views are made of.
 
+import { Unreachable } from "./api.js";
 import { range } from "./charts.js";
 import { $, fill, h, s } from "./dom.js";
 import { KINDS, TRUST, because, capital, fixed } from "./words.js";
@@ -57,9 +58,15 @@ export function command(text, what = `the command ${text}`) {
   return h("div.cmd", h("code", { tabindex: 0 }, text),
     h("button.btn.quiet", {
       type: "button", "aria-label": `Copy ${what}`,
-      onclick: async () => {
-        await navigator.clipboard?.writeText(text);
-        say("Copied");
+      onclick: async (event) => {
+        try {
+          await navigator.clipboard.writeText(text);
+          say("Copied");
+        } catch {
+          // A browser lets nobody copy who came over plain http from another machine.
+          getSelection().selectAllChildren(event.target.closest(".cmd").firstElementChild);
+          say("Selected: copy it with your keyboard");
+        }
       },
     }, "Copy"));
 }
@@ -140,9 +147,12 @@ export const choice = (label, name, options, value = "") =>
 
 /** What is there to see when something went wrong, and what repairs it. */
 export function failed(error) {
-  const gone = [404, 410].includes(error.status);
+  const { status } = error;
+  const gone = [404, 410].includes(status), unreachable = error instanceof Unreachable;
   return h("div.empty", { role: "alert" },
-    h("h2", gone ? "There is no such thing here, or you may not see it." : "This could not be shown."),
-    h("p", error.message),
-    !gone && error.status !== 403 && [h("p.tip", "Find what is wrong:"), command("reasonbank doctor")]);
+    h("h2", gone ? "There is no such thing here, or you may not see it." : unreachable ? "The server is not there." : "This could not be shown."),
+    h("p", `${capital(error.message).replace(/\.$/, "")}.`),
+    unreachable && [h("p.tip", "If nobody starts it again:"), command("reasonbank serve")],
+    // What the caller asked for was wrong, or somebody else is served just now: nothing is broken.
+    !unreachable && !(status >= 400 && status < 500) && [h("p.tip", "Find what is wrong:"), command("reasonbank doctor")]);
 }

@@ -44,3 +44,10 @@ export function edit(memory) {
     return Object.keys(changes).length ? api.patch(`/memories/${api.part(memory.id)}`, changes) : null;
   });
 }
+
+/** What takes an edit back, if nothing came after it: what others changed since is theirs. */
+export const takeBack = (now, how = {}) => async () => {
+  const path = `/memories/${api.part(now.id)}`, { revision } = await api.get(path);
+  if (revision !== now.revision) throw new Error("It was changed again since; its history returns to any revision");
+  return api.post(`${path}/undo`, how);
+};

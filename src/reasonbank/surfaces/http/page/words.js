@@ -66,7 +66,7 @@ export function because(belief) {
   const tried = belief.tasks_succeeded + belief.tasks_failed;
   const times = (number) => (number > 1 ? ` ${number}×` : "");
   const said = [
-    tried && `${belief.tasks_succeeded} of ${plural(tried, "task")} succeeded with it`,
+    tried && `${count(belief.tasks_succeeded)} of ${plural(tried, "task")} succeeded with it`,
     belief.rated_helpful && `rated helpful ${belief.rated_helpful}×`,
     belief.rated_unhelpful && `rated not helpful ${belief.rated_unhelpful}×`,
     belief.code_kept && `code kept${times(belief.code_kept)}`,

@@ -107,7 +107,7 @@ function missing(page, gaps) {
     gaps.map((gap) => [
       h("a", { href: page.link("search", { q: gap.question }), dir: "auto" }, short(gap.question, 160)),
       { node: count(gap.asked), num: true, label: "asked" }, { node: count(Math.max(1, gap.wordings.length)), num: true, label: "wordings" }, { node: when(gap.last_asked), soft: true },
-      page.may("write") ? button("Record a lesson", () => record(page, { description: gap.question }), { look: "quiet", label: `Record a lesson for: ${short(gap.question, 80)}` }) : ""])));
+      page.may("write") ? button("Record a lesson", () => record(page, { description: short(gap.question, 1000) }), { look: "quiet", label: `Record a lesson for: ${short(gap.question, 80)}` }) : ""])));
 }
 
 function verdict({ without, low, high }) {

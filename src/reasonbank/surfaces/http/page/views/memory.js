@@ -2,13 +2,15 @@
 
 import * as api from "../api.js";
 import { belief as beliefChart, diverge, figure, graph, range } from "../charts.js";
-import { h, s } from "../dom.js";
+import { $, h, s } from "../dom.js";
 import { brief, changes } from "../lines.js";
 import { ask, button, kind, kindName, marks, memoryLink, part, say, warningBox, why } from "../parts.js";
-import { edit } from "../record.js";
+import { edit, takeBack } from "../record.js";
 import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, writer } from "../words.js";
 
 const LONG = 6000;
+const NEWEST = 10; // Of the revisions; the others are drawn when they are asked for.
+const RIVALS = 5;
 
 export async function show(page) {
   const path = `/memories/${api.part(page.id)}`;
@@ -43,33 +45,44 @@ export async function show(page) {
 
 // ---- What can be done
 
+const DOUBLE = 400; // Milliseconds.
+let acting = false, done = {};
+
 function actions(view) {
   const { page, path, memory } = view;
   if (!page.may("write")) return { buttons: [], keys: {} };
-  const act = (work) => async () => {
+  const act = (what, work) => async () => {
+    // The second half of a double click falls on what the first half drew.
+    const now = performance.now();
+    if (acting || (what && done.what === what && now - done.at < DOUBLE)) return;
+    acting = true;
+    done = { what, at: now };
     try {
       await work();
     } catch (error) {
       say(capital(error.message));
+    } finally {
+      acting = false;
     }
   };
   const archived = memory.state === "archived";
-  const rate = (helpful) => act(async () => {
+  const rate = (helpful) => act(`rate ${helpful}`, async () => {
     const now = await api.post(`${path}/feedback`, { helpful });
     page.done(`${helpful ? "Thanks" : "Noted"}: confidence is now ${fixed(now.confidence)}`);
     page.redraw();
   });
-  const change = act(async () => {
-    if (!await edit(memory)) return;
-    page.done("Saved; the earlier revision is kept", () => api.post(`${path}/undo`, {}));
+  const change = act(null, async () => {
+    const now = await edit(memory);
+    if (!now) return;
+    page.done("Saved; the earlier revision is kept", takeBack(now));
     page.redraw();
   });
-  const shelve = act(async () => {
+  const shelve = act(archived ? "restore" : "archive", async () => {
     await api.post(`${path}/${archived ? "restore" : "archive"}`, {});
     page.done(archived ? "Restored" : "Archived", () => api.post(`${path}/${archived ? "archive" : "restore"}`, {}));
     page.redraw();
   });
-  const forget = act(async () => {
+  const forget = act(null, async () => {
     if (!await ask("Forget this memory for good?", goes(view), "Forget for good")) return;
     // Its event may come before the answer: there is nothing left to draw then.
     view.forgetting = true;
@@ -188,6 +201,10 @@ function trace({ page, origin }) {
   h("a", { href: page.link(`sessions/${origin.trace.id}`) }, "The whole session"));
 }
 
+/** What there is no room for: named, and to be opened. */
+const rest = (number, one, links, many = `${one}s`) => number > 0 && h("details.rest", h("summary", plural(number, one, many || one)),
+  h("ul", links.map((one) => h("li.small", one))));
+
 // ---- Rivals
 
 const RIVAL = { contradicts: "says the opposite", newer: "is newer and states another value", older: "is older and states another value" };
@@ -199,8 +216,10 @@ function rivalry({ page, memory, belief, rivals }) {
     h("p.mid.text", { dir: "auto", tabindex: one.content.length > 400 ? 0 : null }, one.content),
     h("p.small.soft", own ? "This one. " : `${capital(RIVAL[one.why])}. `, `${TRUST[one.belief.trust]?.name} ${fixed(one.belief.confidence)}: ${why(one.belief).toLowerCase()}`),
     range(one.belief, 14));
-  return part("Rivals", "the same situation, other advice; evidence settles it",
-    h("div.rivals", side({ ...memory, belief: belief.now }, true), rivals.slice(0, 5).map((rival) => side(rival, false))));
+  const others = rivals.slice(RIVALS);
+  return part("Rivals", "the same situation, other advice; evidence settles it", [
+    h("div.rivals", side({ ...memory, belief: belief.now }, true), rivals.slice(0, RIVALS).map((rival) => side(rival, false))),
+    rest(others.length, "more rival", others.map((one) => [memoryLink(page, one.id, one.title), ` ${RIVAL[one.why]}`]))]);
 }
 
 // ---- History
@@ -211,21 +230,28 @@ function revisions(view) {
   const { page, path, history, memory } = view;
   const back = (number) => async () => {
     try {
-      await api.post(`${path}/undo`, { to: number });
-      page.done(`Back to revision ${number}; later ones are kept`, () => api.post(`${path}/undo`, { to: memory.revision }));
+      const now = await api.post(`${path}/undo`, { to: number });
+      page.done(`Back to revision ${number}; later ones are kept`, takeBack(now, { to: memory.revision }));
       page.redraw();
     } catch (error) {
       say(capital(error.message));
     }
   };
   const newest = [...history].reverse();
-  return part("History", plural(history.length, "revision"), h("ol.rev", newest.map((revision, i) => {
+  const row = (revision, i) => {
     const before = newest[i + 1];
     return h("li", h("b", `r${revision.number}`),
       h("span", capital(revision.change), ` by ${revision.author} `, h("span.soft", `through ${revision.surface}, ${day(revision.at)}`)),
       i === 0 ? h("span.soft.small", "now") : page.may("write") ? button(`Return to r${revision.number}`, back(revision.number), { look: "quiet" }) : h("span"),
       before && difference(before.memory, revision.memory));
-  })));
+  };
+  const list = h("ol.rev", newest.slice(0, NEWEST).map(row)), older = newest.length - NEWEST;
+  const all = button(`Show ${plural(older, "older revision")}`, () => {
+    list.append(...newest.slice(NEWEST).map((revision, i) => row(revision, NEWEST + i)));
+    $(`li:nth-child(${NEWEST + 1}) button`, list)?.focus();
+    all.remove();
+  }, { look: "quiet" });
+  return part("History", plural(history.length, "revision"), [list, older > 0 && all]);
 }
 
 function difference(before, after) {
@@ -244,6 +270,8 @@ function difference(before, after) {
 
 const LINK = { contradicts: "says the opposite", similar: "says the same", causes: "leads to it", analogy: "is like it", co_used: "used together" };
 const ACROSS = 3;
+const ABREAST = 4;
+const DEEP = 3;
 
 /** Ancestors above, descendants below, in rows; links to the right of it. */
 function genealogy({ page, memory, kin }) {
@@ -259,32 +287,40 @@ function genealogy({ page, memory, kin }) {
   const beside = kin.edges.filter((edge) => edge.type !== "made" && [edge.source, edge.target].includes(memory.id))
     .map((edge) => ({ ...edge, other: edge.source === memory.id ? edge.target : edge.source })).filter((edge) => !row.has(edge.other))
     .sort((a, b) => (b.type === "contradicts") - (a.type === "contradicts") || b.strength - a.strength);
-  const others = beside.filter((edge, i) => beside.findIndex((one) => one.other === edge.other) === i).slice(0, ACROSS);
+  const linked = beside.filter((edge, i) => beside.findIndex((one) => one.other === edge.other) === i), others = linked.slice(0, ACROSS);
   if (row.size === 1 && !others.length) return part("Genealogy", "made from, leads to, contradicts", h("p.soft", "It was made from no other memory, and none from it."));
   const known = new Map(kin.nodes.map((node) => [node.id, node]));
-  const top = Math.min(...row.values()), taken = new Map(), nodes = [];
+  const taken = new Map(), nodes = [], further = [];
   const place = (id, at, from, sub) => {
     const node = known.get(id) ?? { title: null };
     const col = taken.get(at) ?? from;
     taken.set(at, col + 1);
     nodes.push({
-      id, title: node.title ?? "Forgotten, or not in view", row: at - top, col, self: id === memory.id, href: page.link(`memory/${id}`),
+      id, title: node.title ?? "Forgotten, or not in view", row: at, col, self: id === memory.id, href: page.link(`memory/${id}`),
       gone: node.state !== "active", sub: sub ?? (node.title ? `${TRUST[node.trust]?.name ?? node.state}, ${fixed(node.confidence)}` : ""),
     });
   };
   place(memory.id, 0, 0, `this memory, ${fixed(memory.confidence)}`);
-  for (const [id, at] of [...row].filter(([id]) => id !== memory.id)) place(id, at, 0);
+  const near = [...row].filter(([id]) => id !== memory.id).sort(([, one], [, other]) => Math.abs(one) - Math.abs(other));
+  for (const [id, at] of near) {
+    if (Math.abs(at) <= DEEP && (taken.get(at) ?? 0) < ABREAST) place(id, at, 0);
+    else further.push([id, at < 0 ? "this was made from it" : at > 0 ? "it was made from this" : "kin of the same"]);
+  }
   const right = Math.max(...nodes.map((node) => node.col)) + 1;
-  const column = row.size === 1 ? 1 : Math.max(1, right);
+  const column = nodes.length === 1 ? 1 : Math.max(1, right);
   others.forEach((edge, i) => {
     const node = known.get(edge.other);
     place(edge.other, i, column, `${LINK[edge.type]}${node?.title ? `, ${fixed(node.confidence)}` : ""}`);
   });
+  const top = Math.min(...nodes.map((node) => node.row));
+  for (const node of nodes) node.row -= top;
+  further.push(...linked.slice(ACROSS).map((edge) => [edge.other, LINK[edge.type]]));
   const edges = [
     ...made.map((edge) => [edge.source, edge.target]),
     ...others.map((edge) => [memory.id, edge.other, edge.type === "contradicts" ? "against" : "beside"]),
   ];
-  return part("Genealogy", "made from, leads to, contradicts",
-    [h("div.wide", { tabindex: 0, role: "group", "aria-label": "Genealogy, scrolls sideways" }, graph(nodes, edges)),
-      kin.left_out > 0 && h("p.tip", `${plural(kin.left_out, "more")} not drawn.`)]);
+  return part("Genealogy", "made from, leads to, contradicts", [
+    h("div.wide", { tabindex: 0, role: "group", "aria-label": "Genealogy, scrolls sideways" }, graph(nodes, edges)),
+    rest(further.length, "more", further.map(([id, how]) => [memoryLink(page, id, known.get(id)?.title), h("span.soft", ` ${how}`)]), ""),
+    kin.left_out > 0 && h("p.tip", `${count(kin.left_out)} that are further away are not listed; each shows its own.`)]);
 }

@@ -4,7 +4,7 @@ import * as api from "../api.js";
 import { range } from "../charts.js";
 import { $, $$, fill, h } from "../dom.js";
 import { ask, button, choice, failed, field, form, head, key, mark, memoryLink, say, textField, warningBox } from "../parts.js";
-import { edit } from "../record.js";
+import { edit, takeBack } from "../record.js";
 import { TRUST, because, capital, count, day, fixed, plural, short, writer } from "../words.js";
 
 const LIMIT = 200;
@@ -27,10 +27,10 @@ const KINDS = {
 export async function show(page) {
   const tab = TABS[page.params.get("tab")] ? page.params.get("tab") : "all";
   const hand = page.params.get("hand");
-  const items = tab === "proposals" ? [] : await waiting(page, hand);
+  const { items, more } = tab === "proposals" ? { items: [], more: false } : await waiting(page, hand);
   const of = (name) => items.filter((item) => TABS[name].kinds.includes(item.kind));
   const view = {
-    page, tab, items: of(tab), at: 0, picked: new Set(), body: h("div"),
+    page, tab, items: of(tab), more, at: 0, picked: new Set(), body: h("div"),
     list: h("ol", { "aria-label": "Waiting" }), pane: h("div.pane", { "aria-live": "polite" }),
   };
   if (tab === "proposals") offer(view);
@@ -42,7 +42,7 @@ export async function show(page) {
         page.may("admin") && button("Revert a batch…", () => revert(page))),
       h("nav.tabs", { "aria-label": "Kinds" }, Object.entries(TABS).map(([name, { name: title }]) =>
         (name !== "proposals" || page.may("write")) && h("a", { href: page.link("review", { tab: name === "all" ? null : name, hand }), "aria-current": name === tab && "page" },
-          title, tab !== "proposals" && name !== "proposals" && h("span", count(of(name).length))))),
+          title, tab !== "proposals" && name !== "proposals" && h("span", `${count(of(name).length)}${more && of(name).length ? "+" : ""}`)))),
       hand && h("p.tip", `Only what ${items[0]?.peer ?? hand} brought. `, h("a", { href: page.link("review") }, "Show all")),
       view.body,
     ],
@@ -50,7 +50,7 @@ export async function show(page) {
       j: () => move(view, 1), k: () => move(view, -1),
       ...(page.may("write") ? {
         a: () => decide(view, true), r: () => decide(view, false), e: () => change(view),
-        x: () => pick(view, view.items[view.at]?.id),
+        x: () => pick(view, view.items[view.at]?.id), X: () => pickAll(view),
       } : {}),
     },
     live: (event) => fresh(view, event),
@@ -67,9 +67,9 @@ const WHY = {
 
 async function waiting(page, hand) {
   const [listed, doubted] = await Promise.all([
-    api.get("/review", { limit: LIMIT, hand }, page.signal),
-    hand ? { memories: [] } : api.get("/browse", { trust: "doubted", limit: LIMIT }, page.signal)]);
-  const found = listed.map(({ kind = "hidden", ...one }) => ({ ...one, kind, author: writer(one.author, one.peer), why: `${capital(one.reason)}. ${WHY[kind]}` }));
+    api.get("/review", { limit: LIMIT + 1, hand }, page.signal),
+    hand ? { memories: [], cursor: null } : api.get("/browse", { trust: "doubted", limit: LIMIT }, page.signal)]);
+  const found = listed.slice(0, LIMIT).map(({ kind = "hidden", ...one }) => ({ ...one, kind, author: writer(one.author, one.peer), why: `${capital(one.reason)}. ${WHY[kind]}` }));
   const known = new Set(found.map((one) => one.id));
   for (const memory of doubted.memories) {
     if (known.has(memory.id)) continue;
@@ -79,7 +79,10 @@ async function waiting(page, hand) {
     });
   }
   const order = TABS.all.kinds;
-  return found.sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
+  return {
+    items: found.sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind)),
+    more: listed.length > LIMIT || Boolean(doubted.cursor),
+  };
 }
 
 async function proposals(page) {
@@ -117,6 +120,8 @@ async function offer(view) {
 // ---- List and detail
 
 function arrange(view) {
+  // Those that did not fit into the list come when it is done.
+  if (!view.items.length && view.more) return view.page.redraw();
   if (!view.items.length) return fill(view.body, empty(view));
   draw(view);
   fill(view.body, h("div.split", view.list, view.pane));
@@ -124,11 +129,20 @@ function arrange(view) {
 
 function draw(view) {
   const { items, at, list, picked, page } = view;
-  fill(list, items.map((item, i) => h("li", h("div.pick",
+  fill(list, page.may("write") && items.length > 1 && h("li.every", h("label",
+    h("input", { type: "checkbox", onchange: () => pickAll(view) }), h("span", `Select all ${count(items.length)}`), key("X"))), items.map((item, i) => h("li", h("div.pick",
     page.may("write") ? h("input", { type: "checkbox", "aria-label": `Select ${item.title}`, checked: picked.has(item.id), onchange: () => pick(view, item.id) }) : h("span"),
     h("div",
-      h("button.t", { type: "button", "aria-current": i === at && "true", dir: "auto", onclick: () => { view.at = i; draw(view); } }, short(item.title, 120)),
+      h("button.t", { type: "button", "aria-current": i === at && "true", dir: "auto", onclick: () => turn(view, i) }, short(item.title, 120)),
       h("span.sub", mark(KINDS[item.kind].name, KINDS[item.kind].look), ` ${item.author ?? ""}`))))));
+  picks(view);
+  detail(view);
+}
+
+/** Another one of the list, which stays as it is under somebody's fingers. */
+function turn(view, i) {
+  view.at = i;
+  $$(".t", view.list).forEach((title, n) => (n === i ? title.setAttribute("aria-current", "true") : title.removeAttribute("aria-current")));
   detail(view);
 }
 
@@ -160,10 +174,6 @@ function pane(view, item) {
       h("dt", "Trust"), h("dd", `${TRUST[memory.belief.trust]?.name} ${fixed(memory.belief.confidence)}, nine times of ten between ${fixed(memory.belief.low)} and ${fixed(memory.belief.high)}`, range(memory.belief)),
       h("dt", "Author"), h("dd", `${writer(memory.author, item.peer) ?? "not known"}, ${day(memory.created_at)}`),
       memory.tags.length > 0 && [h("dt", "Tags"), h("dd", memory.tags.join(", "))],
-      item.batch && [h("dt", "Import"), h("dd", h("code", item.batch), " ", button("Select all of it", () => {
-        for (const one of view.items) if (one.batch === item.batch) picked.add(one.id);
-        draw(view);
-      }, { look: "quiet" }))],
       h("dt", "All of it"), h("dd", memoryLink(page, memory.id, "Evidence, history and kin"))),
     may(page, item) && h("div.bar",
       button(yes, () => decide(view, true), { look: "main", hint: "a" }),
@@ -175,8 +185,7 @@ function pane(view, item) {
 
 function move(view, by) {
   if (!view.items.length) return;
-  view.at = Math.max(0, Math.min(view.items.length - 1, view.at + by));
-  draw(view);
+  turn(view, Math.max(0, Math.min(view.items.length - 1, view.at + by)));
   const row = $$(".t", view.list)[view.at];
   row?.scrollIntoView({ block: "nearest" });
   row?.focus({ preventScroll: true });
@@ -185,7 +194,23 @@ function move(view, by) {
 function pick(view, id) {
   if (!id) return;
   if (!view.picked.delete(id)) view.picked.add(id);
-  draw(view);
+  picks(view);
+  detail(view);
+}
+
+function pickAll(view) {
+  const all = view.items.every((item) => view.picked.has(item.id));
+  view.picked = new Set(all ? [] : view.items.map((item) => item.id));
+  picks(view);
+  detail(view);
+}
+
+function picks({ list, items, picked }) {
+  $$(".pick input", list).forEach((box, i) => { box.checked = picked.has(items[i].id); });
+  const every = $(".every input", list);
+  if (!every) return;
+  every.checked = picked.size > 0 && picked.size === items.length;
+  every.indeterminate = picked.size > 0 && picked.size < items.length;
 }
 
 // ---- Deciding
@@ -237,32 +262,46 @@ async function decide(view, yes) {
   const groups = Map.groupBy(chosen, (item) => answerFor(item, yes));
   if (!groups.size || view.busy) return;
   view.busy = true;
+  const gone = [], undos = [];
+  let problem = null;
   try {
-    const undone = [];
-    for (const [answer, items] of groups) undone.push(await ANSWERS[answer](items.map((item) => item.id)));
-    const gone = new Set(chosen.map((item) => item.id));
-    view.items = view.items.filter((item) => !gone.has(item.id));
-    view.picked.clear();
-    view.at = Math.max(0, Math.min(view.at, view.items.length - 1));
-    const undos = undone.filter(Boolean);
-    view.page.done(`${chosen.length > 1 ? `${chosen.length} ` : ""}${yes ? "accepted" : "rejected"}`.replace(/^./, (letter) => letter.toUpperCase()),
-      undos.length ? async () => { for (const one of undos) await one(); } : null);
-    arrange(view);
+    for (const [answer, items] of groups) {
+      const undo = await ANSWERS[answer](items.map((item) => item.id));
+      gone.push(...items.map((item) => item.id));
+      if (undo) undos.push(undo);
+    }
   } catch (error) {
-    say(capital(error.message));
+    problem = error;
   } finally {
     view.busy = false;
   }
+  // Where one of several kinds was refused, the others are answered all the same.
+  if (gone.length) {
+    view.page.done(capital(`${gone.length > 1 ? `${count(gone.length)} ` : ""}${yes ? "accepted" : "rejected"}`),
+      undos.length ? async () => { for (const one of undos) await one(); } : null);
+    dropped(view, gone);
+  }
+  if (!problem) return;
+  say(capital(problem.message));
+  // Perhaps somebody else was quicker.
+  if (!gone.length && problem.status !== 401) view.page.redraw();
+}
+
+function dropped(view, ids) {
+  const before = view.items.slice(0, view.at).filter((item) => ids.includes(item.id)).length;
+  view.items = view.items.filter((item) => !ids.includes(item.id));
+  for (const id of ids) view.picked.delete(id);
+  view.at = Math.max(0, Math.min(view.at - before, view.items.length - 1));
+  arrange(view);
 }
 
 async function change(view) {
   const item = view.items[view.at];
   if (!item?.memory) return;
-  const path = `/memories/${api.part(item.id)}`;
   const now = await edit(item.memory);
   if (!now) return;
   Object.assign(item, { title: now.title, memory: { ...item.memory, ...now } });
-  view.page.done("Saved; the earlier revision is kept", () => api.post(`${path}/undo`, {}));
+  view.page.done("Saved; the earlier revision is kept", takeBack(now));
   draw(view);
 }
 
@@ -271,16 +310,32 @@ function empty({ tab }) {
   return h("div.empty", h("h2", "Nothing waits for you."), h("p", "New lessons of agents come here until tasks went well with them. You may leave that to the evidence."));
 }
 
+const ANSWERED = ["memory.archived", "memory.forgotten", "memory.accepted"];
+const BROUGHT = ["memory.recorded", "memory.restored", "memory.undone"];
+
 let pending = null;
 function fresh(view, event) {
-  if (!["memory.recorded", "memory.archived", "memory.restored"].includes(event.what) || !api.isHere(event)) return;
-  if (view.busy || view.picked.size || view.items.some((item) => item.id === event.subject)) return;
+  const item = view.items.find((one) => one.id === event.subject);
+  if (item && !view.busy) {
+    // Somebody else was quicker, in another tab or through the command.
+    if (ANSWERED.includes(event.what)) return dropped(view, [item.id]);
+    if (event.what === "memory.revised" || event.what === "memory.undone") return renewed(view, item);
+  }
+  if (item || !BROUGHT.includes(event.what) || !api.isHere(event) || view.busy || view.tab === "proposals") return;
   clearTimeout(pending);
   // Where nothing was waiting nobody is reading: draw at once. Else the list says that it has grown.
   pending = setTimeout(() => {
     if (!view.items.length) return view.page.redraw();
     if (!$("#more-waits")) view.list.prepend(h("li", { id: "more-waits" }, h("button.new", { type: "button", onclick: () => view.page.redraw() }, "More may wait: look again")));
   }, 300);
+}
+
+async function renewed(view, item) {
+  try {
+    const now = await api.get(`/memories/${api.part(item.id)}`, {}, view.page.signal);
+    Object.assign(item, { title: now.title, memory: null });
+    draw(view);
+  } catch { /* It is gone since, which is told next. */ }
 }
 
 // ---- Taking back

@@ -9,16 +9,23 @@ import { TRUST, capital, count, fixed, percent, plural, points, short, when } fr
 
 const HITS = 12;
 const NEAR = 3;
+const ALL = 100; // What trust leaves out is left out here: so many are asked for then.
 const PAGE = 40;
+const AGAIN = 160; // A page of rows, when one comes back to where one was.
+const MOST = 1600;
+const WRITING = 250; // Milliseconds between two addresses while one types.
 const SORTS = { used: "most used first", newest: "newest first", trust: "most trusted first", doubt: "most doubted first" };
 
 export async function show(page) {
   const state = {
-    q: page.params.get("q") ?? "", at: 0, open: null, rows: [], fresh: 0,
+    q: page.params.get("q") ?? "", at: 0, open: null, rows: [], fresh: 0, left: { at: 0, rows: 0, ...history.state },
     sort: page.params.get("sort") ?? "used",
     filter: Object.fromEntries(FILTERS.map(({ name }) => [name, page.params.get(name) ?? ""])),
   };
-  const results = h("div", { id: "results", "aria-live": "polite", "aria-busy": "false" });
+  const results = h("div", {
+    id: "results", "aria-live": "polite", "aria-busy": "false",
+    onclick: (event) => { state.at = Number(event.target.closest(".hit")?.dataset.i ?? state.at); },
+  });
   const rail = h("aside.rail", { "aria-label": "Help with reading" });
   const view = { page, state, results, rail };
   const counted = api.get("/overview", {}, page.signal).then((overview) => { view.overview = overview; });
@@ -32,7 +39,8 @@ export async function show(page) {
       state.all = false;
       answer(view);
     },
-    onkeydown: (event) => event.key === "Enter" && state.rows[state.at] && page.go(page.link(`memory/${state.rows[state.at].id}`)),
+    // Not the Enter that ends a word of Chinese, Japanese or Korean.
+    onkeydown: (event) => event.key === "Enter" && !event.isComposing && enter(view),
   });
   await Promise.all([counted, answer(view, counted)]);
   const { overview } = view;
@@ -51,14 +59,19 @@ export async function show(page) {
           h("div", { id: "new" }),
           results),
         rail)],
-    focus: page.params.has("ask") ? () => input.focus() : undefined,
+    focus: page.params.has("ask") ? () => input.focus() : state.left.at ? () => back(view) : undefined,
+    leave: () => leave(view),
     keys: {
       j: () => move(view, 1),
       k: () => move(view, -1),
       e: () => explain(view, state.at),
-      Enter: () => state.rows[state.at] && page.go(page.link(`memory/${state.rows[state.at].id}`)),
+      Enter: () => enter(view),
     },
     live: (event) => live(view, event),
+    many: () => {
+      view.state.fresh = null;
+      grown(view);
+    },
   };
 }
 
@@ -118,6 +131,7 @@ function filters(view) {
       return (options.length > 0 || state.filter[name]) && picker(capital(name), ["", all], options, state.filter[name], (value) => {
         state.filter[name] = value;
         state.at = 0;
+        state.open = null;
         answer(view);
       });
     });
@@ -144,7 +158,9 @@ function picker(label, none, options, value, chosen) {
 /** One question at a time is on its way; what is typed meanwhile is asked next. */
 async function answer(view, counted) {
   const { state, results, page } = view;
-  address(view);
+  clearTimeout(view.writing);
+  view.writing = setTimeout(() => address(view), WRITING);
+  view.behind = true;
   if (view.busy) {
     view.again = true;
     return;
@@ -158,26 +174,49 @@ async function answer(view, counted) {
       if (page.signal.aborted) return;
       if (!view.again) fill(results, nodes);
     } while (view.again);
+    view.behind = false;
+    if (view.entered) enter(view);
   } catch (error) {
-    if (error.status === 401) throw error;
     if (!page.signal.aborted) fill(results, failed(error));
   } finally {
-    view.busy = false;
+    view.busy = view.entered = false;
     results.setAttribute("aria-busy", "false");
   }
+}
+
+/** Opens the lesson that is marked; of a question that is not answered yet, its first hit. */
+function enter(view) {
+  const { page, state } = view;
+  view.entered = view.behind;
+  if (!view.behind && state.rows[state.at]) page.go(page.link(`memory/${state.rows[state.at].id}`));
 }
 
 /** The address holds the question and the filters, so that it can be shared. */
 function address({ state, page }) {
   const known = { q: state.q, ...state.filter, sort: state.q || state.sort === "used" ? "" : state.sort };
-  if (location.pathname === "/" || location.pathname.startsWith("/search")) history.replaceState(null, "", page.link("search", known));
+  const here = !page.signal.aborted && (location.pathname === "/" || location.pathname.startsWith("/search"));
+  if (here) history.replaceState({ at: state.at, rows: state.rows.length }, "", page.link("search", known));
+}
+
+// ---- Leaving, and coming back to where one was
+
+function leave(view) {
+  clearTimeout(view.writing);
+  address(view);
+}
+
+function back({ state, results }) {
+  state.at = Math.min(state.left.at, state.rows.length - 1);
+  mark({ state, results });
+  $(".hit.at", results)?.scrollIntoView({ block: "center" });
+  $(".hit.at h2 a", results)?.focus({ preventScroll: true });
 }
 
 async function found(view, counted) {
   const { state, page } = view;
-  const reply = await api.post("/look", { query: state.q.trim(), limit: HITS, ...asked(state.filter) }, page.signal);
+  const reply = await api.post("/look", { query: state.q.trim(), limit: state.filter.trust ? ALL : HITS, ...asked(state.filter) }, page.signal);
   await counted;
-  const rows = reply.memories.filter((hit) => !state.filter.trust || hit.belief.trust === state.filter.trust);
+  const rows = reply.memories.filter((hit) => !state.filter.trust || hit.belief.trust === state.filter.trust).slice(0, HITS);
   rail(view, reply);
   const [sure, near] = [rows.filter((hit) => !hit.weak), rows.filter((hit) => hit.weak)];
   const shown = state.all ? near : near.slice(0, NEAR);
@@ -209,7 +248,14 @@ const told = (facts, third) => h("div.told",
 async function browsed(view, counted) {
   const { state, page } = view;
   const ask = { ...asked(state.filter), trust: state.filter.trust, sort: state.sort, limit: PAGE };
-  const reply = await api.get("/browse", ask, page.signal);
+  const wanted = Math.min(state.left.rows, MOST);
+  state.left.rows = 0;
+  const reply = await api.get("/browse", { ...ask, limit: wanted > PAGE ? AGAIN : PAGE }, page.signal);
+  while (reply.cursor && reply.memories.length < wanted) {
+    const next = await api.get("/browse", { ...ask, limit: AGAIN, cursor: reply.cursor }, page.signal);
+    reply.memories.push(...next.memories);
+    reply.cursor = next.cursor;
+  }
   await counted;
   state.rows = reply.memories;
   state.fresh = 0;
@@ -379,7 +425,7 @@ function nothing(view, reply) {
         answer(view);
       }, { look: "quiet" })),
       h("p.btns",
-        page.may("write") && button("Record a lesson for this", () => record(page, { description: state.q.trim() }), { look: "main" }),
+        page.may("write") && button("Record a lesson for this", () => record(page, { description: short(state.q.trim(), 1000) }), { look: "main" }),
         h("a.btn", { href: page.link("learning") }, "See all gaps")),
       page.may("write") && [h("p.tip", "Or from the shell:"), command(`reasonbank remember "When ${short(state.q.trim().replaceAll('"', "'"), 60)}: …"`)]),
   ];
@@ -438,20 +484,41 @@ async function rail(view, reply) {
 
 // ---- What is new waits: nothing that is read moves
 
-const CHANGES = new Set(["memory.recorded", "memory.revised", "memory.archived", "memory.restored", "memory.forgotten"]);
+const CHANGES = new Set(["recorded", "revised", "archived", "restored", "forgotten", "undone", "accepted"].map((what) => `memory.${what}`));
 
 function live(view, event) {
+  if (event.what !== "memory.used") renewed(view, event.subject, event.what === "memory.forgotten");
   if (!CHANGES.has(event.what) || !api.isHere(event)) return;
-  if (event.what === "memory.recorded") view.state.fresh += 1;
+  if (event.what === "memory.recorded" && view.state.fresh !== null) view.state.fresh += 1;
   clearTimeout(view.counting);
   view.counting = setTimeout(() => grown(view), 150);
+}
+
+/** A row stays where it is, and says what its lesson says now. */
+async function renewed(view, id, forgotten) {
+  const { page, state, results } = view;
+  if (!state.rows.some((row) => row.id === id)) return;
+  let now = { title: "Forgotten", description: "", content: "", passage: null, state: "archived", error_context: null };
+  if (!forgotten) try {
+    const [memory, [about]] = await Promise.all([
+      api.get(`/memories/${api.part(id)}`, {}, page.signal), api.get("/beliefs", { ids: [id] }, page.signal)]);
+    now = { ...memory, belief: about.belief, passage: null };
+  } catch {
+    return; // Gone since, which is told next.
+  }
+  const i = state.rows.findIndex((row) => row.id === id), row = $(`.hit[data-i="${i}"]`, results);
+  if (!row || view.behind) return;
+  const focused = row.contains(document.activeElement);
+  state.rows[i] = { ...state.rows[i], ...now };
+  row.replaceWith((state.q.trim() ? hitRow : browseRow)(view, state.rows[i], i));
+  if (focused) $(`.hit[data-i="${i}"] h2 a`, results)?.focus({ preventScroll: true });
 }
 
 async function grown(view) {
   view.overview = await api.get("/overview", {}, view.page.signal).catch(() => view.overview);
   if (view.page.signal.aborted) return;
   fill($("#know"), know(view));
-  if (!view.state.fresh) return;
+  if (view.state.fresh === 0) return;
   const place = $("#new");
   fill(place, h("button.new", {
     type: "button",
@@ -462,5 +529,5 @@ async function grown(view) {
       if (!view.state.q.trim()) view.state.sort = "newest";
       answer(view);
     },
-  }, `${count(view.state.fresh)} new`));
+  }, view.state.fresh === null ? "Much is new: look again" : `${count(view.state.fresh)} new`));
 }

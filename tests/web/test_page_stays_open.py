@@ -1,0 +1,162 @@
+"""A page that stays open: what it hears of codes, of tokens that end, of a server that goes."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+from tests.requirement import requirement
+from tests.surfaces.http_server import serving
+from tests.web.conftest import entrance
+
+HIDE = """
+Object.defineProperty(document, "hidden", {get: () => window.away === true});
+window.look = (there) => {
+  window.away = !there;
+  document.dispatchEvent(new Event("visibilitychange"));
+};
+"""
+LIVE = "Live, changes appear"
+
+
+def lesson(title, **more):
+    return {"title": title, "description": f"When {title.lower()}", "content": "Look first.",
+            "outcome": "success"} | more  # fmt: skip
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A server over a bank of its own, whose one lesson a person wrote."""
+    with serving(tmp_path / "project") as server:
+        assert server.ask("POST", "/memories", json=lesson("The first")).status_code == 201
+        yield server
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+@requirement("WEB-1")
+def test_a_code_lets_in_where_the_page_is_open_already(page, small):
+    page.goto(small.address + "/")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    code = entrance(small).partition("#")[2]
+    # As a browser does with an address that differs in nothing else: it loads nothing.
+    page.evaluate("code => { location.hash = code }", code)
+    expect(page.get_by_role("heading", name="Your agents know 1 lesson")).to_be_visible()
+    assert "code" not in page.url
+
+
+@requirement("WEB-1")
+def test_whose_token_is_revoked_comes_to_the_door(page, small):
+    made = small.ask("POST", "/tokens", json={"scope": "write", "name": "guest"}).json()
+    said = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(small.address)
+    page.get_by_label("paste a token").fill(made["token"])
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    assert small.ask("DELETE", f"/tokens/{made['id']}").status_code == 200
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("signed out")
+    assert said == []
+
+
+@requirement("WEB-1")
+def test_more_tabs_than_a_browser_has_lines_to_a_server_all_work(browser, small):
+    context = browser.new_context()
+    context.add_init_script(HIDE)
+    tabs = [context.new_page()]
+    tabs[0].goto(entrance(small))
+    expect(tabs[0].get_by_text(LIVE)).to_be_visible()
+    for _ in range(7):
+        tabs[-1].evaluate("look(false)")
+        tabs[-1].wait_for_timeout(1100)
+        tabs.append(context.new_page())
+        tabs[-1].goto(small.address + "/work", timeout=10_000)
+        expect(tabs[-1].get_by_role("heading", name="Work", exact=True)).to_be_visible()
+    # Who comes back has missed nothing.
+    assert small.ask("POST", "/memories", json=lesson("The second")).status_code == 201
+    tabs[0].evaluate("look(true)")
+    expect(tabs[0].get_by_role("button", name="1 new")).to_be_visible()
+    context.close()
+
+
+@requirement("WEB-1")
+def test_a_view_that_could_not_be_shown_comes_with_the_server(page, small):
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    port = small.port
+    small.stop()
+    page.get_by_role("link", name="Learning").click()
+    expect(page.get_by_role("alert")).to_contain_text("The server is not there")
+    expect(page.get_by_role("alert")).to_contain_text("reasonbank serve")
+    with serving(small.folder, "--port", port):
+        expect(page.get_by_text("No task has said how it went yet")).to_be_visible(timeout=30_000)
+
+
+@requirement("WEB-1")
+def test_a_key_that_is_held_down_rates_once(page, small):
+    id = small.ask("GET", "/memories").json()[0]["id"]
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    page.goto(f"{small.address}/memory/{id}")
+    expect(page.get_by_role("button", name="It helped")).to_be_visible()
+    for _ in range(5):
+        page.keyboard.down("+")
+    page.keyboard.up("+")
+    page.keyboard.press("-")
+    why = page.get_by_role("region", name="Why")
+    expect(why).to_contain_text("rated not helpful 1×")
+    expect(why).to_contain_text("Rated helpful 1×")
+
+
+@requirement("WEB-1")
+@pytest.mark.parametrize("path", ["/memory/%E0%A4%A", "/memory/", "/memory"])
+def test_an_address_that_was_cut_off_shows_a_page(page, small, path):
+    said = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    page.goto(small.address + path)
+    expect(page.get_by_role("link", name="Review")).to_be_visible()
+    expect(page.locator("main h1, main h2").first).to_be_visible()
+    assert said == []
+
+
+@requirement("WEB-1")
+def test_an_address_of_a_workspace_out_of_reach_says_what_is_shown(page, small):
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    page.goto(small.address + "/search?workspace=ffffffffffffffff")
+    told = page.get_by_role("status").filter(has_text="You do not reach the workspace")
+    expect(told).to_contain_text("This is project")
+
+
+@requirement("WEB-1")
+def test_many_changes_at_once_leave_who_types_alone_and_are_counted(page, small):
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    page.get_by_label("Ask what is known").press_sequentially("loo")
+    lines = "".join(json.dumps(lesson(f"Case {number}")) + "\n" for number in range(150))
+    assert small.ask("POST", "/import", content=lines).status_code == 200
+    expect(page.get_by_role("heading", name=re.compile("know 151 lessons"))).to_be_visible()
+    expect(page.get_by_role("link", name="Review")).to_contain_text("99+")
+    expect(page.get_by_label("Ask what is known")).to_be_focused()
+    page.keyboard.type("k")
+    expect(page.get_by_label("Ask what is known")).to_have_value("look")
+
+
+@requirement("WEB-1")
+def test_what_is_drawn_anew_leaves_the_focus_where_it_was(page, small):
+    id = small.ask("GET", "/memories").json()[0]["id"]
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    page.goto(f"{small.address}/memory/{id}")
+    page.get_by_role("button", name="Edit").focus()
+    small.ask("POST", f"/memories/{id}/feedback", json={"helpful": True})
+    expect(page.get_by_role("region", name="Why")).to_contain_text("Rated helpful 1×")
+    expect(page.get_by_role("button", name="Edit")).to_be_focused()
