@@ -194,6 +194,26 @@ def test_two_histories_are_quarantined_by_all(tmp_path):
     play(tmp_path, act)
 
 
+def test_who_tells_of_thousands_of_logs_without_end_makes_nobody_wait(tmp_path):
+    async def act(scene):
+        link, _ = await scene.calls()
+        logs = [Log(bytes([n % 256, n // 256]) * 16, "e", TEAM) for n in range(8_000)]
+        told = wire.encode(wire.Have([Head(log, 5, ZERO) for log in logs]))
+
+        async def pour(stream):
+            while True:
+                await stream.send(told)
+
+        pouring = [asyncio.ensure_future(pour(await link.stream(Lane.MEMORY))) for _ in range(20)]
+        await asyncio.sleep(1)
+        async with asyncio.timeout(20):
+            await scene.goes_on()
+        for each in pouring:
+            each.cancel()
+
+    play(tmp_path, act)
+
+
 def test_who_asks_for_everything_again_and_again_and_reads_nothing_fills_no_memory(tmp_path):
     async def act(scene):
         for number in range(30):

@@ -45,6 +45,7 @@ from reasonbank.peers.wire import (
     Gone,
     Grant,
     Have,
+    Head,
     Hello,
     Lane,
     Offer,
@@ -104,6 +105,11 @@ class Talk:
     waiting: asyncio.Queue[tuple[Lane, Frame]] = field(
         default_factory=lambda: asyncio.Queue(MOST_WAITING)
     )
+    turns: dict[Lane, asyncio.Lock] = field(
+        default_factory=lambda: {lane: asyncio.Lock() for lane in Lane}
+    )
+    """One thing after another on a lane, over however many streams: else who opens many has the
+    bank's one thread for itself."""
     held: int = 0
     """Bytes that wait, about."""
     since: float = 0.0
@@ -359,7 +365,8 @@ class Bus:
         try:
             while (data := await stream.receive()) is not None:
                 talk.heard = asyncio.get_running_loop().time()
-                await self._hear(talk, stream.lane, wire.decode(data))
+                async with talk.turns[stream.lane]:
+                    await self._hear(talk, stream.lane, wire.decode(data))
         except ConnectionEnded:
             pass
         except ReasonBankError as error:
@@ -394,18 +401,23 @@ class Bus:
     async def _look_for_ourselves(self, talk: Talk, have: Have) -> None:
         """A bank that was set back hears it here: others know more of what it said than it does.
         Until it has that too, it says nothing new in its old place."""
-        behind = await self._do(self._behind, have)
+        own = (head for head in have.heads if head.log.key == self.identity.key)
+        told = {(head.log.epoch, head.log.channel): head for head in own}
+        behind = await self._do(self._behind, [
+            head for (_, channel), head in told.items()
+            if channel in talk.may_read | talk.may_write
+        ])  # fmt: skip
         until = asyncio.get_running_loop().time() + self._pace.patience
         self._lacks |= dict.fromkeys(behind, until)
         talk.has_told = True
         if not behind:
             await self.publish()
 
-    def _behind(self, have: Have) -> list[str]:
+    def _behind(self, heads: list[Head]) -> list[str]:
         epoch = epoch_of(self.context.store)
         return [
             head.log.channel
-            for head in have.heads
+            for head in heads
             if (head.log.key, head.log.epoch) == (self.identity.key, epoch)
             and ((own := self.logs.head(head.log)) is None or own.length < head.length)
         ]
