@@ -83,6 +83,8 @@ MOST_WAITING = 1_000
 """Frames that wait for one peer; what is dropped is found later by comparing heads."""
 MOST_BYTES_WAITING = 20 * 1024 * 1024
 """And as much of what they say: all that a peer may be asked for at a time, and some more."""
+MOST_STREAMS = 32
+"""That are heard at a time of one peer, which needs one for each lane."""
 STATUS = "status "
 """What the notes about how peers are begin with."""
 QUIET = 0.6
@@ -110,6 +112,8 @@ class Talk:
     )
     """One thing after another on a lane, over however many streams: else who opens many has the
     bank's one thread for itself."""
+    listening: int = 0
+    """To so many streams."""
     held: int = 0
     """Bytes that wait, about."""
     since: float = 0.0
@@ -342,6 +346,9 @@ class Bus:
     async def _accept(self, talk: Talk) -> None:
         """Both sides open streams when they have something to say."""
         while (stream := await talk.connection.accept()) is not None:
+            if talk.listening >= MOST_STREAMS:
+                await talk.connection.close("more streams than anybody needs")
+                return
             self._read(talk, stream)
 
     async def _until_over(self, talk: Talk) -> None:
@@ -357,9 +364,16 @@ class Bus:
     def _read(self, talk: Talk, stream: Stream) -> None:
         """What is to be said on a lane goes where this side first heard or said something."""
         talk.lanes.setdefault(stream.lane, stream)
+        talk.listening += 1
         self._start(self._listen(talk, stream))
 
     async def _listen(self, talk: Talk, stream: Stream) -> None:
+        try:
+            await self._hear_all(talk, stream)
+        finally:
+            talk.listening -= 1
+
+    async def _hear_all(self, talk: Talk, stream: Stream) -> None:
         if stream.lane is Lane.CONTROL:
             return
         try:
@@ -367,6 +381,9 @@ class Bus:
                 talk.heard = asyncio.get_running_loop().time()
                 async with talk.turns[stream.lane]:
                     await self._hear(talk, stream.lane, wire.decode(data))
+            if talk.lanes.get(stream.lane) is stream:
+                del talk.lanes[stream.lane]
+            await stream.close()  # Else it would be kept for as long as the connection.
         except ConnectionEnded:
             pass
         except ReasonBankError as error:
