@@ -248,6 +248,15 @@ def test_changes_of_a_shared_lesson_reach_the_others_and_put_it_on_probation_aga
 
 
 @requirement("BUS-4")
+def test_a_name_longer_than_others_read_does_not_end_what_a_bank_can_tell(three):
+    anna, bert, _, network = three
+    anna.bank.seen_by(author="a" * 2_000).record(a_lesson("By a long name"))
+    anna.bank.record(a_lesson("After it"))
+    network.tell()
+    assert bert.titles() == {"By a long name", "After it"}
+
+
+@requirement("BUS-4")
 @pytest.mark.parametrize("verdict", ["accept", "reject"])
 def test_a_change_that_waited_for_a_person_is_told_with_the_verdict(three, verdict):
     anna, bert, carl, network = three
@@ -300,6 +309,23 @@ def test_what_a_workspace_knew_before_it_came_into_the_team_is_told_then(three):
     into("default")
     network.tell()
     assert bert.knows(early.id).content == "Only for others."
+
+
+@requirement("BUS-4")
+def test_who_hears_of_several_teams_finds_a_workspaces_lessons_in_the_one_it_is_in(bank_of):
+    anna, bert = bank_of("anna"), bank_of("bert")
+    network = Network(channels=("team:local/one", "team:local/two"))
+    network.join(anna, bert)
+    for team in ("one", "two", "one", "two"):
+        for member in (anna, bert):
+            member.bank.join_workspace(team=team)
+            member.close()
+            member.open()
+        network.settle()
+        anna.bank.record(a_lesson(f"In {team}, {len(anna.titles())}"))
+        network.tell()
+        network.settle()
+        assert bert.titles() == anna.titles()
 
 
 @requirement("BUS-4")

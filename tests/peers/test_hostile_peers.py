@@ -4,7 +4,7 @@ bus, and the others go on."""
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from msgspec import structs
@@ -14,7 +14,7 @@ from tests.requirement import requirement
 
 from reasonbank.model import State
 from reasonbank.peers import capability, membership, wire
-from reasonbank.peers.bus import MOST_BYTES_WAITING
+from reasonbank.peers.bus import MOST_BYTES_WAITING, MOST_STREAMS
 from reasonbank.peers.hello import hello
 from reasonbank.peers.merge import ZERO
 from reasonbank.peers.quic import Quic
@@ -190,6 +190,49 @@ def test_two_histories_are_quarantined_by_all(tmp_path):
             await until(lambda logs=logs: (head := logs.head(liar.log)) and head.fork == at)
             active = {m.title for m in banker.member.bank.memories() if m.state is State.ACTIVE}
             assert "Before" in active and not active & {"One story", "Another"}
+
+    play(tmp_path, act)
+
+
+def test_who_tells_of_thousands_of_logs_without_end_makes_nobody_wait(tmp_path):
+    async def act(scene):
+        link, _ = await scene.calls()
+        logs = [Log(bytes([n % 256, n // 256]) * 16, "e", TEAM) for n in range(8_000)]
+        told = wire.encode(wire.Have([Head(log, 5, ZERO) for log in logs]))
+
+        async def pour(stream):
+            while True:
+                await stream.send(told)
+
+        pouring = [asyncio.ensure_future(pour(await link.stream(Lane.MEMORY))) for _ in range(20)]
+        await asyncio.sleep(1)
+        async with asyncio.timeout(20):
+            await scene.goes_on()
+        for each in pouring:
+            each.cancel()
+
+    play(tmp_path, act)
+
+
+def test_streams_that_are_opened_and_ended_without_end_fill_no_memory(tmp_path):
+    async def act(scene):
+        link, _ = await scene.calls()
+        have = wire.encode(wire.Have([]))
+        connection = scene.anna.bus.talks[scene.liar.key].connection
+        with suppress(ConnectionEnded):
+            for number in range(300):
+                stream = await link.stream(Lane.MEMORY)
+                await stream.send(have)
+                await stream.close()
+                if number % 10 == 0:  # As somebody who waits for an answer.
+                    await asyncio.sleep(0.02)
+                assert len(connection._streams) <= MOST_STREAMS + 20
+        assert link.ended is None or "more streams" in link.ended
+        link, _ = await scene.calls()
+        for _ in range(3 * MOST_STREAMS):  # Nothing is ended, and nothing said.
+            number = link._quic._open_stream()
+            link.write(number, bytes([list(Lane).index(Lane.MEMORY)]))
+        assert "more streams" in await link.until_ended()
 
     play(tmp_path, act)
 

@@ -51,6 +51,17 @@ def test_an_invitation_that_nobody_took_and_a_task_that_is_offered_are_listed(pa
     assert (offer["state"], offer["most"], offer["spent"]) == ("open", 0.5, 0.0)
 
 
+def test_an_open_invitation_is_taken_back_by_a_person_alone(pair, person):
+    pair.run("peer", "invite", "--name", "dora", "--no-wait")
+    told = pair.server.ask("GET", "/peers").json()["invitations"]
+    [id] = [each["id"] for each in told if each["name"] == "dora"]
+    assert pair.server.ask("POST", f"/peers/{id}/revoke", json={}).status_code == 403
+    answer = person.post(f"/peers/{id}/revoke", json={})
+    assert answer.json()["invitation"] == id and answer.json()["peer"] is None
+    told = pair.server.ask("GET", "/peers").json()["invitations"]
+    assert id not in {each["id"] for each in told}
+
+
 @pytest.mark.parametrize("scope", ["read", "write", "admin"])
 def test_who_is_bound_to_a_workspace_is_told_of_no_peer(pair, scope):
     bound = a_token(pair.server.folder, scope, "--workspace", str(pair.server.folder))

@@ -45,6 +45,7 @@ from reasonbank.peers.wire import (
     Gone,
     Grant,
     Have,
+    Head,
     Hello,
     Lane,
     Offer,
@@ -82,6 +83,8 @@ MOST_WAITING = 1_000
 """Frames that wait for one peer; what is dropped is found later by comparing heads."""
 MOST_BYTES_WAITING = 20 * 1024 * 1024
 """And as much of what they say: all that a peer may be asked for at a time, and some more."""
+MOST_STREAMS = 32
+"""That are heard at a time of one peer, which needs one for each lane."""
 STATUS = "status "
 """What the notes about how peers are begin with."""
 QUIET = 0.6
@@ -104,6 +107,13 @@ class Talk:
     waiting: asyncio.Queue[tuple[Lane, Frame]] = field(
         default_factory=lambda: asyncio.Queue(MOST_WAITING)
     )
+    turns: dict[Lane, asyncio.Lock] = field(
+        default_factory=lambda: {lane: asyncio.Lock() for lane in Lane}
+    )
+    """One thing after another on a lane, over however many streams: else who opens many has the
+    bank's one thread for itself."""
+    listening: int = 0
+    """To so many streams."""
     held: int = 0
     """Bytes that wait, about."""
     since: float = 0.0
@@ -336,6 +346,9 @@ class Bus:
     async def _accept(self, talk: Talk) -> None:
         """Both sides open streams when they have something to say."""
         while (stream := await talk.connection.accept()) is not None:
+            if talk.listening >= MOST_STREAMS:
+                await talk.connection.close("more streams than anybody needs")
+                return
             self._read(talk, stream)
 
     async def _until_over(self, talk: Talk) -> None:
@@ -351,15 +364,26 @@ class Bus:
     def _read(self, talk: Talk, stream: Stream) -> None:
         """What is to be said on a lane goes where this side first heard or said something."""
         talk.lanes.setdefault(stream.lane, stream)
+        talk.listening += 1
         self._start(self._listen(talk, stream))
 
     async def _listen(self, talk: Talk, stream: Stream) -> None:
+        try:
+            await self._hear_all(talk, stream)
+        finally:
+            talk.listening -= 1
+
+    async def _hear_all(self, talk: Talk, stream: Stream) -> None:
         if stream.lane is Lane.CONTROL:
             return
         try:
             while (data := await stream.receive()) is not None:
                 talk.heard = asyncio.get_running_loop().time()
-                await self._hear(talk, stream.lane, wire.decode(data))
+                async with talk.turns[stream.lane]:
+                    await self._hear(talk, stream.lane, wire.decode(data))
+            if talk.lanes.get(stream.lane) is stream:
+                del talk.lanes[stream.lane]
+            await stream.close()  # Else it would be kept for as long as the connection.
         except ConnectionEnded:
             pass
         except ReasonBankError as error:
@@ -394,18 +418,23 @@ class Bus:
     async def _look_for_ourselves(self, talk: Talk, have: Have) -> None:
         """A bank that was set back hears it here: others know more of what it said than it does.
         Until it has that too, it says nothing new in its old place."""
-        behind = await self._do(self._behind, have)
+        own = (head for head in have.heads if head.log.key == self.identity.key)
+        told = {(head.log.epoch, head.log.channel): head for head in own}
+        behind = await self._do(self._behind, [
+            head for (_, channel), head in told.items()
+            if channel in talk.may_read | talk.may_write
+        ])  # fmt: skip
         until = asyncio.get_running_loop().time() + self._pace.patience
         self._lacks |= dict.fromkeys(behind, until)
         talk.has_told = True
         if not behind:
             await self.publish()
 
-    def _behind(self, have: Have) -> list[str]:
+    def _behind(self, heads: list[Head]) -> list[str]:
         epoch = epoch_of(self.context.store)
         return [
             head.log.channel
-            for head in have.heads
+            for head in heads
             if (head.log.key, head.log.epoch) == (self.identity.key, epoch)
             and ((own := self.logs.head(head.log)) is None or own.length < head.length)
         ]

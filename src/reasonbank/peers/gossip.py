@@ -150,7 +150,7 @@ class Node:
             return []
         match frame:
             case Have():
-                return [each for head in frame.heads for each in self._heard(them, head)]
+                return self._heard_all(them, frame)
             case Announce():
                 return self._announced(them, frame.head)
             case Want():
@@ -162,6 +162,22 @@ class Node:
         return []
 
     # What comes
+
+    def _heard_all(self, peer: _Peer, have: Have) -> Frames:
+        """Whoever tells of ten thousand logs is not looked up ten thousand."""
+        mine = {head.log: head for head in self._logs.heads(peer.channels)}
+        out: Frames = []
+        for log, head in {head.log: head for head in have.heads}.items():
+            if not self._may(peer, log):
+                continue
+            peer.remember(head)
+            if head == mine.get(log) or log in peer.unwanted:
+                continue
+            if peer.asked >= MOST_ASKED:
+                peer.ahead[log] = None
+            else:
+                out += self._ask(peer, log)
+        return out
 
     def _heard(self, peer: _Peer, head: Head) -> Frames:
         if not self._may(peer, head.log):

@@ -23,13 +23,14 @@ from reasonbank.ledger.events import (
 )
 from reasonbank.ledger.port import LogEntry, PeerLog, PeerReading, PeerWriting, Writing
 from reasonbank.model import JSON, EvidenceKind, derived_id, new_id
-from reasonbank.peers import merge
+from reasonbank.peers import merge, wire
 from reasonbank.peers.identity import Identity
 from reasonbank.peers.wire import Entry, Log
 from reasonbank.store.context import Store
 
 AT_ONCE = 200
 """Events that are looked through in one transaction."""
+LONGEST_AUTHOR = 256
 PROJECT = "project:"
 _EVERY, _HEAVY = 32, 128 * 1024
 """A signature vouches for so many entries, or so many bytes, at most."""
@@ -135,9 +136,9 @@ class _Publishing:
     def _tell(self, event: Event, shared: set[str], known: set[str]) -> None:
         match event.type:
             case EventType.JOINED:
-                self._tell_all_in(event.subject)
+                self._tell_all_in(event.subject, event)
             case EventType.MERGED:
-                self._tell_all_in(event.payload["into"])
+                self._tell_all_in(event.payload["into"], event)
             case EventType.USED | EventType.ENDED:
                 self._tell_credits(event)
             case EventType.DELETED:
@@ -165,9 +166,11 @@ class _Publishing:
     def _is_ours(self, log: PeerLog) -> bool:
         return (log.key, log.channel) == (self.key, self.channel)
 
-    def _tell_all_in(self, workspace: str) -> None:
-        """Its team may be another one now."""
+    def _tell_all_in(self, workspace: str, event: Event) -> None:
+        """The team of what ``event`` is about may be another one now."""
         ids = sorted(self._shared(self.peers.of_workspace(workspace)))
+        if ids:
+            self._tell_place(event.subject, event, event.id)
         for first in range(0, len(ids), AT_ONCE):
             self._tell_all_of(ids[first : first + AT_ONCE])
 
@@ -223,13 +226,14 @@ class _Publishing:
             }
         self._put(event, payload)
 
-    def _tell_place(self, workspace: str, event: Event) -> None:
-        """In which team a workspace is; not where."""
-        if workspace in self.joined or self.channel.startswith(PROJECT):
+    def _tell_place(self, workspace: str, event: Event, *change: str) -> None:
+        """In which team a workspace is; not where. ``change`` is what put it there: it may have
+        been there before."""
+        if (workspace in self.joined and not change) or self.channel.startswith(PROJECT):
             return
         self.joined.add(workspace)
         team, org = self.txn.place(workspace) or ("", "")
-        id = derived_id("place", self.key, workspace, team, org)
+        id = derived_id("place", self.key, workspace, team, org, *change)
         if team and not self.peers.said(self.key, self.channel, [id]):
             payload = {"path": None, "team": team, "org": org}
             self._put_as(event, id, EventType.JOINED, workspace, payload)
@@ -248,16 +252,19 @@ class _Publishing:
         data = encode(payload).encode()
         if len(data) > merge.LONGEST_PAYLOAD:
             return
-        self.told.add(id)
         salt = os.urandom(merge.SALT)
+        author = event.author.replace("\0", "")[:LONGEST_AUTHOR]
         seq = self.log.length + len(self.rows)
         prev = self.log.link if not self.rows else merge.link_of(self.wire, self.rows[-1])
         entry = Entry(
             seq=seq, prev=prev, digest=merge.digest_of(salt, data), id=id, type=str(type),
             subject=subject, workspace=event.workspace, counter=event.counter,
-            at=event.at if at is None else at, author=event.author,
+            at=event.at if at is None else at, author=author,
             principal=str(event.principal), surface=event.surface, salt=salt, payload=data,
         )  # fmt: skip
+        if not wire.can_be_read(entry):
+            return  # One that nobody reads would be the end of the log: others follow from it.
+        self.told.add(id)
         self.rows.append(entry)
 
     def _signed(self) -> Iterator[LogEntry]:

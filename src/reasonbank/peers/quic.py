@@ -388,7 +388,11 @@ class Link:
             raise ConnectionEnded(reason)
 
     def write(self, number: int, data: bytes | memoryview) -> None:
-        self._quic.send_stream_data(number, data)
+        try:
+            self._quic.send_stream_data(number, data)
+        except ValueError as error:
+            # The other side wanted no more of it before it was known here.
+            raise ConnectionEnded(f"this stream takes no more: {error}") from None
         self._transmit_soon()
 
     def unsent(self, stream: Lent) -> int:

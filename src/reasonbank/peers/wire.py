@@ -213,6 +213,7 @@ SAFE_TO_REPLAY = (Hello, Have, Announce, Segment, Fork)
 """What may come before a connection is known to be new: hearing it twice changes nothing."""
 
 _encoder = msgspec.msgpack.Encoder()
+_entries = msgspec.msgpack.Decoder(Entry)
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
 
@@ -225,6 +226,14 @@ def said(payload: bytes) -> dict[str, Any]:
     if not isinstance(told, dict):
         raise ValueError("it is no object")
     return told
+
+
+def can_be_read(entry: Entry) -> bool:
+    try:
+        _entries.decode(_encoder.encode(entry))
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def encode(frame: Frame) -> bytes:
