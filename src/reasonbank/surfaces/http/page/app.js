@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { brand } from "./brand.js";
 import { $, $$, fill, h, s } from "./dom.js";
 import { dialog, failed, key, say } from "./parts.js";
-import { capital, count, spaceName } from "./words.js";
+import { called, capital, count, spaceName } from "./words.js";
 
 const NAV = [
   ["search", "Search", "M11 11l4 4M12 7A5 5 0 1 1 2 7a5 5 0 0 1 10 0z"],
@@ -189,7 +189,7 @@ function chooser() {
       go(link(route().view === "memory" ? "search" : route().view));
       refreshCounts();
     },
-  }, spaces.map((one) => h("option", { value: one.id, selected: one.id === api.chosen() }, spaceName(one))));
+  }, called(spaces).map(([id, name]) => h("option", { value: id, selected: id === api.chosen() }, name)));
   return h("label.space", h("span.sr", "Workspace"), choice);
 }
 
