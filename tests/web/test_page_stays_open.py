@@ -133,7 +133,7 @@ def test_an_address_of_a_workspace_out_of_reach_says_what_is_shown(page, small):
     page.goto(entrance(small))
     expect(page.get_by_text(LIVE)).to_be_visible()
     page.goto(small.address + "/search?workspace=ffffffffffffffff")
-    told = page.get_by_role("status").filter(has_text="You do not reach the workspace")
+    told = page.get_by_role("status").filter(has_text="Nothing is known in the workspace")
     expect(told).to_contain_text("This is project")
 
 
@@ -193,3 +193,14 @@ def test_a_session_outlives_a_server_that_was_killed(page, small):
         expect(page.get_by_role("button", name="1 new")).to_be_visible()
         page.reload()
         expect(page.get_by_role("heading", name="know 2 lessons")).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_the_first_lesson_of_all_appears_by_itself(page, tmp_path):
+    with serving(tmp_path / "project") as server:
+        page.goto(entrance(server))
+        expect(page.get_by_text("know nothing here yet")).to_be_visible()
+        expect(page.get_by_text(LIVE)).to_be_visible()
+        expect(page.locator("#toast")).to_be_empty()
+        assert server.ask("POST", "/memories", json=lesson("The first")).status_code == 201
+        expect(page.get_by_role("heading", name="Your agents know 1 lesson")).to_be_visible()

@@ -63,6 +63,8 @@ def test_what_a_token_may_not_do_is_not_offered(tab, world):
     reader.open("/review")
     expect(page.get_by_role("button", name="Accept")).to_have_count(0)
     expect(page.get_by_role("button", name="Revert a batch…")).to_have_count(0)
+    reader.open("/review?tab=proposals")  # As somebody who may more has shared it.
+    expect(page.get_by_role("link", name="All")).to_have_attribute("aria-current", "page")
     reader.open("/settings")
     expect(page.get_by_role("button", name="New token")).to_have_count(0)
     expect(page.get_by_role("button", name="Rename")).to_have_count(0)

@@ -359,7 +359,8 @@ async function start() {
 
 /** Whoever follows a link should know when it shows something else than it names. */
 const outOfReach = (wanted) =>
-  wanted && !spaces.some((one) => one.id === wanted) && `You do not reach the workspace of this address. This is ${spaceName(spaces.find((one) => one.id === api.chosen()) ?? { id: "another" })}`;
+  wanted && spaces.length > 0 && !spaces.some((one) => one.id === wanted)
+  && `Nothing is known in the workspace of this address, or you may not see it. This is ${spaceName(spaces.find((one) => one.id === api.chosen()))}`;
 
 /** The address has changed: perhaps the workspace, surely the view. */
 function arrive() {
