@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 
 import pytest
 from playwright.sync_api import expect
@@ -132,7 +133,7 @@ def test_an_address_of_a_workspace_out_of_reach_says_what_is_shown(page, small):
     page.goto(entrance(small))
     expect(page.get_by_text(LIVE)).to_be_visible()
     page.goto(small.address + "/search?workspace=ffffffffffffffff")
-    told = page.get_by_role("status").filter(has_text="You do not reach the workspace")
+    told = page.get_by_role("status").filter(has_text="Nothing is known in the workspace")
     expect(told).to_contain_text("This is project")
 
 
@@ -160,3 +161,46 @@ def test_what_is_drawn_anew_leaves_the_focus_where_it_was(page, small):
     small.ask("POST", f"/memories/{id}/feedback", json={"helpful": True})
     expect(page.get_by_role("region", name="Why")).to_contain_text("Rated helpful 1×")
     expect(page.get_by_role("button", name="Edit")).to_be_focused()
+
+
+@requirement("WEB-1")
+def test_learning_and_settings_say_that_there_is_something_new(page, small):
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    page.get_by_role("link", name="Learning").click()
+    expect(page.get_by_text("No task has said how it went yet")).to_be_visible()
+    small.ask("POST", "/search", json={"query": "the first", "session": "one"})
+    small.ask("POST", "/sessions/one/outcome", json={"succeeded": True})
+    page.get_by_role("button", name="More tasks have ended: count again").click()
+    expect(page.get_by_text("1 task ended")).to_be_visible()
+    page.get_by_role("link", name="Settings").click()
+    expect(page.get_by_role("heading", name="Audit")).to_be_visible()
+    small.ask("POST", "/tokens", json={"scope": "read", "name": "watcher"})
+    page.get_by_role("button", name="Something was written since").click()
+    expect(page.get_by_role("button", name="Revoke watcher")).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_a_session_outlives_a_server_that_was_killed(page, small):
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    port = small.port
+    small.stop(signal.SIGKILL)
+    expect(page.get_by_text("Not connected, trying again")).to_be_visible()
+    with serving(small.folder, "--port", port) as again:
+        expect(page.get_by_text(LIVE)).to_be_visible(timeout=30_000)
+        assert again.ask("POST", "/memories", json=lesson("The second")).status_code == 201
+        expect(page.get_by_role("button", name="1 new")).to_be_visible()
+        page.reload()
+        expect(page.get_by_role("heading", name="know 2 lessons")).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_the_first_lesson_of_all_appears_by_itself(page, tmp_path):
+    with serving(tmp_path / "project") as server:
+        page.goto(entrance(server))
+        expect(page.get_by_text("know nothing here yet")).to_be_visible()
+        expect(page.get_by_text(LIVE)).to_be_visible()
+        expect(page.locator("#toast")).to_be_empty()
+        assert server.ask("POST", "/memories", json=lesson("The first")).status_code == 201
+        expect(page.get_by_role("heading", name="Your agents know 1 lesson")).to_be_visible()

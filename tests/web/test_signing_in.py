@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import expect
 from tests.requirement import requirement
+from tests.surfaces.http_server import command, serving
 from tests.web.conftest import HERE, entrance
 
 KNOWN = re.compile("Your agents know")
@@ -62,6 +63,8 @@ def test_what_a_token_may_not_do_is_not_offered(tab, world):
     reader.open("/review")
     expect(page.get_by_role("button", name="Accept")).to_have_count(0)
     expect(page.get_by_role("button", name="Revert a batch…")).to_have_count(0)
+    reader.open("/review?tab=proposals")  # As somebody who may more has shared it.
+    expect(page.get_by_role("link", name="All")).to_have_attribute("aria-current", "page")
     reader.open("/settings")
     expect(page.get_by_role("button", name="New token")).to_have_count(0)
     expect(page.get_by_role("button", name="Rename")).to_have_count(0)
@@ -72,7 +75,7 @@ def test_a_token_of_another_workspace_sees_nothing_of_this_one(tab, world):
     other = tab(world.token("write", "--workspace", str(world.folder / "infra")))
     page = other.open("/")
     expect(page.get_by_role("heading", name=KNOWN)).to_be_visible()
-    expect(page.locator("#space option")).to_have_count(1)
+    expect(page.locator("#space option")).to_have_text(["infra"])
     with page.expect_console_message(lambda message: "404" in message.text):
         page.goto(f"{other.address}/memory/{world.ids['m15']}")
     expect(page.get_by_role("alert")).to_contain_text("no such thing here")
@@ -93,3 +96,18 @@ def test_the_workspace_that_was_chosen_is_remembered(tab, world):
     expect(
         page.get_by_role("heading", name=re.compile("know [0-9]+,[0-9]{3} lessons"))
     ).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_workspaces_of_one_name_are_told_apart(browser, tmp_path):
+    page = browser.new_page()
+    bank = f"sqlite:///{tmp_path / 'own.db'}"
+    for above in ("shop", "bank"):
+        folder = tmp_path / above / "api"
+        (folder / ".git").mkdir(parents=True)
+        assert command(folder, "--bank", bank, "remember", f"A lesson of the {above}.")[0] == 0
+    with serving(tmp_path / "shop" / "api", "--bank", bank) as server:
+        page.goto(entrance(server, "--bank", bank))
+        names = page.get_by_label("Workspace").locator("option")
+        expect(names).to_have_text(["api (bank)", "api (shop)"])
+    page.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from pydantic import TypeAdapter, ValidationError
@@ -69,8 +70,10 @@ def told(call: Call, locked: bool) -> SignedIn:
     bank = call.root
     lists_all = caller.workspaces is not None or caller.right is Right.ADMIN
     own = caller.workspaces or (bank.view.workspace,)
+    paths = {place.id: place.path for place in bank.workspaces()}
     places = tuple(
-        place
+        # Not where it lies, which is the owner's, but what people call it.
+        replace(place, name=place.name or os.path.basename(paths[place.id] or "") or None)
         for place in call.workspaces()
         # What another bank shares is seen from here; its projects are no place to look from.
         if (lists_all or place.id in own) and place.peer is None

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { brand } from "./brand.js";
 import { $, $$, fill, h, s } from "./dom.js";
 import { dialog, failed, key, say } from "./parts.js";
-import { capital, count, spaceName } from "./words.js";
+import { called, capital, count, spaceName } from "./words.js";
 
 const NAV = [
   ["search", "Search", "M11 11l4 4M12 7A5 5 0 1 1 2 7a5 5 0 0 1 10 0z"],
@@ -189,7 +189,7 @@ function chooser() {
       go(link(route().view === "memory" ? "search" : route().view));
       refreshCounts();
     },
-  }, spaces.map((one) => h("option", { value: one.id, selected: one.id === api.chosen() }, spaceName(one))));
+  }, called(spaces).map(([id, name]) => h("option", { value: id, selected: id === api.chosen() }, name)));
   return h("label.space", h("span.sr", "Workspace"), choice);
 }
 
@@ -359,7 +359,8 @@ async function start() {
 
 /** Whoever follows a link should know when it shows something else than it names. */
 const outOfReach = (wanted) =>
-  wanted && !spaces.some((one) => one.id === wanted) && `You do not reach the workspace of this address. This is ${spaceName(spaces.find((one) => one.id === api.chosen()) ?? { id: "another" })}`;
+  wanted && spaces.length > 0 && !spaces.some((one) => one.id === wanted)
+  && `Nothing is known in the workspace of this address, or you may not see it. This is ${spaceName(spaces.find((one) => one.id === api.chosen()))}`;
 
 /** The address has changed: perhaps the workspace, surely the view. */
 function arrive() {

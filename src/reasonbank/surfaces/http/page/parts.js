@@ -145,6 +145,13 @@ export const textArea = (label, name, value = "", more = {}) => field(label, h("
 export const choice = (label, name, options, value = "") =>
   field(label, h("select.sel", { name }, options.map(([id, text]) => h("option", { value: id, selected: id === value }, text))));
 
+/** Says at the top of a view that there is something new, and draws it when that is wanted: what
+ * is read does not move. */
+export const newer = (page, concerns, text) => (event) => {
+  if (!concerns(event) || $("#newer")) return;
+  $("main h1")?.closest(".head")?.after(h("button.new", { type: "button", id: "newer", onclick: () => page.redraw() }, text));
+};
+
 /** What is there to see when something went wrong, and what repairs it. */
 export function failed(error) {
   const { status } = error;

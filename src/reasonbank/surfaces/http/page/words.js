@@ -83,4 +83,16 @@ export const HANDS = {
   person: "a person", agent: "an agent", model: "a language model", import: "an import", peer: "another bank", bank: "the bank itself",
 };
 
+/** Workspaces by what they are called; of those that are called the same, the folder above tells
+ * them apart, or else the id. */
+export function called(spaces) {
+  const often = new Map();
+  for (const space of spaces) often.set(spaceName(space), (often.get(spaceName(space)) ?? 0) + 1);
+  const name = (space) => {
+    const own = spaceName(space), above = space.path?.split("/").filter(Boolean).at(-2);
+    return often.get(own) > 1 ? `${own} (${above ?? space.id.slice(0, 6)})` : own;
+  };
+  return spaces.map((space) => [space.id, name(space)]).sort(([, one], [, other]) => one.localeCompare(other, "en", { numeric: true }));
+}
+
 export const spaceName = (space) => space.name || space.path?.split("/").filter(Boolean).at(-1) || space.id;

@@ -3,7 +3,7 @@
 import * as api from "../api.js";
 import { bars, calibration, figure, whisker } from "../charts.js";
 import { h } from "../dom.js";
-import { button, command, head, mark, memoryLink, part, table } from "../parts.js";
+import { button, command, head, mark, memoryLink, newer, part, table } from "../parts.js";
 import { record } from "../record.js";
 import { count, day, fixed, percent, plural, points, short, when } from "../words.js";
 
@@ -14,9 +14,12 @@ export async function show(page) {
   const [report, gaps] = await Promise.all([api.get("/report", {}, page.signal), api.get("/gaps", { limit: 20 }, page.signal)]);
   const { memory } = report;
   const lede = head("Learning", "What memory is worth, whether forecasts can be believed, and what keeps going wrong.");
+  const counts = ["task.", "evidence.", "trace.", "gaps."];
+  const live = newer(page, (event) => counts.some((one) => event.what.startsWith(one)) && api.isHere(event), "More tasks have ended: count again");
   const rest = [learned(report), mistakes(page, report), missing(page, gaps)];
   if (!report.tasks) {
     return {
+      live,
       nodes: [lede,
         h("div.empty", h("h2", "No task has said how it went yet."),
           h("p", "When an agent reports how a task ended, the lessons that it was given are credited or blamed. Wired agents do that by themselves."),
@@ -25,6 +28,7 @@ export async function show(page) {
     };
   }
   return {
+    live,
     nodes: [
       lede, h("p.say", sentence(memory)), h("p.tip", rested(report)),
       h("div.halves",
@@ -63,6 +67,9 @@ function compared(memory) {
     [whisker({ ...rate(won, all), tone, label: `${name}: ${percent(won / all)}` }), scale],
     h("b", percent(won / all)),
   ];
+  if (!memory.with_memory && !memory.without) {
+    return part("With and without", "", h("p.soft", "None of these tasks had asked before it ended, so none counts as one with memory or without."));
+  }
   const reach = memory.difference === null ? 0.5 : Math.min(1, Math.max(0.5, Math.abs(memory.low), Math.abs(memory.high)));
   return part("With and without", "bars are 95 % intervals", table([{ name: "Tasks" }, { name: "95 % interval" }, { name: "Success", num: true }], [
     row("With memory", memory.with_succeeded, memory.with_memory, ""),

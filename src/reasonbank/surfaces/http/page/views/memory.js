@@ -46,7 +46,8 @@ export async function show(page) {
 // ---- What can be done
 
 const DOUBLE = 400; // Milliseconds.
-let acting = false, done = {};
+const acting = new Set();
+let done = {};
 
 function actions(view) {
   const { page, path, memory } = view;
@@ -54,15 +55,17 @@ function actions(view) {
   const act = (what, work) => async () => {
     // The second half of a double click falls on what the first half drew.
     const now = performance.now();
-    if (acting || (what && done.what === what && now - done.at < DOUBLE)) return;
-    acting = true;
-    done = { what, at: now };
+    if (what && (acting.has(what) || done.what === what && now - done.at < DOUBLE)) return;
+    if (what) {
+      acting.add(what);
+      done = { what, at: now };
+    }
     try {
       await work();
     } catch (error) {
       say(capital(error.message));
     } finally {
-      acting = false;
+      acting.delete(what);
     }
   };
   const archived = memory.state === "archived";
@@ -136,7 +139,8 @@ const key = (drawn, text) => h("span", drawn, ` ${text}`);
 function overTime({ belief }) {
   const series = belief.series.map((point) => ({ ...point, at: Date.parse(point.at) }));
   const evidence = belief.evidence.map((one) => ({ ...one, at: Date.parse(one.at), text: said(one) }));
-  const strong = belief.evidence.filter((one) => one.kind !== "usage").reduce((sum, one) => sum + one.count, 0);
+  const { now } = belief;
+  const strong = now.tasks_succeeded + now.tasks_failed + now.rated_helpful + now.rated_unhelpful + now.code_kept + now.code_reverted;
   const age = (series.at(-1).at - series[0].at) / 1000;
   return part("Belief over time", `${plural(strong, "piece")} of evidence in ${lasting(Math.max(age, 60))}`, [
     figure((width) => beliefChart({ series, evidence, width, label: `Confidence over ${lasting(age)}: it began at ${fixed(series[0].confidence)} and is now ${fixed(belief.now.confidence)}` })),

@@ -25,7 +25,7 @@ const KINDS = {
 };
 
 export async function show(page) {
-  const tab = TABS[page.params.get("tab")] ? page.params.get("tab") : "all";
+  const wanted = page.params.get("tab"), tab = TABS[wanted] && (wanted !== "proposals" || page.may("write")) ? wanted : "all";
   const hand = page.params.get("hand");
   const { items, more } = tab === "proposals" ? { items: [], more: false } : await waiting(page, hand);
   const of = (name) => items.filter((item) => TABS[name].kinds.includes(item.kind));
@@ -354,7 +354,10 @@ async function revert(page) {
   if (!asked) return;
   const { plan, what } = asked;
   if (!plan.archived.length && !plan.restored.length && !plan.changed.length && !plan.links && !plan.evidence) return say("There is nothing to take back");
-  const some = (ids) => h("ul", ids.slice(0, 5).map((id) => h("li.small", h("code", id))), ids.length > 5 && h("li.small.soft", `and ${count(ids.length - 5)} more`));
+  const named = plan.archived.length ? await api.get("/beliefs", { ids: plan.archived.slice(0, 5) }).catch(() => []) : [];
+  const title = (id) => named.find((one) => one.id === id)?.title;
+  const some = (ids) => h("ul", ids.slice(0, 5).map((id) => h("li.small", title(id) ? h("span", { dir: "auto" }, short(title(id), 80)) : h("code", id))), ids.length > 5 && h("li.small.soft", `and ${count(ids.length - 5)} more`));
+  const memories = plan.archived.length + plan.changed.length;
   const agreed = await ask("Revert this?", [
     h("ul",
       h("li", h("b", "Would archive "), plural(plan.archived.length, "memory", "memories"), plan.archived.length > 0 && some(plan.archived)),
@@ -363,7 +366,7 @@ async function revert(page) {
       h("li", h("b", "Would no longer count "), `${plural(plan.evidence, "piece")} of evidence and ${plural(plan.links, "link")}`),
       plan.left.length > 0 && h("li", h("b", "Leaves "), `${plural(plan.left.length, "memory", "memories")} of other workspaces, or of which a person said something`)),
     h("p.tip", "Nothing is deleted from the log: undo brings it back."),
-  ], `Revert ${plural(plan.archived.length + plan.changed.length, "memory", "memories")}`);
+  ], memories ? `Revert ${plural(memories, "memory", "memories")}` : "Revert");
   if (!agreed) return;
   try {
     const { batch } = await api.post("/revert", what);

@@ -44,7 +44,7 @@ export async function show(page) {
   });
   await Promise.all([counted, answer(view, counted)]);
   const { overview } = view;
-  if (!overview.known && !state.q && !Object.values(overview.trust).some(Boolean)) return { nodes: first(page) };
+  if (!overview.known && !state.q && !Object.values(overview.trust).some(Boolean)) return { nodes: first(page), live: (event) => event.what === "memory.recorded" && page.redraw(), many: page.redraw };
   worth(view);
   return {
     title: state.q ? short(state.q, 60) : "Search",

@@ -2,8 +2,8 @@
 
 import * as api from "../api.js";
 import { fill, h } from "../dom.js";
-import { ask, button, choice, command, dialog, failed, field, form, head, mark, memoryLink, part, say, table, textField } from "../parts.js";
-import { capital, count, day, plural, short, spaceName, when } from "../words.js";
+import { ask, button, choice, command, dialog, failed, field, form, head, mark, memoryLink, newer, part, say, table, textField } from "../parts.js";
+import { called, capital, count, day, plural, short, spaceName, when } from "../words.js";
 
 const DOTS = { ok: "d-good", warn: "d-warn", fail: "d-bad" };
 const LOGGED = 25;
@@ -23,6 +23,7 @@ export async function show(page) {
       h("div.halves", h("div", places(page), bank(about)), health),
       tokens && keys(page, tokens),
       log(page, audit, titles)],
+    live: newer(page, (event) => event.what !== "work", "Something was written since: look again"),
   };
 }
 
@@ -116,7 +117,7 @@ async function newToken(page) {
   const made = await form("New token", "Whoever has it may do what it says, and nothing else.", [
     textField("Name", "name", "", { required: true }),
     choice("May", "scope", [["read", "Read"], ["write", "Read and write"], ["admin", "Everything"]], "write"),
-    choice("Reaches", "workspace", [["", "All workspaces"], ...page.spaces.map((space) => [space.id, spaceName(space)])]),
+    choice("Reaches", "workspace", [["", "All workspaces"], ...called(page.spaces)]),
     field("Ends after days; empty is never", h("input", { name: "days", type: "number", min: 1, max: 36500 })),
   ], "Make it", ({ name, scope, workspace, days }) => api.post("/tokens", {
     name, scope, ...(workspace ? { workspaces: [workspace] } : {}), ...(days ? { expires_days: Number(days) } : {}),
@@ -135,6 +136,8 @@ function log(page, changes, titles) {
   return part("Audit", "who changed what; never the text", table(
     [{ name: "What" }, { name: "Of" }, { name: "Who" }, { name: "Through" }, { name: "At", num: true }, { name: "No.", num: true }],
     changes.map((change) => [
-      h("code", change.what), titles.has(change.subject) ? memoryLink(page, change.subject, short(titles.get(change.subject), 100)) : h("span.soft", short(change.subject, 40)),
+      h("code", change.what), titles.has(change.subject) ? memoryLink(page, change.subject, short(titles.get(change.subject), 100))
+        : /^trace\.(stored|learned)$/.test(change.what) ? h("a", { href: page.link(`sessions/${change.subject}`) }, "a session")
+        : h("span.soft", short(change.subject, 40)),
       change.author, { node: change.surface, label: "through" }, { node: when(change.at), num: true, soft: true }, { node: count(change.seq), num: true, soft: true }])));
 }
