@@ -10,6 +10,7 @@ from tests.requirement import requirement
 from reasonbank import Filter, Forgotten, InvalidInput, Memory, Scope, Source, State
 from reasonbank.fields import plain
 from reasonbank.ledger.events import encode
+from reasonbank.model import Principal
 from reasonbank.testing import a_memory, a_trace, a_warning
 
 EVERYTHING = Filter(states=tuple(State))
@@ -155,6 +156,17 @@ def test_markdown_shows_every_memory_to_a_person(open_bank, clock):
     assert text.startswith("# Memories\n")
     with pytest.raises(InvalidInput, match="format"):
         exported(bank, format="yaml")
+
+
+@requirement("SEC-1")
+def test_markdown_says_what_nothing_has_confirmed_and_leaves_out_what_was_taken_back(open_bank):
+    bank = open_bank(principal=Principal.AGENT)
+    kept = bank.record(a_memory(title="Kept"))
+    gone = bank.seen_by(author="mallory").record(a_memory(title="Gone", content="Never wait."))
+    bank.revert(author="mallory")
+    text = exported(bank, format="markdown")
+    assert kept.id in text and "- standing: untested" in text
+    assert gone.id not in text and "Never wait." not in text
 
 
 def broken(file):

@@ -331,7 +331,12 @@ def _id_of(context: Context, value: JSON) -> str:
 
 
 def _export_markdown(context: Context, file: IO[str], progress: Progress) -> int:
-    found = memories.listed(context, Filter(states=tuple(State)), 1_000_000)
+    """Every memory but those that were taken back with who wrote them."""
+    every = memories.listed(context, Filter(states=tuple(State)), 1_000_000)
+    archived = [memory.id for memory in every if memory.state is State.ARCHIVED]
+    recorded = context.read().about(archived, frozenset({EventType.RECORDED}))
+    gone = {event.subject for event in recorded if event.taken_back}
+    found = [memory for memory in every if memory.id not in gone]
     file.write("# Memories\n")
     for done, memory in enumerate(reversed(found), 1):
         file.write("\n" + _markdown(memory))
@@ -343,6 +348,7 @@ def _markdown(memory: Memory) -> str:
     facts = [
         ("id", memory.id), ("outcome", memory.outcome), ("confidence", memory.confidence),
         ("scope", memory.scope), ("state", memory.state), ("source", memory.source),
+        ("standing", "" if memory.standing is Standing.CONFIRMED else memory.standing),
         ("domain", memory.domain), ("tags", ", ".join(memory.tags)), ("uses", memory.usage_count),
     ]  # fmt: skip
     lines = [f"## {' '.join(memory.title.split())}", ""]
