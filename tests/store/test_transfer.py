@@ -167,6 +167,10 @@ def test_markdown_says_what_nothing_has_confirmed_and_leaves_out_what_was_taken_
     text = exported(bank, format="markdown")
     assert kept.id in text and "- standing: untested" in text
     assert gone.id not in text and "Never wait." not in text
+    shared = bank.record(a_memory(title="Shared", scope=Scope.TEAM))
+    elsewhere = bank.within(open_bank.project("elsewhere"))
+    assert shared.id not in exported(elsewhere, format="markdown")
+    assert shared.id in exported(bank, format="markdown")
 
 
 def broken(file):
