@@ -331,19 +331,10 @@ def _id_of(context: Context, value: JSON) -> str:
 
 
 def _export_markdown(context: Context, file: IO[str], progress: Progress) -> int:
-    """Every memory but those that were taken back with who wrote them, and those of other
-    projects that nothing has confirmed."""
-    every = memories.listed(context, Filter(states=tuple(State)), 1_000_000)
-    archived = [memory.id for memory in every if memory.state is State.ARCHIVED]
-    recorded = context.read().about(archived, frozenset({EventType.RECORDED}))
-    gone = {event.subject for event in recorded if event.taken_back}
+    """Every memory but those of other projects that nothing has confirmed; archived ones say so."""
     here = context.view.workspace
-    found = [
-        memory
-        for memory in every
-        if memory.id not in gone
-        and (memory.standing is Standing.CONFIRMED or memory.workspace == here)
-    ]
+    every = memories.listed(context, Filter(states=tuple(State)), 1_000_000)
+    found = [m for m in every if m.standing is Standing.CONFIRMED or m.workspace == here]
     file.write("# Memories\n")
     for done, memory in enumerate(reversed(found), 1):
         file.write("\n" + _markdown(memory))
