@@ -419,6 +419,23 @@ def test_no_agent_takes_back_what_a_person_said_of_it(bank, person, clock):
 
 
 @requirement("SEC-1")
+def test_what_was_taken_back_is_still_its_authors(bank, person):
+    memory = bank.record(a_memory())
+    bank.revert(since="1h")
+    bank.restore(memory.id)
+    bank.outcome(memory.id, succeeded=True, session="own")
+    assert standing(bank, memory) is Standing.UNTESTED
+    person.revert(since="1h", author=bank.author)
+    another = by(bank, "mallory").record(a_memory(title="Another"))
+    person.revert(author="mallory")
+    for back in (bank.restore, bank.undo):
+        with pytest.raises(Forbidden, match="a person took"):
+            back(another.id)
+    person.restore(another.id)
+    assert bank.get(another.id).state is State.ACTIVE
+
+
+@requirement("SEC-1")
 def test_no_agent_takes_a_persons_part(bank, person):
     memory = bank.record(a_memory())
     for refused in (

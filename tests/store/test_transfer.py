@@ -10,6 +10,7 @@ from tests.requirement import requirement
 from reasonbank import Filter, Forgotten, InvalidInput, Memory, Scope, Source, State
 from reasonbank.fields import plain
 from reasonbank.ledger.events import encode
+from reasonbank.model import Principal
 from reasonbank.testing import a_memory, a_trace, a_warning
 
 EVERYTHING = Filter(states=tuple(State))
@@ -155,6 +156,18 @@ def test_markdown_shows_every_memory_to_a_person(open_bank, clock):
     assert text.startswith("# Memories\n")
     with pytest.raises(InvalidInput, match="format"):
         exported(bank, format="yaml")
+
+
+@requirement("SEC-1")
+def test_markdown_says_what_nothing_has_confirmed_and_leaves_it_out_elsewhere(open_bank):
+    bank = open_bank(principal=Principal.AGENT)
+    kept = bank.record(a_memory(title="Kept"))
+    text = exported(bank, format="markdown")
+    assert kept.id in text and "- standing: untested" in text
+    shared = bank.record(a_memory(title="Shared", scope=Scope.TEAM))
+    elsewhere = bank.within(open_bank.project("elsewhere"))
+    assert shared.id not in exported(elsewhere, format="markdown")
+    assert shared.id in exported(bank, format="markdown")
 
 
 def broken(file):

@@ -8,7 +8,7 @@ from typing import Any
 from reasonbank.arguments import IdOf
 from reasonbank.errors import Forbidden, InvalidInput, NotFound
 from reasonbank.fields import LIMITS
-from reasonbank.ledger.events import EventType, lesson, text_digest
+from reasonbank.ledger.events import REVERT, EventType, lesson, text_digest
 from reasonbank.ledger.port import Reading, Row, Writing
 from reasonbank.model import EvidenceKind, Memory, Principal, State
 from reasonbank.store import evidence, memories
@@ -62,7 +62,7 @@ def reject(context: Context, ids: Sequence[str], batch: str | None, reason: str)
 
 
 def must_be_free_to_restore(context: Context, reading: Reading, id: str) -> None:
-    """What a person rejected, nobody else brings back."""
+    """What a person rejected or took back, nobody else brings back."""
     row = reading.row(context.view, id)
     if context.principal is Principal.PERSON or row is None or row.state != State.ARCHIVED:
         return
@@ -71,8 +71,13 @@ def must_be_free_to_restore(context: Context, reading: Reading, id: str) -> None
         for event in reading.changes_of(context.view, id)
         if event.type is EventType.ARCHIVED and not event.taken_back
     ]
-    if archived and max(archived, key=lambda e: e.order).payload.get("rejected"):
+    last = max(archived, key=lambda e: e.order, default=None)
+    if last is None:
+        return
+    if last.payload.get("rejected"):
         raise Forbidden(f"a person rejected memory {id}; only a person restores it")
+    if last.payload.get("reason") == REVERT and last.principal is Principal.PERSON:
+        raise Forbidden(f"a person took memory {id} back; only a person restores it")
 
 
 def _reviewable(context: Context, reading: Reading, id: str) -> Row:

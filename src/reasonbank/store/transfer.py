@@ -331,7 +331,10 @@ def _id_of(context: Context, value: JSON) -> str:
 
 
 def _export_markdown(context: Context, file: IO[str], progress: Progress) -> int:
-    found = memories.listed(context, Filter(states=tuple(State)), 1_000_000)
+    """Every memory but those of other projects that nothing has confirmed; archived ones say so."""
+    here = context.view.workspace
+    every = memories.listed(context, Filter(states=tuple(State)), 1_000_000)
+    found = [m for m in every if m.standing is Standing.CONFIRMED or m.workspace == here]
     file.write("# Memories\n")
     for done, memory in enumerate(reversed(found), 1):
         file.write("\n" + _markdown(memory))
@@ -343,6 +346,7 @@ def _markdown(memory: Memory) -> str:
     facts = [
         ("id", memory.id), ("outcome", memory.outcome), ("confidence", memory.confidence),
         ("scope", memory.scope), ("state", memory.state), ("source", memory.source),
+        ("standing", "" if memory.standing is Standing.CONFIRMED else memory.standing),
         ("domain", memory.domain), ("tags", ", ".join(memory.tags)), ("uses", memory.usage_count),
     ]  # fmt: skip
     lines = [f"## {' '.join(memory.title.split())}", ""]

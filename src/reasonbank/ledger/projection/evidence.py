@@ -362,10 +362,11 @@ class EvidenceProjection(AuthorProjection):
             self.db.execute("update memories set probation = ? where num = ?", (standing, num))
 
     def _writers(self, num: int) -> frozenset[str]:
-        """Whose words it has, the first and all that came after: none of them confirms it."""
+        """Whose words it has, the first and all that came after, also what was taken back: none of
+        them confirms it."""
         found = self.db.all(
             f"select {EVENT} from events where subject = (select id from memories where num = ?)"
-            f" and what in (?, ?) and {COUNTS}",
+            " and what in (?, ?) and payload != ''",
             (num, EventType.RECORDED, EventType.REVISED),
         )
         return frozenset(hand_of(event_of(row)).partition(":")[2] for row in found)

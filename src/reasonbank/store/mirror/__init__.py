@@ -9,15 +9,15 @@ the other is kept beside it until somebody has looked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from reasonbank.errors import ConfirmationNeeded, InvalidInput
 from reasonbank.fields import parse_id
-from reasonbank.ledger.port import Writing
-from reasonbank.model import Filter, Memory, derived_id
-from reasonbank.store import given, memories
+from reasonbank.ledger.port import Reading, Writing
+from reasonbank.model import Filter, Memory, Principal, derived_id
+from reasonbank.store import given, memories, probation
 from reasonbank.store.context import Context
 from reasonbank.store.mirror import files, text
 from reasonbank.store.mirror.files import Copy, Entry, Folder
@@ -190,7 +190,8 @@ class _Run:
     def _record(self, name: str, told: text.Told, memory: Memory) -> None:
         self.steps.append(Step(what=RECORDED, file=name, id=memory.id))
         if not self.dry_run:
-            stored = memories.record(self.context, memory)
+            context = self._in_whose_name(self.context.read(), memory)
+            stored = memories.record(context, memory)
             self._put(name, stored, told.others, self.copies[name].data, say=False)
 
     def _settle(self, name: str, told: text.Told, memory: Memory) -> None:
@@ -231,11 +232,19 @@ class _Run:
         def work(txn: Writing) -> Memory | None:
             if self.context.own_row(txn, memory.id).revision != memory.revision:
                 return None
-            return memories.update_in(self.context, txn, memory.id, changed)
+            context = self._in_whose_name(txn, replace(memory, **changed))
+            return memories.update_in(context, txn, memory.id, changed)
 
         revised = self.context.write(work)
         self.context.store.indexing.wake()
         return revised
+
+    def _in_whose_name(self, reading: Reading, memory: Memory) -> Context:
+        """Who runs this, but who wrote a file is not known: what would have an agent do something
+        new waits for a person, as it does in an import."""
+        if not any(probation.unheard_of(self.context, reading, memory)):
+            return self.context
+        return replace(self.context, acts_as=Principal.IMPORT)
 
     def _gone(self, name: str, told: text.Told, id: str) -> None:
         """The file of a memory that is archived, or forgotten, in the bank."""
