@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 from tests.requirement import requirement
-from tests.surfaces.http_server import LESSON, serving
+from tests.surfaces.http_server import LESSON, environment, serving
 
 from reasonbank import Bank
 from reasonbank.ledger.port import Filter
@@ -99,6 +101,39 @@ def test_a_second_signal_ends_it_at_once(tmp_path):
         while accepts(server):
             assert time.monotonic() < deadline
         assert server.stop(signal.SIGTERM) == 128 + signal.SIGTERM
+
+
+NEVER_DONE = """
+import time
+from reasonbank import Bank
+from reasonbank.embed.hashed import Hashed
+from reasonbank.surfaces.http import server
+
+class NeverDone(Hashed):
+    def embed(self, texts):
+        print("asked", flush=True)
+        time.sleep(600)
+
+server.FAREWELL_SECONDS = server.LAST_SECONDS = 1
+bank = Bank.open("sqlite:///bank.db", workspace=".", embedder=NeverDone())
+server.serve(bank, host="127.0.0.1", port=0, tools="all", authenticate=False,
+             announce=lambda opened: print(opened.address, flush=True))
+"""
+
+
+def test_work_that_never_ends_does_not_hold_up_the_end(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", NEVER_DONE], cwd=tmp_path, env=environment(tmp_path),
+        stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        address = process.stdout.readline().strip()
+        asked = {"query": "what takes so long?"}
+        with ThreadPoolExecutor() as pool:
+            call = pool.submit(httpx2.post, f"{address}/api/v1/search", json=asked, timeout=60)
+            assert process.stdout.readline() == "asked\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+            assert call.exception() is not None or call.result().status_code >= 500
 
 
 def accepts(server):

@@ -52,7 +52,7 @@ _KEY_FILES = (
     r"\.git-credentials|\.gnupg|\.kube/config|\.docker/config\.json|/etc/shadow|"
     r"(?:^|[\s\"'`/])\.env(?:\.(?:local|prod\w*|dev\w*|staging))?(?:$|[\s\"'`,;:)]|\.(?:\s|$)))"
 )
-_SECRET_NAME = (
+_VARIABLE = (
     r"[A-Z][A-Z0-9_]*(?:SECRET|TOKEN|PASSWORD|PASSWD|ACCESS_KEY|API_KEY|PRIVATE_KEY)[A-Z0-9_]*"
 )
 _OPEN = r"(?:readme\S*|docker ?file|images?|repo(?:sitory)?|code|source|wiki|tickets?|issues?|reports?|logs?|channel|chat|commits?|notes|docs?|documentation|comments?|pull requests?|lessons?|memory)"
@@ -84,7 +84,7 @@ _RISKS = (
     (Action.CHECK_OFF, r"(?i)\b(?:systemctl|service)\s+(?:stop|disable|mask)\s+(?:firewalld|ufw|iptables|nftables|auditd|apparmor|fail2ban|clamav\S*|falco)|\bservice (?:firewalld|ufw|iptables|auditd|apparmor) stop\b|\brandomize_va_space\s?=\s?0|\bNOPASSWD:|\bunsafe_?load(?:er)?\b|\bgh pr review\b[^\n]{0,60}--approve\b|\bALLOWED_HOSTS\s?=\s?\[\s?[\"']\*|\bAccess-Control-Allow-Origin[\"']?\s?[:,=]\s?[\"']?\*"),
     (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |every |all the )(?:unit |integration |failing |code |git |commit )?(?:tests?|test suite|review|reviews|hooks?|sandbox|authentication|approval|authorization|checks)\b"),
     (Action.CREDENTIALS, rf"(?i)\b{_READING}\b[^\n;]{{0,40}}{_KEY_FILES}"),
-    (Action.CREDENTIALS, rf"\b(?i:bake|hard-?code|commit|print|echo|paste|post|upload|attach|embed|share)\b[^.\n]{{0,30}}\b{_SECRET_NAME}\b"),
+    (Action.CREDENTIALS, rf"\b(?i:bake|hard-?code|commit|print|echo|paste|post|upload|attach|embed|share)\b[^.\n]{{0,30}}\b{_VARIABLE}\b"),
     (Action.CREDENTIALS, r"(?i)\b(?:attach|share|post|paste|upload|send|mail|commit)\b[^.\n]{0,20}\b(?:kubeconfig|keystore|private key|\.pem\b|\.p12\b)"),
     (Action.CREDENTIALS, rf"(?i)\b(?:write|put|store|save|keep|add|bake|embed|hard-?code|include|commit|attach|note|record)\b[^.\n]{{0,20}}\b(?:\w+ ){{0,2}}{_SECRETS.removesuffix('|environment variables|the environment)')}|password)\b[^.\n]{{0,15}} (?:in(?:to|side)?|to|on|within) (?:the |a |an |each |every |your )?(?:\w+ )?{_OPEN}\b"),
     (Action.CREDENTIALS, r"(?i)\b(?:print|show|dump|log|echo|send|post|paste|report|list)\b[^.\n]{0,12}\b(?:every|each|all)(?: the| of the)? environment variables?\b"),

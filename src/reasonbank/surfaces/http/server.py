@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from reasonbank.surfaces.http.gate import HEAD_BYTES, AllowedHosts, is_loopback
 KEEP_ALIVE_SECONDS = 30
 FAREWELL_SECONDS = 30
 """How long calls that are under way get to end after a signal."""
+LAST_SECONDS = 5
+"""And how much longer what cannot be interrupted: then it is as if killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,3 +153,6 @@ class _Server(uvicorn.Server):
             os._exit(128 + sig)
         self.should_exit = True
         self._stop()
+        last = threading.Timer(FAREWELL_SECONDS + LAST_SECONDS, os._exit, (0,))
+        last.daemon = True
+        last.start()
