@@ -196,6 +196,18 @@ def test_what_nothing_has_confirmed_is_not_known_in_another_project(bank, open_b
 
 
 @requirement("SEC-1")
+def test_what_nothing_has_confirmed_is_listed_nowhere_else(bank, open_bank, person):
+    for n in range(5):
+        bank.record(a_memory(title=f"Untested {n}", scope=Scope.TEAM))
+    confirmed = person.record(a_memory(title="Confirmed", scope=Scope.TEAM))
+    bank.record(a_memory(title="Untested 5", scope=Scope.TEAM))
+    elsewhere = open_bank(workspace=open_bank.project("elsewhere"), principal=Principal.AGENT)
+    assert [memory.id for memory in elsewhere.memories(limit=1)] == [confirmed.id]
+    assert [memory.id for memory in elsewhere.memories()] == [confirmed.id]
+    assert len(bank.memories()) == 7
+
+
+@requirement("SEC-1")
 def test_what_another_wrote_here_is_found_by_who_asks_and_given_to_nobody_unasked(bank):
     memory = by(bank, "mallory").record(a_memory())
     assert bank.search(memory.description)[0].memory.id == memory.id

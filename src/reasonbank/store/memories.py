@@ -9,7 +9,7 @@ from typing import Any
 from reasonbank.errors import Forgotten, InvalidInput, NotFound, Refused
 from reasonbank.fields import checked
 from reasonbank.ledger.events import EventType, lesson, revisions
-from reasonbank.ledger.port import Filter, Reading, Writing
+from reasonbank.ledger.port import Filter, Reading, Row, Writing
 from reasonbank.model import JSON, REVISABLE, Memory, Revision, Standing, State, from_micros
 from reasonbank.store import probation
 from reasonbank.store.context import Context
@@ -142,5 +142,10 @@ def history(context: Context, id: str) -> list[Revision]:
 def listed(context: Context, filter: Filter | None = None, limit: int = 50) -> list[Memory]:
     reading = context.settled_read()
     chosen = checked(filter or Filter(), context.settings.limits)
-    rows = reading.listed(context.view, chosen, limit)
-    return [context.memory(reading, row) for row in rows]
+    asked, shown = limit, list[Row]()
+    while True:
+        rows = reading.listed(context.view, chosen, asked)
+        shown = [row for row in rows if probation.is_offered(context, row, unread=False)]
+        if len(shown) >= limit or len(rows) < asked:
+            return [context.memory(reading, row) for row in shown[:limit]]
+        asked *= 2
