@@ -28,6 +28,8 @@ from reasonbank.testing import a_memory, a_warning
 LESSON = "Run the suite with -p no:randomly when a test is flaky"
 ASKED = "one of our tests is flaky, what shall I do?"
 PUSH = "git push origin main"
+PATIENCE = 2 * SECONDS
+"""It ends by itself after SECONDS; where much goes on it starts late. Agents wait for 8."""
 CLIENT = "import sys; from reasonbank.surfaces.hooks.client import main; main(sys.argv[1:])"
 
 
@@ -52,7 +54,7 @@ def prompt(machine: Machine, session: str = "one") -> dict:
 
 def assert_harmless(answer) -> None:
     assert (answer.code, answer.complained) == (0, "")
-    assert answer.seconds < SECONDS
+    assert answer.seconds < PATIENCE
     if answer.printed:
         assert LESSON in answer.text or PUSH in answer.text
 
@@ -408,7 +410,7 @@ def test_two_hundred_malformed_payloads(stocked):
     with stocked.server(), ThreadPoolExecutor(8) as pool:
         for answer in pool.map(one, range(200)):
             assert (answer.code, answer.printed, answer.complained) == (0, "", "")
-            assert answer.seconds < SECONDS
+            assert answer.seconds < PATIENCE
 
 
 # Disks
