@@ -18,6 +18,7 @@ from reasonbank.ledger.port import Filter
 from reasonbank.ledger.postgres import PostgresLedger
 from reasonbank.ledger.postgres.address import address_of
 from reasonbank.ledger.postgres.dialect import numbered
+from reasonbank.ledger.postgres.fulltext import PostedWords
 from reasonbank.ledger.sqlite import SQLiteLedger
 from reasonbank.model import Job, State
 from reasonbank.testing import a_memory
@@ -115,6 +116,25 @@ def test_full_text_gives_the_rows_and_the_scores_of_sqlite(ledger, tmp_path, mon
     assert compared > 1_000
     assert ledger.read().word_rows() == other.read().word_rows()
     other.close()
+
+
+@requirement("MEM-9")
+def test_what_others_write_in_the_middle_of_a_search_does_not_break_it(opened, monkeypatch):
+    one, other = opened(), opened()
+    story = Story(one.bank_id)
+    told(one, story.joined(), story.recorded(a_memory(title="memory")))
+    totals = PostedWords._totals
+
+    def written_meanwhile(words):
+        said = totals(words)
+        monkeypatch.setattr(PostedWords, "_totals", totals)
+        for _ in range(3):
+            told(other, story.recorded(a_memory(title="memory")))
+        return said
+
+    monkeypatch.setattr(PostedWords, "_totals", written_meanwhile)
+    nums, scores = one.read().words(HERE, Filter(), ["memory"], 10, None)
+    assert len(nums) == 4 and (scores > 0).all()
 
 
 # Who waits for whom, and who sees what

@@ -157,6 +157,9 @@ class PostedWords:
         """Rows by BM25, best first; a phrase that is asked for twice counts twice."""
         rows, length, changes = totals
         counts = self._counted(None, phrases, self._kept.now(changes))
+        # What others write between the two questions is counted, and not in the totals.
+        rows = max(rows, *counts.values()) if counts else rows
+        length = max(length, rows)
         weights: dict[Phrase, float] = {}
         for phrase in phrases:
             if counts[phrase]:
