@@ -105,6 +105,25 @@ def test_what_a_verified_step_of_the_project_did_is_nothing_new(bank):
 
 
 @requirement("SEC-1")
+def test_what_a_step_only_named_the_project_did_not_do(bank):
+    read_in(bank, f"echo '{RISKY}'", f"grep -rn '{RISKY}' docs", f"git commit -m '{RISKY}'")
+    assert bank.record(a_memory(content=RISKY)).standing is Standing.WAITING
+
+
+@requirement("SEC-1")
+def test_of_a_host_that_many_share_only_the_place_that_was_reached_is_known(bank):
+    read_in(bank, "git clone git@github.com:Acme/steps.git", "curl -fsS https://acme.dev/a/b")
+    for known in ("Run git clone https://github.com/acme/other.", "Push it to github.com.",
+                  "Fetch https://acme.dev/c first."):  # fmt: skip
+        assert bank.record(a_memory(content=known)).standing is Standing.UNTESTED, known
+    for new in (
+        "Run git clone https://github.com/mallory/steps.",
+        "Fetch https://gitlab.com/acme/x",
+    ):
+        assert bank.record(a_memory(content=new)).standing is Standing.WAITING, new
+
+
+@requirement("SEC-1")
 def test_a_name_that_an_agent_gives_itself_makes_it_nobody_else(open_bank):
     open_bank()
 

@@ -33,6 +33,18 @@ class Risk:
     snippet: str
     """The words that ask for it, as they were read: past a disguise, if there was one."""
     host: str | None = None
+    place: str | None = None
+    """The host or, where many share it, whose part of it is reached."""
+
+    @property
+    def what(self) -> tuple[Action, str]:
+        """Two that ask for the same are equal in it."""
+        return self.action, self.place or self.snippet
+
+    def covers(self, other: Risk) -> bool:
+        """Whether who did this did the other: a host is reached wherever in it one was."""
+        within = other.place is not None and f"{self.place}/".startswith(f"{other.place}/")
+        return self.what == other.what or (within and self.action == other.action)
 
 
 LONGEST_SNIPPET = 200
@@ -113,9 +125,9 @@ _VERBS = (
 _URL = patterns.compile(
     r"(?i)\b(?:https?|ssh|git|ftp|wss?|s?ftp)://([^\s\"'`<>()\[\]{}|\\,;]{1,300})"
 )
-_AT = patterns.compile(rf"\b[A-Za-z0-9._%+-]{{1,64}}@({_HOST})")
+_AT = patterns.compile(rf"\b([A-Za-z0-9._%+-]{{1,64}}@{_HOST}(?:[:/][\w.~/-]{{1,200}})?)")
 _IMAGE = patterns.compile(
-    rf"(?i)\b(?:docker|podman|buildah)\s+(?:pull|run|push|create)\b[^\n|;]{{0,80}}?\s({_HOST})(?::\d+)?/"
+    rf"(?i)\b(?:docker|podman|buildah)\s+(?:pull|run|push|create)\b[^\n|;]{{0,80}}?\s({_HOST}(?::\d+)?/[\w./-]{{0,200}})"
 )
 _BARE = patterns.compile(
     rf"(?i)\b(?:{_MOVING}\b[^.\n]{{0,140}}?\s(?:to|from|at|via|through|into)\s+(?:the \w+ )?|"
@@ -132,6 +144,18 @@ _CONTINUED = patterns.compile(r"\\\n\s{0,40}")
 # Whom a package manager asks anyhow.
 _USUAL = frozenset({"pypi.org", "files.pythonhosted.org", "registry.npmjs.org", "registry.yarnpkg.com", "index.crates.io",
                     "proxy.golang.org", "rubygems.org", "deb.debian.org", "archive.ubuntu.com", "conda.anaconda.org"})  # fmt: skip
+
+# Hosts at which everybody has a place: so many parts of an address's path say whose.
+_SHARED = {
+    "github.com": 1, "gitlab.com": 1, "bitbucket.org": 1, "codeberg.org": 1, "git.sr.ht": 1, "huggingface.co": 1,
+    "raw.githubusercontent.com": 1, "gist.github.com": 1, "gist.githubusercontent.com": 1, "codeload.github.com": 1,
+    "api.github.com": 2, "gitlab.io": 1, "cdn.jsdelivr.net": 2, "unpkg.com": 1, "ghcr.io": 1, "quay.io": 1, "docker.io": 1,
+    "registry.gitlab.com": 1, "public.ecr.aws": 1, "gcr.io": 1, "storage.googleapis.com": 1, "s3.amazonaws.com": 1,
+    "pastebin.com": 2, "paste.rs": 1, "transfer.sh": 2, "webhook.site": 1, "hooks.slack.com": 3, "discord.com": 4,
+    "api.telegram.org": 1, "drive.google.com": 3, "docs.google.com": 3, "dropbox.com": 3, "bit.ly": 1, "tinyurl.com": 1, "t.me": 1,
+}  # fmt: skip
+_MAILBOXES = frozenset({"gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "live.com", "yahoo.com", "icloud.com",
+                        "proton.me", "protonmail.com", "gmx.net", "gmx.de", "web.de", "mail.ru", "yandex.ru", "qq.com", "163.com"})  # fmt: skip
 
 _DENIED = patterns.compile(
     r"(?i)(?:^|\W)(?:never|not|don't|doesn't|mustn't|shouldn't|cannot|can't|avoid|instead of|rather than|without|refuses? to|forbids?|prevents?|no need to|stop)"
@@ -151,7 +175,7 @@ def risks(text: str) -> tuple[Risk, ...]:
     for shown in readings(text).shown:
         said = _CONTINUED.sub(" ", shown) if "\\\n" in shown else shown
         for risk in (*_asked(said), *_contacts(said)):
-            found.setdefault((risk.action, risk.host or risk.snippet), risk)
+            found.setdefault(risk.what, risk)
     return tuple(found.values())
 
 
@@ -167,42 +191,52 @@ def _asked(text: str) -> Iterator[Risk]:
         action = _RISKS[number][0]
         for match in each[number].finditer(text):
             snippet = match[0].strip(" \t\n`\"'.,;")
-            host = next(_hosts(snippet), None)
+            host, place = next(_reached(snippet), (None, None))
             if _denied(text, match.start(), match.end()) or snippet.endswith(("header", "cookie")):
                 continue
             if action is Action.INSTALLS and host in _USUAL:
                 continue
-            yield Risk(action, snippet[:LONGEST_SNIPPET], host)
+            yield Risk(action, snippet[:LONGEST_SNIPPET], host, place)
 
 
 def _contacts(text: str) -> Iterator[Risk]:
     for match in (*_URL.finditer(text), *_AT.finditer(text)):
         sentence = _BROKEN.split(text[max(0, match.start() - 160) : match.start()])[-1]
         verbs = list(_VERB.finditer(sentence))
-        host = _host(match[1])
-        if not verbs or host is None:
+        reached = _at(match[1])
+        if not verbs or reached is None:
             continue
         # The last one before the address is the one that is meant.
         start = match.start() - len(sentence) + max(verbs[-1].start(1), verbs[-1].start(2))
         if not _denied(text, start, match.end()):
-            yield Risk(Action.CONTACTS, text[start : match.end()][-LONGEST_SNIPPET:], host)
+            yield Risk(Action.CONTACTS, text[start : match.end()][-LONGEST_SNIPPET:], *reached)
     for match in (*_IMAGE.finditer(text), *_BARE.finditer(text)):
-        if (host := _host(match[1])) and not _denied(text, match.start(), match.end()):
-            yield Risk(Action.CONTACTS, match[0].strip()[:LONGEST_SNIPPET], host)
+        if (reached := _at(match[1])) and not _denied(text, match.start(), match.end()):
+            yield Risk(Action.CONTACTS, match[0].strip()[:LONGEST_SNIPPET], *reached)
 
 
-def _hosts(text: str) -> Iterator[str]:
+def _reached(text: str) -> Iterator[tuple[str, str]]:
     for match in _URL.finditer(text):
-        if host := _host(match[1]):
-            yield host
+        if reached := _at(match[1]):
+            yield reached
 
 
-def _host(address: str) -> str | None:
-    """The host that is reached, or none where it is this machine or a name within the network."""
+def _at(address: str) -> tuple[str, str] | None:
+    """The host that is reached and the place there, or none where it is this machine or a name
+    within the network."""
     authority = address.partition("/")[0].partition("?")[0].partition("#")[0]
-    host = authority.rpartition("@")[2].partition(":")[0].lower().rstrip(".")
-    local = host.startswith(("127.", "0.")) or host.endswith(".localhost")
-    return host if "." in host and not local else None
+    user, _, said = authority.rpartition("@")
+    host, _, behind = said.partition(":")
+    host = host.lower().rstrip(".")
+    if "." not in host or host.startswith(("127.", "0.")) or host.endswith(".localhost"):
+        return None
+    if host in _MAILBOXES:
+        return host, f"{user.lower()}@{host}"
+    # Of git@host:owner/name the path begins behind the colon, of host:443/owner it does not.
+    path = address[len(authority) :]
+    parts = (path if behind.isdigit() else f"{behind}/{path}").lower().split("/")
+    own = [part for part in parts if part][: _SHARED.get(host, 0)]
+    return host, "/".join([host, *own])
 
 
 def _denied(text: str, start: int, end: int) -> bool:

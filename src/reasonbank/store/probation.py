@@ -145,11 +145,11 @@ def told(memory: Memory) -> Iterator[str]:
 
 def _was_done(context: Context, reading: Reading, risk: Risk) -> bool:
     """Whether a session that the bank itself read ran it, and it ended well."""
-    from reasonbank.safety.risky import risks
+    from reasonbank.safety.ran import ran
 
-    wanted = risk.host or risk.snippet
+    named = risk.host or risk.snippet
     return any(
-        (done.action, done.host or done.snippet) == (risk.action, wanted)
-        for command in reading.ran_well(context.view, wanted, MOST_SESSIONS)
-        for done in risks(command)
+        done.covers(risk)
+        for command in reading.ran_well(context.view, named, MOST_SESSIONS)
+        for done in ran(command)
     )

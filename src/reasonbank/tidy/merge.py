@@ -14,7 +14,7 @@ from reasonbank.llm.port import Message, system, user
 from reasonbank.llm.prompts import words
 from reasonbank.llm.reply import closed, one_of, string
 from reasonbank.model import JSON, ErrorContext, Memory, Outcome, Source, Standing, labels
-from reasonbank.safety.risky import Risk, risks
+from reasonbank.safety.risky import risks
 from reasonbank.search.rivals import contradicts_itself
 from reasonbank.search.sentences import unsaid
 from reasonbank.store.probation import told as all_text
@@ -193,17 +193,13 @@ def by_answer(id: str, members: Sequence[Member], answer: JSON, limits: Limits =
 
 def added(memory: Memory, members: Sequence[Member]) -> InvalidReply | None:
     """Why a merge cannot take the place of memories that ask for less than it does."""
-    known = {_what(risk) for m in members for risk in risks("\n".join(all_text(m.memory)))}
-    new = [risk for risk in risks("\n".join(all_text(memory))) if _what(risk) not in known]
+    known = {risk.what for m in members for risk in risks("\n".join(all_text(m.memory)))}
+    new = [risk for risk in risks("\n".join(all_text(memory))) if risk.what not in known]
     if not new:
         return None
     return InvalidReply(
         f"none of the memories {new[0].action} like this: {new[0].snippet}", reply=memory.content
     )
-
-
-def _what(risk: Risk) -> tuple[str, str]:
-    return risk.action, risk.host or risk.snippet
 
 
 def refused(

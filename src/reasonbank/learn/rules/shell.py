@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from reasonbank.safety.patterns import brief, compile, spaced
+from reasonbank.safety.ran import pieces
 
 if TYPE_CHECKING:
     from reasonbank.learn.session import Command
@@ -113,7 +114,7 @@ def parts(command: str) -> tuple[Part, ...]:
     """The commands of a line; what is piped into another one stands with it."""
     found: list[Part] = []
     piped = ""
-    for raw, operator in _pieces(_without_document(command)):
+    for raw, operator in pieces(_without_document(command)):
         line = " ".join(f"{piped}{raw}".split())
         words = _split(raw)
         if not words:
@@ -126,29 +127,6 @@ def parts(command: str) -> tuple[Part, ...]:
         found.append(Part(what=_unwrapped(words), line=line, operator=operator))
         piped = f"{raw.strip()} | " if operator in ("|", "|&") else ""
     return tuple(found)
-
-
-def _pieces(command: str) -> list[tuple[str, str]]:
-    """A line cut at its operators, those within quotes left alone."""
-    found: list[tuple[str, str]] = []
-    begun, position, quote = 0, 0, ""
-    while position < len(command):
-        letter = command[position]
-        if letter == "\\" and quote != "'":
-            position += 2
-            continue
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "\"'":
-            quote = letter
-        elif letter in "|&;\n":
-            operator = letter * 2 if command.startswith(letter * 2, position) else letter
-            found.append((command[begun:position], operator))
-            position += len(operator)
-            begun = position
-            continue
-        position += 1
-    return [*found, (command[begun:], "")]
 
 
 def _split(raw: str) -> list[str]:
