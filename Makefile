@@ -78,13 +78,15 @@ check: install local-models agents-installed
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src 2> .venv/bandit.log \
 		|| { cat .venv/bandit.log; exit 1; }
-	$(BIN)/python -m pytest -n auto --durations=25
+	rm -f .pytest_cache/v/cache/lastfailed
+	$(BIN)/python -m pytest -n auto --durations=25 \
+		|| { [ $$? = 1 ] && $(BIN)/python -m tools.second_look; }
 
 # Builds the image from a bare Debian root and runs it: needs root, buildah, debootstrap and runc;
 # for the Compose file also podman, netavark, aardvark-dns, iproute2 and iptables. About three
 # minutes on a quiet machine. Where something is missing, it says so and is skipped.
 container-check: install
-	REASONBANK_TEST_CONTAINERS=1 $(BIN)/python -m pytest -n 0 -rs tests/containers
+	REASONBANK_TEST_CONTAINERS=1 $(BIN)/python -m pytest -n 0 -rs -p no:cacheprovider tests/containers
 
 # Apart from check, because it costs three quarters more. What tests start as processes counts too.
 coverage: install local-models agents-installed
