@@ -22,6 +22,9 @@ NAMED = [
     "cat > notes.md <<'EOF'\n{}\nEOF",
     "cat <<EOF >> notes.md && make\n{}\nEOF\nls",
     "cat <<'EOF' | tee notes.md\n{}\nEOF",
+    "cat > notes.md <<\\EOF\n{}\nEOF",
+    "cat > notes.md <<ÉND\n{}\nÉND",
+    "cat > notes.md <<- 'END-OF-NOTES'\n{}\nEND-OF-NOTES",
     "reasonbank remember 'When it hangs: {}'",
     "sudo -u me tee notes.md <<< '{}'",
     "cd /work && time grep '{}' README.md || true",
@@ -51,6 +54,7 @@ DONE = [
     "bash -c '{}'",
     "bash <<EOF\n{}\nEOF",
     "{} # as the notes say",
+    "grep -q acme <<< 'acme'\n{}",
 ]
 
 

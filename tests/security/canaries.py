@@ -13,13 +13,14 @@ from typing import Any
 from reasonbank.access import TokenStore
 from reasonbank.bank import Bank
 from reasonbank.ledger.events import EventType
-from reasonbank.model import ErrorContext, Memory, Outcome, Scope, Trace, new_id
+from reasonbank.model import ErrorContext, Memory, Outcome, Principal, Scope, Trace, new_id
 from reasonbank.settings import Embed, Settings
 
 WORD = re.compile(r"7[a-z]{12}7")
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIDES = ("read", "write", "admin")
+HASHED = Settings(embed=Embed(model="hashed"))
 
 
 @dataclass(eq=False)
@@ -98,7 +99,7 @@ class Canaries:
             place.path = str(self.folder / "places" / self.word(place))
             Path(place.path).mkdir(parents=True)
             self.furnish(place)
-        with Bank.open(self.url, workspace=self.places[0].path, settings=HASHED) as bank:
+        with self.open(self.places[0].path) as bank:
             for place in self.places:
                 self.mix(bank.within(place.path), place)
             for place in self.places:
@@ -109,9 +110,13 @@ class Canaries:
                 spare = tokens.create(scope=side, workspaces=[self.places[0].id])
                 self.spare_tokens.append(spare.id)
 
+    def open(self, path: str, settings: Settings = HASHED) -> Bank:
+        """As a person: what an agent says is told to no other project before it is confirmed."""
+        return Bank.open(self.url, workspace=path, settings=settings, principal=Principal.PERSON)
+
     def furnish(self, place: Place) -> None:
         """All that one workspace has by itself."""
-        with Bank.open(self.url, workspace=place.path, settings=place.settings) as bank:
+        with self.open(place.path, place.settings) as bank:
             place.id = bank.view.workspace
             for scope in Scope:
                 author = self.word(place, scope)
@@ -219,8 +224,6 @@ class Canaries:
             first = next(p for p in self.places if p.project == 0 and p.same(place, Scope.TEAM))
             assert bank.within(first.path).promote().promoted
 
-
-HASHED = Settings(embed=Embed(model="hashed"))
 
 # Table by table: a key, the workspace that owns the row, and the row.
 _ROWS = {

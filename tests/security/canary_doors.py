@@ -21,7 +21,6 @@ from canary_arguments import Maker, NoWay
 from click.testing import CliRunner
 from tests.surfaces.http_server import environment
 
-from reasonbank.bank import Bank
 from reasonbank.errors import ReasonBankError
 from reasonbank.fields import plain
 from reasonbank.model import Scope
@@ -175,7 +174,7 @@ def everything(verb: str, given: Mapping[str, Any]) -> bool:
 class Library(Door):
     def __init__(self, canaries: Canaries, rng: random.Random, settings: Any) -> None:
         super().__init__(sorted(OPERATION), rng)
-        self.bank = Bank.open(canaries.url, workspace=canaries.places[0].path, settings=settings)
+        self.bank = canaries.open(canaries.places[0].path, settings)
 
     def ask(self, maker: Maker, verb: str) -> dict[str, Any]:
         given = maker.arguments(verb, operation_names(OPERATION[verb]))

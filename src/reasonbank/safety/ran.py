@@ -7,10 +7,10 @@ something was done, it was not.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 
+from reasonbank.safety import patterns
 from reasonbank.safety.risky import Action, Risk, risks
 
 _words = str.split
@@ -30,8 +30,9 @@ _NAMING_PARTS = {
 _BEFORE = frozenset(
     _words("sudo time nice nohup env exec timeout if elif while until then do else !")
 )
-_WRAPPED = re.compile(r"-\S*|\d+[smh]?|[A-Za-z_]\w*=[^$`]*")
-_DOCUMENT = re.compile(r"<<-?[ \t]*[\"']?(\w+)")
+_WRAPPED = patterns.compile(r"-\S*|\d+[smh]?|[A-Za-z_]\w*=[^$`]*")
+_DOCUMENT = patterns.compile(r"<<-?[ \t]{0,20}[\\\"']?([^\s\\\"'`<>|&;()]{1,100})")
+_BEGINS_WITHIN = 128
 LONGEST = 20_000
 """Letters of a command that are looked at."""
 
@@ -84,9 +85,14 @@ def pieces(command: str) -> Iterator[tuple[str, str]]:
             kept += command[begun:position]
             begun = position = _line_end(command, position)
             continue
-        elif letter == "<" and (document := _DOCUMENT.match(command, position)):
+        elif command.startswith("<<<", position):  # A word to read, and no document.
+            position += 3
+            continue
+        elif letter == "<" and (
+            document := _DOCUMENT.match(command[position : position + _BEGINS_WITHIN])
+        ):
             ends.append(document[1])
-            fed, position = begun, document.end()
+            fed, position = begun, position + document.end()
             continue
         elif letter == "\n" and ends:
             behind = _behind(command, position, ends)
