@@ -115,6 +115,7 @@ class Application:
         self._paths = Paths()
         self._threads = ThreadPoolExecutor(THREADS, "bank")
         self._long = ThreadPoolExecutor(1, "bank-long")
+        self._waited = ThreadPoolExecutor(1, "bank-waited")
         self._at_length = threading.Lock()
         self._waiting = 0
         self._noting: set[str] = set()
@@ -145,6 +146,7 @@ class Application:
         self.stop()
         self._threads.shutdown()
         self._long.shutdown()
+        self._waited.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -316,14 +318,15 @@ class Application:
 
     async def _run(self, work: Callable[[], T], *, alone: bool = False, waits: bool = False) -> T:
         """In a worker thread; long work one at a time, apart from the rest. What ``waits`` takes
-        its turn, unless many do."""
+        its turn among its like, unless many do: people look at it, while a consolidation may last
+        for minutes."""
         loop = asyncio.get_running_loop()
         if not alone:
             return await loop.run_in_executor(self._threads, work)
         if waits and self._waiting < MOST_WAITING:
             self._waiting += 1
             try:
-                return await loop.run_in_executor(self._long, work)
+                return await loop.run_in_executor(self._waited, work)
             finally:
                 self._waiting -= 1
         if not self._at_length.acquire(blocking=False):
