@@ -46,16 +46,25 @@ class Looked:
         told = self.reply.to_json()
         for memory, believed in zip(told["memories"], self.believed, strict=True):
             memory["belief"] = plain(believed)
-        nearest = next((one for one in self.dropped if one.relevance), None)
         return told | {
             "considered": len(self.reply.hits) + sum(count for _, count in self.reasons),
             "dropped": plain(self.dropped),
             "left_out": [{"reason": reason, "count": count} for reason, count in self.reasons],
-            "nearest": None if self.reply.sure else plain(nearest),
+            "nearest": None if self.reply.sure else plain(self._nearest()),
             "asked": plain(self.asked),
             "hint": self.reply.hint,
             "milliseconds": round(self.milliseconds, 1),
         }
+
+    def _nearest(self) -> LeftOut | None:
+        """Of what is near but not surely meant, and of what was left out."""
+        weak = (
+            LeftOut(id=hit.memory.id, title=hit.memory.title, reason="near, but not surely meant",
+                    relevance=self.reply.relevance.get(hit.memory.id))
+            for hit in self.reply.hits
+        )  # fmt: skip
+        near = (one for one in (*weak, *self.dropped) if one.relevance)
+        return max(near, key=lambda one: one.relevance or 0.0, default=None)
 
 
 def look(
