@@ -48,3 +48,23 @@ def test_a_session_with_a_megabyte_of_one_word_is_shown(tab, world):
         page = seen.open(f"/sessions/{made.json()['id']}")
         expect(page.locator(".steps")).to_contain_text("<b>Ran</b>")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@requirement("WEB-1")
+def test_a_name_that_turns_the_direction_of_writing_turns_no_word_of_the_page(tab, world):
+    turned = "\u202eeve"
+    token = world.token("write", "--name", turned)
+    memory = {"title": "Turn around", "description": "When words turn", "content": "Look.",
+              "outcome": "success"}  # fmt: skip
+    made = world.server.ask("POST", "/memories", token=token, json=memory).json()
+    trace = {"task": "Turned", "trajectory": [], "metadata": {"agent": turned}}
+    session = world.server.ask("POST", "/traces", token=token, json=trace).json()
+    seen = tab()
+    for path in (f"/memory/{made['id']}", "/search?sort=newest", f"/sessions/{session['id']}",
+                 "/review"):  # fmt: skip
+        page = seen.open(path)
+        expect(page.locator("main")).to_contain_text("eve")
+        sentences = page.locator(".rev, .meta, .sub").all_text_contents()
+        assert [each for each in sentences if "\u202e" in each] == [], path
+    gone = world.server.ask("DELETE", f"/memories/{made['id']}?confirm=true")
+    assert gone.status_code == 200

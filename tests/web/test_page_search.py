@@ -69,11 +69,15 @@ def test_j_k_and_enter_walk_the_hits(tab):
 
 
 @requirement("WEB-1")
-def test_filters_narrow_what_is_known_and_can_be_cleared(tab):
+def test_filters_narrow_what_is_known_and_can_be_cleared(tab, world):
     page = tab().open("/")
     page.get_by_label("Kind", exact=True).select_option("warnings")
     expect(page.locator(".hit .mark.m-warn").first).to_be_visible()
     expect(page.locator(".hit:not(:has(.m-warn))")).to_have_count(0)
+    # One that names no error is marked as a warning all the same, and so is found as one.
+    world.run("remember", "Never weigh the cobalt crate twice.")
+    page.get_by_label("Order").select_option("newest")
+    expect(page.locator(".hit").first).to_contain_text("cobalt")
     page.get_by_label("Scope", exact=True).select_option("org")
     page.get_by_label("Trust", exact=True).select_option("doubted")
     expect(page.get_by_text("No lesson passes these filters.")).to_be_visible()

@@ -7,7 +7,7 @@ import signal
 import pytest
 from playwright.sync_api import expect
 from tests.requirement import requirement
-from tests.surfaces.http_server import serving
+from tests.surfaces.http_server import command, serving
 from tests.web.conftest import entrance
 
 HIDE = """
@@ -204,3 +204,57 @@ def test_the_first_lesson_of_all_appears_by_itself(page, tmp_path):
         expect(page.locator("#toast")).to_be_empty()
         assert server.ask("POST", "/memories", json=lesson("The first")).status_code == 201
         expect(page.get_by_role("heading", name="Your agents know 1 lesson")).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_what_was_asked_while_the_server_was_away_is_answered_when_it_is_back(page, small):
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    port = small.port
+    small.stop()
+    page.get_by_label("Ask what is known").fill("the first")
+    expect(page.get_by_role("alert")).to_contain_text("The server is not there")
+    with serving(small.folder, "--port", port):
+        expect(page.locator(".hit").first).to_contain_text("The first", timeout=30_000)
+        expect(page.get_by_label("Ask what is known")).to_have_value("the first")
+
+
+@requirement("WEB-1")
+def test_projects_that_begin_later_are_in_the_chooser(page, tmp_path):
+    def learns(name):
+        folder = tmp_path / name
+        (folder / ".git").mkdir(parents=True)
+        code, told = command(folder, "--bank", bank, "remember", f"A lesson of {name}.")
+        assert code == 0, told
+
+    bank = f"sqlite:///{tmp_path / 'bank.db'}"
+    # As somebody serves who has not begun anywhere yet.
+    with serving(tmp_path / "home", "--bank", bank) as server:
+        page.goto(entrance(server, "--bank", bank))
+        expect(page.get_by_text("know nothing here yet")).to_be_visible()
+        expect(page.get_by_text(LIVE)).to_be_visible()
+        learns("shop")
+        expect(page.get_by_role("heading", name="Your agents know 1 lesson")).to_be_visible()
+        places = page.get_by_label("Workspace").locator("option")
+        expect(places).to_have_text(["shop"])
+        learns("bakery")
+        expect(places).to_have_text(["bakery", "shop"])
+        expect(page.get_by_label("Workspace").locator("option:checked")).to_have_text("shop")
+        page.get_by_label("Workspace").select_option(label="bakery")
+        expect(page.locator(".hit").first).to_contain_text("A lesson of bakery")
+
+
+@requirement("WEB-1")
+def test_a_narrow_page_says_that_the_server_is_away_and_lets_one_sign_out(page, small):
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto(entrance(small))
+    expect(page.get_by_role("heading", name="Your agents know 1 lesson")).to_be_visible()
+    page.get_by_role("link", name="Settings").click()
+    expect(page.get_by_role("heading", name="Audit")).to_be_visible()
+    port = small.port
+    small.stop()
+    expect(page.get_by_text("Not connected, trying again")).to_be_visible()
+    with serving(small.folder, "--port", port):
+        expect(page.locator("#live")).to_be_hidden(timeout=30_000)
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -5,7 +5,8 @@ import json
 import pytest
 from playwright.sync_api import expect
 from tests.requirement import requirement
-from tests.web.conftest import HERE
+from tests.surfaces.http_server import serving
+from tests.web.conftest import HERE, entrance
 
 VIEWS = ("/", "/search?q=pool+exhausted", "/memory/{m15}", "/review", "/learning", "/sessions",
          "/work", "/agents", "/peers", "/settings")  # fmt: skip
@@ -108,3 +109,17 @@ def test_the_page_is_used_from_the_keyboard(tab):
     expect(page.get_by_label("Ask what is known")).to_be_focused()
     page.go_back()
     expect(page.get_by_role("heading", name="Work", exact=True)).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_a_question_to_an_empty_bank_can_be_read_by_everybody(browser, axe, tmp_path):
+    page = browser.new_page()
+    with serving(tmp_path / "project") as server:
+        page.goto(entrance(server))
+        expect(page.get_by_text("know nothing here yet")).to_be_visible()
+        page.goto(server.address + "/search?q=pool+exhausted")
+        expect(page.get_by_role("heading", name="Nothing is known about this yet")).to_be_visible()
+        assert complaints(page, axe) == []
+        page.goto(server.address + "/settings")
+        expect(page.get_by_role("region", name="Workspaces")).to_contain_text("None yet")
+    page.close()

@@ -70,6 +70,19 @@ def test_what_a_token_may_not_do_is_not_offered(tab, world):
     expect(page.get_by_role("button", name="Rename")).to_have_count(0)
 
 
+@requirement("WEB-1", "SEC-6")
+def test_what_another_project_shares_may_be_rated_and_not_changed(tab, world):
+    other = tab(world.token("admin", "--workspace", str(world.folder / "infra")))
+    page = other.open(f"/memory/{world.ids['m01']}")
+    expect(page.locator("main h1")).to_have_text("Send an idempotency key with every charge")
+    expect(page.get_by_role("button", name="It helped")).to_be_visible()
+    for name in ("Edit", "Archive", "Forget…"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
+    page.keyboard.press("e")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("complementary")).to_contain_text("another one, which shares it")
+
+
 @requirement("WEB-1")
 def test_a_token_of_another_workspace_sees_nothing_of_this_one(tab, world):
     other = tab(world.token("write", "--workspace", str(world.folder / "infra")))

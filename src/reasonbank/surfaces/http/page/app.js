@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { brand } from "./brand.js";
 import { $, $$, fill, h, s } from "./dom.js";
 import { dialog, failed, key, say } from "./parts.js";
-import { called, capital, count, spaceName } from "./words.js";
+import { called, capital, count, spaceName, straight } from "./words.js";
 
 const NAV = [
   ["search", "Search", "M11 11l4 4M12 7A5 5 0 1 1 2 7a5 5 0 0 1 10 0z"],
@@ -74,7 +74,7 @@ async function draw({ keep = false } = {}) {
   const where = route();
   const page = {
     ...where, link, may, go, done, session, spaces, signal: mine.signal,
-    redraw: () => draw({ keep: true }),
+    redraw: () => draw({ keep: true }), signOut,
     space: (id) => spaces.find((one) => one.id === id),
   };
   const came = missed = [];
@@ -88,7 +88,7 @@ async function draw({ keep = false } = {}) {
     found = await view.show(page);
   } catch (error) {
     if (mine.signal.aborted || error.status === 401) return;
-    found = { nodes: failed(error), title: "ReasonBank", failed: true };
+    found = { nodes: failed(error), title: "ReasonBank" };
   } finally {
     clearTimeout(waiting);
     slow.remove();
@@ -189,12 +189,40 @@ function chooser() {
       go(link(route().view === "memory" ? "search" : route().view));
       refreshCounts();
     },
-  }, called(spaces).map(([id, name]) => h("option", { value: id, selected: id === api.chosen() }, name)));
+  }, options());
   return h("label.space", h("span.sr", "Workspace"), choice);
 }
 
+/** Workspaces that began since, or are called otherwise: the chooser has them, too. */
+function heard({ what, workspace }) {
+  const fresh = workspace && !met.has(workspace) && !spaces.some((one) => one.id === workspace);
+  if (!fresh && !what.startsWith("workspace.")) return;
+  met.add(workspace);
+  clearTimeout(meeting);
+  meeting = setTimeout(meet, 150);
+}
+
+const met = new Set(); // Of some there is nothing to see: another bank shares them.
+let meeting = null;
+async function meet() {
+  const now = await api.session().catch(() => null);
+  if (!session || !now?.signed_in) return;
+  const first = !api.chosen() && now.workspaces.length > 0;
+  // The same list: the view that is on the screen has it.
+  spaces.splice(0, spaces.length, ...now.workspaces);
+  if (first) api.choose(now.workspaces.find((one) => one.id === now.workspace)?.id ?? spaces[0].id);
+  if ($("#space")) fill($("#space"), options());
+  else if (spaces.length) $(".brand").after(chooser());
+  nav(route().view);
+  if (!first) return;
+  refreshCounts();
+  draw({ keep: true });
+}
+
+const options = () => called(spaces).map(([id, name]) => h("option", { value: id, selected: id === api.chosen() }, name));
+
 function frame() {
-  const who = !session.needed ? "No sign-in is needed here" : `Signed in as ${session.name}`;
+  const who = !session.needed ? "No sign-in is needed here" : `Signed in as ${straight(session.name)}`;
   const right = { read: "may read", write: "may read and write", admin: "may do everything" }[session.right];
   fill($("#app"), h("div.app",
     h("header.side",
@@ -283,12 +311,14 @@ function connect() {
     // From before the first view asked for anything, so that nothing falls in between.
     after: session.seq,
     told: (event) => {
+      heard(event);
       if (api.isHere(event)) refreshCounts();
       if (missed) missed.push(event);
       else shown?.live?.(event);
     },
     state: (up) => {
-      if (up && shown?.failed) draw({ keep: true });
+      // Of a view, or of a part of one, which could not be asked for.
+      if (up && shown && $("#main .away")) draw({ keep: true });
       const place = $("#live");
       if (!place) return;
       place.classList.toggle("lost", !up);
@@ -296,6 +326,7 @@ function connect() {
     },
     // Too much was missed to be told one by one.
     many: () => {
+      meet();
       refreshCounts();
       if (missed) missed.push({ what: "many" });
       else if (shown?.many) shown.many();

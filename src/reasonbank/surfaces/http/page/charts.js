@@ -74,7 +74,7 @@ export function strip(groups) {
   const all = groups.reduce((sum, group) => sum + group.count, 0) || 1;
   let x = 0;
   return drawing(
-    groups.map((group) => `${group.count} ${group.name}`).join(", "),
+    groups.map((group) => `${group.count} ${group.name}`).join(", ") || "no lesson",
     { class: "strip", width: "100%", height: 10 },
     groups.filter((group) => group.count).map((group) => {
       const share = group.count / all;

@@ -156,7 +156,7 @@ export const newer = (page, concerns, text) => (event) => {
 export function failed(error) {
   const { status } = error;
   const gone = [404, 410].includes(status), unreachable = error instanceof Unreachable;
-  return h("div.empty", { role: "alert" },
+  return h("div.empty", { role: "alert", class: unreachable ? "away" : "" },
     h("h2", gone ? "There is no such thing here, or you may not see it." : unreachable ? "The server is not there." : "This could not be shown."),
     h("p", `${capital(error.message).replace(/\.$/, "")}.`),
     unreachable && [h("p.tip", "If nobody starts it again:"), command("reasonbank serve")],

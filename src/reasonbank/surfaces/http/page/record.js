@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { choice, form, textArea, textField } from "./parts.js";
+import { straight } from "./words.js";
 
 const KINDS = [["success", "Strategy: it works"], ["failure", "Warning: it fails"], ["mixed", "Mixed"]];
 const OF_WARNING = [["error_type", "Kind of error"], ["failure_pattern", "What fails"], ["corrective_guidance", "What to do instead"]];
@@ -25,7 +26,7 @@ export async function record(page, from = {}) {
   const made = await form("Record a lesson", "It counts at once, and is trusted as far as the evidence carries.", fields(from), "Record it",
     (values) => api.post("/memories", given(values)));
   if (!made) return;
-  page.done(`Recorded “${made.title}”`);
+  page.done(`Recorded “${straight(made.title)}”`);
   page.go(page.link(`memory/${made.id}`));
 }
 

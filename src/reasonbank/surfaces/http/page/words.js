@@ -75,8 +75,12 @@ export function because(belief) {
   return said.length ? said.join(", ") : "no task has tried it yet";
 }
 
+/** A name within a sentence of the page: what turns the direction of writing in it would turn the
+ * words after it, too. */
+export const straight = (name) => name && String(name).replace(/[\u202a-\u202e\u2066-\u2069]/g, "");
+
 /** Who wrote it, and at which bank, where that is another one: its author names that by its key. */
-export const writer = (author, peer) => (peer ? `${(author ?? "").replace(/@[0-9a-f]{16}$/, "")} at ${peer}` : author);
+export const writer = (author, peer) => straight(peer ? `${(author ?? "").replace(/@[0-9a-f]{16}$/, "")} at ${peer}` : author);
 
 /** What kind of hand wrote it. An agent writes in the name of the person who runs it. */
 export const HANDS = {
@@ -95,4 +99,4 @@ export function called(spaces) {
   return spaces.map((space) => [space.id, name(space)]).sort(([, one], [, other]) => one.localeCompare(other, "en", { numeric: true }));
 }
 
-export const spaceName = (space) => space.name || space.path?.split("/").filter(Boolean).at(-1) || space.id;
+export const spaceName = (space) => straight(space.name) || space.path?.split("/").filter(Boolean).at(-1) || space.id;

@@ -108,7 +108,7 @@ function mistakes(page, { repeated_mistakes: told }) {
 }
 
 function missing(page, gaps) {
-  if (!gaps.length) return part("Gaps", "asked in vain", h("p.soft", "Whatever was asked here, something is known about it."));
+  if (!gaps.length) return part("Gaps", "asked in vain", h("p.soft", "Nothing was asked in vain so far."));
   return part("Gaps", "asked in vain, most asked first", table(
     [{ name: "Question" }, { name: "Asked", num: true }, { name: "Wordings", num: true }, { name: "Last" }, { name: "Action", num: true, hide: true }],
     gaps.map((gap) => [

@@ -6,7 +6,7 @@ import { $, h, s } from "../dom.js";
 import { brief, changes } from "../lines.js";
 import { ask, button, kind, kindName, marks, memoryLink, part, say, warningBox, why } from "../parts.js";
 import { edit, takeBack } from "../record.js";
-import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, writer } from "../words.js";
+import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, straight, writer } from "../words.js";
 
 const LONG = 6000;
 const NEWEST = 10; // Of the revisions; the others are drawn when they are asked for.
@@ -45,6 +45,10 @@ export async function show(page) {
 
 // ---- What can be done
 
+/** What another project shares is changed there, or by who looks after the whole bank. */
+const mayChange = ({ session, may }, { workspace }) =>
+  may("write") && (workspace === api.chosen() || (session.needed && session.whole && may("admin")));
+
 const DOUBLE = 400; // Milliseconds.
 const acting = new Set();
 let done = {};
@@ -52,6 +56,7 @@ let done = {};
 function actions(view) {
   const { page, path, memory } = view;
   if (!page.may("write")) return { buttons: [], keys: {} };
+  const own = mayChange(page, memory);
   const act = (what, work) => async () => {
     // The second half of a double click falls on what the first half drew.
     const now = performance.now();
@@ -101,11 +106,11 @@ function actions(view) {
     buttons: [
       !archived && button("It helped", rate(true), { hint: "+" }),
       !archived && button("It did not", rate(false), { hint: "-" }),
-      button("Edit", change, { hint: "e" }),
-      button(archived ? "Restore" : "Archive", shelve),
-      page.may("admin") && button("Forget…", forget, { look: "risk" }),
+      own && button("Edit", change, { hint: "e" }),
+      own && button(archived ? "Restore" : "Archive", shelve),
+      own && page.may("admin") && button("Forget…", forget, { look: "risk" }),
     ],
-    keys: { e: change, ...(archived ? {} : { "+": rate(true), "-": rate(false) }) },
+    keys: { ...(own ? { e: change } : {}), ...(archived ? {} : { "+": rate(true), "-": rate(false) }) },
   };
 }
 
@@ -132,7 +137,7 @@ const SAID = {
 const said = (one) => [
   SAID[one.kind][one.positive ? 0 : 1], one.count > 1 && `${one.count}×`,
   one.rater && `by ${one.rater}`, one.session && `(${short(one.session, 40)})`, one.comment && `“${short(one.comment, 120)}”`,
-].filter(Boolean).join(" ");
+].filter(Boolean).map(straight).join(" ");
 
 const key = (drawn, text) => h("span", drawn, ` ${text}`);
 
@@ -190,7 +195,7 @@ function cameFrom({ page, memory, origin }) {
   const facts = [
     ["Author", writer(origin.author ?? memory.author, origin.peer)], ["Written by", HANDS[origin.principal]], ["Through", origin.surface],
     ["Session", origin.trace ? [h("a", { href: page.link(`sessions/${origin.trace.id}`) }, short(origin.trace.task, 60)), origin.trace.span && `, steps ${origin.trace.span.join(" to ")}`] : origin.session],
-    ["Batch", origin.batch], ["Project", place && spaceName(place)], ["Seen by", SCOPES[memory.scope]],
+    ["Batch", origin.batch], ["Project", place ? spaceName(place) : !origin.peer && "another one, which shares it"], ["Seen by", SCOPES[memory.scope]],
     ["Kind of task", memory.task_type], ["Tags", memory.tags.join(", ")], ["Id", h("code", memory.id)],
   ];
   return h("section", { "aria-label": "Where it came from" }, h("h2", "Where it came from"),
@@ -245,8 +250,8 @@ function revisions(view) {
   const row = (revision, i) => {
     const before = newest[i + 1];
     return h("li", h("b", `r${revision.number}`),
-      h("span", capital(revision.change), ` by ${revision.author} `, h("span.soft", `through ${revision.surface}, ${day(revision.at)}`)),
-      i === 0 ? h("span.soft.small", "now") : page.may("write") ? button(`Return to r${revision.number}`, back(revision.number), { look: "quiet" }) : h("span"),
+      h("span", capital(revision.change), ` by ${writer(revision.author)} `, h("span.soft", `through ${revision.surface}, ${day(revision.at)}`)),
+      i === 0 ? h("span.soft.small", "now") : mayChange(page, memory) ? button(`Return to r${revision.number}`, back(revision.number), { look: "quiet" }) : h("span"),
       before && difference(before.memory, revision.memory));
   };
   const list = h("ol.rev", newest.slice(0, NEWEST).map(row)), older = newest.length - NEWEST;

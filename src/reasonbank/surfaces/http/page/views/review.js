@@ -5,7 +5,7 @@ import { range } from "../charts.js";
 import { $, $$, fill, h } from "../dom.js";
 import { ask, button, choice, failed, field, form, head, key, mark, memoryLink, say, textField, warningBox } from "../parts.js";
 import { edit, takeBack } from "../record.js";
-import { TRUST, because, capital, count, day, fixed, plural, short, writer } from "../words.js";
+import { TRUST, because, capital, count, day, fixed, plural, short, straight, writer } from "../words.js";
 
 const LIMIT = 200;
 const TABS = {
@@ -43,7 +43,7 @@ export async function show(page) {
       h("nav.tabs", { "aria-label": "Kinds" }, Object.entries(TABS).map(([name, { name: title }]) =>
         (name !== "proposals" || page.may("write")) && h("a", { href: page.link("review", { tab: name === "all" ? null : name, hand }), "aria-current": name === tab && "page" },
           title, tab !== "proposals" && name !== "proposals" && h("span", `${count(of(name).length)}${more && of(name).length ? "+" : ""}`)))),
-      hand && h("p.tip", `Only what ${items[0]?.peer ?? hand} brought. `, h("a", { href: page.link("review") }, "Show all")),
+      hand && h("p.tip", `Only what ${straight(items[0]?.peer ?? hand)} brought. `, h("a", { href: page.link("review") }, "Show all")),
       view.body,
     ],
     keys: {
@@ -74,7 +74,7 @@ async function waiting(page, hand) {
   for (const memory of doubted.memories) {
     if (known.has(memory.id)) continue;
     found.push({
-      kind: "doubted", id: memory.id, title: memory.title, author: memory.author, memory,
+      kind: "doubted", id: memory.id, title: memory.title, author: writer(memory.author), memory,
       why: `${capital(because(memory.belief))}. Confidence has fallen to ${fixed(memory.belief.confidence)}. Archive it?`,
     });
   }
@@ -343,7 +343,7 @@ async function renewed(view, item) {
 async function revert(page) {
   const { authors } = await api.get("/overview");
   const asked = await form("Revert a batch", "Takes back all that one author, session or import wrote, and what was made from it. Nothing happens before you have seen what would.", [
-    choice("Author", "author", [["", "Not by author"], ...authors.map(({ name, count: number }) => [name, `${name}, ${plural(number, "memory", "memories")}`])]),
+    choice("Author", "author", [["", "Not by author"], ...authors.map(({ name, count: number }) => [name, `${writer(name)}, ${plural(number, "memory", "memories")}`])]),
     h("div.pair", textField("Session", "session"), textField("Import or other batch", "batch")),
     field("Since", h("input", { name: "since", type: "date" })),
   ], "Show what would happen", async (values) => {

@@ -5,7 +5,7 @@ import { range, scoreBar, span, strip } from "../charts.js";
 import { $, $$, fill, h, s } from "../dom.js";
 import { button, command, failed, head, key, kind, marks, memoryLink, trustRow, warningBox, why } from "../parts.js";
 import { record } from "../record.js";
-import { TRUST, capital, count, fixed, percent, plural, points, short, when } from "../words.js";
+import { TRUST, capital, count, fixed, percent, plural, points, short, when, writer } from "../words.js";
 
 const HITS = 12;
 const NEAR = 3;
@@ -116,7 +116,7 @@ const FILTERS = [
 ];
 
 const asked = ({ kind, scope, agent, topic, tag }) => ({
-  ...(kind === "warnings" ? { warnings_only: true } : {}),
+  ...(kind === "warnings" ? { outcomes: ["failure"] } : {}),
   ...(kind === "strategies" ? { outcomes: ["success", "mixed"] } : {}),
   ...(scope ? { scopes: [scope] } : {}),
   ...(agent ? { agent } : {}),
@@ -304,7 +304,7 @@ function further(view, ask, cursor, list) {
 // ---- Rows
 
 const facts = (memory, ...more) => h("p.meta",
-  h("span", `by ${memory.author ?? memory.agent ?? "nobody known"}`), more.map((one) => one && h("span", one)),
+  h("span", `by ${writer(memory.author ?? memory.agent) ?? "nobody known"}`), more.map((one) => one && h("span", one)),
   memory.tags.length > 0 && h("span", { dir: "auto" }, memory.tags.slice(0, 6).join(", ")));
 
 function browseRow({ page, state }, memory, i) {

@@ -3,7 +3,7 @@
 import * as api from "../api.js";
 import { $$, fill, h } from "../dom.js";
 import { command, failed, head, memoryLink, say } from "../parts.js";
-import { TRUST, capital, clock, count, lasting, plural, short, when } from "../words.js";
+import { TRUST, capital, clock, count, lasting, plural, short, when, writer } from "../words.js";
 
 const DOTS = { success: "d-good", failure: "d-bad", mixed: "d-warn" };
 const WORDS = { success: "succeeded", failure: "failed", mixed: "mixed outcome" };
@@ -37,7 +37,7 @@ function draw(view) {
 function row(view, session, i) {
   return h("li", h("button.pick", { type: "button", "aria-current": i === view.at && "true", onclick: () => choose(view, i) }, dot(session),
     h("span", h("span.t", { dir: "auto" }, short(session.task, 120)),
-      h("span.sub", [session.agent, when(session.created_at), word(session)].filter(Boolean).join(", ")),
+      h("span.sub", [writer(session.agent), when(session.created_at), word(session)].filter(Boolean).join(", ")),
       h("span.sub", session.held_out ? "drawn to go without memory" : `${plural(session.given, "lesson")} given, ${count(session.learned)} learned`))));
 }
 
@@ -88,7 +88,7 @@ function told(page, { trace, given, learned, held_out: without }) {
   const loose = learned.filter((one) => !one.span || !trace.trajectory[one.span[1] - 1]);
   return [
     h("div", h("h2.say", { dir: "auto" }, short(trace.task, 400)),
-      h("p.meta", h("span.mono", trace.id), agent && h("span", agent), h("span", when(trace.created_at), lasted && `, ${lasted}`), h("span", plural(trace.trajectory.length, "step")),
+      h("p.meta", h("span.mono", trace.id), agent && h("span", writer(agent)), h("span", when(trace.created_at), lasted && `, ${lasted}`), h("span", plural(trace.trajectory.length, "step")),
         h("span", { class: TONES[trace.outcome] ?? "" }, word(trace)))),
     without && h("p.note", "Drawn to go without memory, so that what memory is worth can be told."),
     given.map((one) => h("div", h("h3", "Given ", h("span.soft.small", [clock(one.at), one.moment].filter(Boolean).join(", "))),

@@ -3,7 +3,7 @@
 import * as api from "../api.js";
 import { fill, h } from "../dom.js";
 import { ask, button, choice, command, dialog, failed, field, form, head, mark, memoryLink, newer, part, say, table, textField } from "../parts.js";
-import { called, capital, count, day, plural, short, spaceName, when } from "../words.js";
+import { called, capital, count, day, plural, short, spaceName, straight, when } from "../words.js";
 
 const DOTS = { ok: "d-good", warn: "d-warn", fail: "d-bad" };
 const LOGGED = 25;
@@ -19,7 +19,9 @@ export async function show(page) {
   const titles = new Map((subjects.length ? await api.get("/beliefs", { ids: subjects }, page.signal) : []).map((one) => [one.id, one.title]));
   return {
     nodes: [
-      head("Settings", "Where this bank lives, who may use it, and whether it is well."),
+      head("Settings", "Where this bank lives, who may use it, and whether it is well.",
+        // Beside the name of who came in, where there is room for that.
+        page.session.needed && h("span.only-narrow", button("Sign out", page.signOut))),
       h("div.halves", h("div", places(page), bank(about)), health),
       tokens && keys(page, tokens),
       log(page, audit, titles)],
@@ -43,7 +45,8 @@ const attempt = (page, work) => async () => {
 function places(page) {
   const { spaces } = page;
   const manage = page.may("admin");
-  return part("Workspaces", spaces[0] && `team ${spaces[0].team}, org ${spaces[0].org}`, table(
+  if (!spaces.length) return part("Workspaces", "", h("p.soft", "None yet: a project is one as soon as something is known there."));
+  return part("Workspaces", `team ${spaces[0].team}, org ${spaces[0].org}`, table(
     [{ name: "Name" }, { name: "Team" }, { name: "Lessons", num: true }, { name: "Action", num: true, hide: true }],
     spaces.map((space) => [
       [h("b", spaceName(space)), space.path && [h("br"), h("span.soft.small", space.path)]], space.team,
@@ -100,7 +103,7 @@ function keys(page, tokens) {
   const valid = tokens.filter((token) => token.state === "valid");
   const reach = (token) => (token.workspaces ? token.workspaces.map((id) => spaceName(page.space(id) ?? { id })).join(", ") : "all");
   const revoke = (token) => attempt(page, async () => {
-    if (!await ask(`Revoke ${token.name}?`, h("p", "It opens nothing from then on. Whoever uses it must be given a new one."), "Revoke")) return null;
+    if (!await ask(`Revoke ${straight(token.name)}?`, h("p", "It opens nothing from then on. Whoever uses it must be given a new one."), "Revoke")) return null;
     await api.remove(`/tokens/${api.part(token.id)}`);
     return `Revoked ${token.name}`;
   });
