@@ -249,8 +249,11 @@ def test_a_narrow_page_says_that_the_server_is_away_and_lets_one_sign_out(page, 
     page.set_viewport_size({"width": 400, "height": 800})
     page.goto(entrance(small))
     expect(page.get_by_role("heading", name="Your agents know 1 lesson")).to_be_visible()
-    page.get_by_role("link", name="Settings").click()
+    page.goto(small.address + "/settings")
     expect(page.get_by_role("heading", name="Audit")).to_be_visible()
+    # The view that one is in is named in full, also when there are numbers beside others.
+    expect(page.locator("#count-review")).to_be_visible()
+    expect(page.locator("#nav [aria-current]")).to_be_in_viewport(ratio=0.9)
     port = small.port
     small.stop()
     expect(page.get_by_text("Not connected, trying again")).to_be_visible()

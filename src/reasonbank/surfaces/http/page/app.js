@@ -107,7 +107,7 @@ async function draw({ keep = false } = {}) {
   }
   else {
     scrollTo(0, 0);
-    $("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+    seeCurrent();
     if (found.focus) found.focus();
     else main.focus({ preventScroll: true });
   }
@@ -144,14 +144,20 @@ function nav(view) {
 
 let counts = {};
 function showCounts() {
+  let moved = false;
   for (const [name, number] of Object.entries(counts)) {
     const place = $(`#count-${name}`);
     if (!place) continue;
+    moved ||= place.hidden !== !number;
     place.hidden = !number;
     place.classList.toggle("due", name === "review");
     fill(place, number < MOST ? count(number) : `${MOST - 1}+`, h("span.sr", " waiting"));
   }
+  if (moved) seeCurrent();
 }
+
+/** On a narrow screen the views are a row that scrolls, and a number beside one moves the others. */
+const seeCurrent = () => $("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 async function waiting() {
   const [review, work] = await Promise.all([api.get("/review", { limit: MOST }), api.get("/work")]);
