@@ -117,6 +117,21 @@ def test_tests_that_pass_after_it_was_given_confirm_it_where_it_was_learned(mach
 
 
 @requirement("SEC-1")
+def test_who_claims_that_a_lesson_was_learned_from_a_failure_gets_no_place_beside_what_is_confirmed(
+    machine,
+):
+    machine.person("record", "--content", HONEST.content)
+    wanted = ("--scope", "write", "--name", "mallory", "--workspace", str(machine.home / "shop"))
+    made = machine.person("token", "create", *wanted, "--json")
+    with machine.served(token=json.loads(made[made.index("{") :])["token"]) as server:
+        claimed = {"source": "distilled", "outcome": "failure", "content": FALSE.content}
+        kept = server.ask("POST", "/memories", "shop", **claimed)
+        given = server.inject(HONEST.question, "shop")
+    assert kept["standing"] == "untested"
+    assert [HONEST.content[:20] in each.text for each in given] == [True]
+
+
+@requirement("SEC-1")
 def test_forty_successes_by_its_own_author_confirm_nothing_and_share_nothing(machine):
     promoted(machine, [FALSE])
     found = json.loads(machine.shell("list", "--json"))
