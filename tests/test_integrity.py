@@ -157,6 +157,34 @@ def test_an_event_that_cannot_even_be_read_is_named_and_stops_neither_look(path,
     assert code == 5 and failed >= {"log", "tables"}
 
 
+FORGED = (
+    "insert into tokens (id, name, scope, digest, created_at, created_by)"
+    " select 'aaaaaaaaaaaa', 'forged', 'admin', x'00', created_at, created_by from tokens limit 1"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        (FORGED, "tokens of aaaaaaaaaaaa: a row that the log does not tell of"),
+        ("update tokens set revoked_at = null", "revoked_at is not what the log tells"),
+    ],
+)
+@requirement("SEC-5")
+def test_a_token_that_nobody_made_or_that_opens_again_is_named(path, sql, found):
+    filled(path)
+    code, made = run(path, "token", "create", "--scope", "write", "--name", "old")
+    assert code == 0
+    run(path, "token", "revoke", made["id"])
+    assert run(path, "audit", "verify")[0] == 0
+    edit(path, sql)
+    code, told = run(path, "audit", "verify")
+    assert code == 5 and found in told["faults"][0]["found"]
+    code, doctor = run(path, "doctor")
+    [tables] = [check for check in doctor["checks"] if check["name"] == "tables"]
+    assert code == 5 and found in tables["found"]
+
+
 @pytest.mark.parametrize("payload", ["replace(payload, 'Lesson 0', 'Pipe it')", "''"])
 @requirement("SEC-5")
 def test_without_its_salt_an_event_is_believed_only_where_something_was_forgotten(path, payload):
