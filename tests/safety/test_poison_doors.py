@@ -76,6 +76,17 @@ def test_what_an_agent_records_is_offered_where_it_was_learned_as_untested_and_n
 
 
 @requirement("SEC-1")
+def test_an_agent_in_its_shell_makes_no_other_project_one_with_its_own(machine):
+    machine.person("record", "--content", HONEST.content, project="third")
+    machine.shell("record", "--content", FALSE.content)
+    places = (str(machine.home / "shop"), str(machine.home / "third"))
+    with pytest.raises(RuntimeError, match="only a person makes one of two workspaces"):
+        machine.shell("workspace", "merge", *places)
+    assert FALSE.content not in prompt(machine, FALSE, project="third")
+    machine.person("workspace", "merge", *places)
+
+
+@requirement("SEC-1")
 def test_a_flood_of_lessons_waits_for_a_person_whichever_way_the_agent_takes(machine):
     with machine.mcp() as agent:
         told = [
