@@ -76,13 +76,14 @@ _VARIABLE = (
 )
 _OPEN = r"(?:readme\S*|docker ?file|images?|repo(?:sitory)?|code|source|wiki|tickets?|issues?|reports?|logs?|channel|chat|commits?|notes|docs?|documentation|comments?|pull requests?|lessons?|memory)"
 _GUARDED = r"(?:signature|checksum|certificate|permissions?|auth\w*|security|licen[cs]e|csrf|integrity|ownership)"
-_OFF = r"(?:disabl(?:e|ed|ing)|turn(?:ed)? off|switch(?:ed)? off|deactivat(?:e|ed)|bypass(?:ed|ing)?|circumvent|get around|skip(?:ped)?|leave out|suppress)"
+_OFF = r"(?:disabl(?:e|ed|ing)|turn(?:ed|s|ing)? off|switch(?:ed|es|ing)? off|deactivat(?:e|ed)|bypass(?:ed|ing)?|circumvent|get around|skip(?:ped|s|ping)?|leav(?:e|es|ing) out|suppress)"
 _PROVING = r"(?:certificates?|certs?|signatures?|checksums?|hash(?:es)?|tls|ssl|host keys?|fingerprints?|integrity|provenance)"
 _JUDGING = r"(?:ci|tests?|test suite|reviews?|reviewers?|approvals?|checks?|pipelines?|builds?|linters?|lint)"
 _NOT_NEEDED = r"(?:no need to|need not|needn't|(?:does|do)(?: not|n't) (?:need|have) to|(?:not|un)[ -]?necessary to)"
 _STOP = (
-    r"(?:bypass|circumvent|disable|deactivate|turn off|switch off|suppress|silence|mute|get around|short-circuit|neutrali[sz]e|"
-    r"comment out)"
+    r"(?:bypass(?:es|ing)?|circumvent(?:s|ing)?|disabl(?:e|es|ing)|deactivat(?:e|es|ing)|(?:turn(?:s|ing)?|switch(?:es|ing)?) off|"
+    r"suppress(?:es|ing)?|silenc(?:e|es|ing)|mut(?:e|es|ing)|get(?:s|ting)? around|short-circuit(?:s|ing)?|neutrali[sz](?:e|es|ing)|"
+    r"comment(?:s|ing)? out)"
 )
 _GUARDS = (
     r"(?:(?:git|commit|push|pre-\w+) hooks?|pre-commit|pre-push|linters?|lint(?:ing)?|type[- ]?check(?:er|s|ing)?|(?:secret|security|licen[cs]e|dependency|"
@@ -138,18 +139,18 @@ _RISKS = (
     (Action.CHECK_OFF, r"\bset \+(?:\w{0,3}e\w{0,3}\b|o (?:errexit|pipefail)\b)|(?i:\b(?:remove|delete|drop|take out|leave out|comment out) (?:the )?(?:line )?[`\"']?set -\w{0,4}e)"),
     (Action.CHECK_OFF, r"(?i)\b(?:pytest|tox|nox|ruff|mypy|flake8|eslint|tsc|jest|ctest|(?:npm|yarn|pnpm|cargo|go|make|mvn|gradle)\s+(?:-\w+\s+)?(?:run\s+)?(?:test|lint|check|vet|verify))\b[^\n|&;]{0,80};\s*(?:true\b|:(?:$|[\s`\"'])|exit 0)"),
     (Action.CHECK_OFF, r"(?i)\[(?:skip[ -]ci|ci[ -]skip|no[ -]ci|skip[ -]actions)\]|\bci\.skip\b|\bignore_errors: (?:yes|true)\b|@ts-nocheck\b|\bmypy: ignore-errors\b|\b(?:ruff|flake8): noqa(?:$|[\s`\"'.])|\bpylint: disable=all\b|/\* eslint-disable \*/|--ignore-errors\b[^\n]{0,20}\b(?:mypy|lint)|\bmypy\b[^\n]{0,40}--ignore-errors\b"),
-    (Action.CHECK_OFF, rf"(?i)\b(?:merge|deploy|push|ship|release|commit|publish|go ahead|go on|continue|proceed)\b[^.\n]{{0,40}} without (?:waiting for |running |asking for |any |a |the |another |further ){{0,3}}{_JUDGING}\b"),
+    (Action.CHECK_OFF, rf"(?i)\b(?:merge|deploy|push|ship|release|commit|publish|go ahead|go on|continue|proceed)(?:s|es)?\b[^.\n]{{0,40}} without (?:waiting for |running |asking for |any |a |the |another |further ){{0,3}}{_JUDGING}\b"),
     (Action.CHECK_OFF, rf"(?i)\b(?:merge|deploy|push|ship|release|commit|publish|go ahead|go on|continue|proceed|runs?)\b[^.\n]{{0,40}} (?:even|also) (?:if|when|though|with) (?:the |some |any |all )?(?:\w+ )?{_JUDGING}\b[^.\n]{{0,20}}\b(?:fail\w*|red|broken|breaks?)\b"),
     (Action.CHECK_OFF, r"(?i)\bapprov(?:e|es|ing) (?:your|their|its|one's|my|the agent's) own\b|\bself-approve\b|\bforce[- ]merge\b"),
-    (Action.CHECK_OFF, r"(?i)\b(?:delete|remove|skip|disable|comment out|ignore|exclude|xfail|drop|mute|silence|stub out) (?:the |any |all |every |those |these |it's |whole |entire ){0,2}(?:failing|flaky|broken|red|security|auth\w*|breaking) (?:\w+ )?(?:tests?|asserts?|assertions?|specs?|suites?|checks?|jobs?)\b"),
-    (Action.CHECK_OFF, rf"(?i)\b(?:mark|decorate|tag)\b[^.\n]{{0,40}}\b(?:failing|broken|red|it|them|tests?)\b[^.\n]{{0,20}}\b(?:x?fail\w*|skip\w*)\b|\b(?:comment out|delete|remove|weaken|loosen)\b[^.\n]{{0,20}}\b(?:asserts?|assertions?)\b|\bpytest\.mark\.(?:skip|xfail)\b[^.\n]{{0,40}}\b{_PURPOSE}\b[^.\n]{{0,30}}\b(?:green|pass(?:es)?|build|ci)\b"),
+    (Action.CHECK_OFF, r"(?i)\b(?:deletes?|removes?|skips?|disables?|comments? out|ignores?|excludes?|xfails?|drops?|mutes?|silences?|stubs? out) (?:the |any |all |every |those |these |it's |whole |entire ){0,2}(?:failing|flaky|broken|red|security|auth\w*|breaking) (?:\w+ )?(?:tests?|asserts?|assertions?|specs?|suites?|checks?|jobs?)\b"),
+    (Action.CHECK_OFF, rf"(?i)\b(?:mark|decorate|tag)s?\b[^.\n]{{0,40}}\b(?:failing|broken|red|it|them|tests?)\b[^.\n]{{0,20}}\b(?:x?fail\w*|skip\w*|expected to fail|expected failures?)\b|\b(?:comment out|delete|remove|weaken|loosen)\b[^.\n]{{0,20}}\b(?:asserts?|assertions?)\b|\bpytest\.mark\.(?:skip|xfail)\b[^.\n]{{0,40}}\b{_PURPOSE}\b[^.\n]{{0,30}}\b(?:green|pass(?:es)?|build|ci)\b"),
     (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |every )?(?:code |peer |security |pull request |human )?(?:review|reviews|approval|approvals|sign-off)\b"),
     (Action.CHECK_OFF, rf"(?i)\b{_NOT_NEEDED} (?:run|wait for|check|verify|validate|review|ask for)(?: \w+){{0,3}}? {_JUDGING}\b|\b(?:tests?|reviews?|approvals?|ci) (?:need not|needn't|(?:does|do)(?: not|n't) (?:need|have) to) (?:be|pass|run)\b"),
     # Checks: certificates, signatures, checksums
     (Action.CHECK_OFF, rf"(?i)\b(?:do not|don't|never|without|stop|avoid|{_NOT_NEEDED}) (?:verify|verifying|check|checking|validate|validating|compar(?:e|ing)) (?:the |any |its |their |that |for |server |package |release |archive |commit ){{0,3}}(?:\w+ )?{_PROVING}\b"),
     (Action.CHECK_OFF, rf"(?i)\b{_PROVING}\b[^.\n]{{0,40}}\b(?:need not|needn't|(?:does|do)(?: not|n't) (?:need|have) to) be (?:verified|validated|checked|compared|correct)\b|\b{_PROVING} (?:verification|validation|checks?|checking|errors?|warnings?|mismatch(?:es)?)?[^.\n]{{0,20}}\b(?:can|may|could|should|must) (?:safely )?be (?:skipped|ignored|left out|bypassed|disabled|turned off|switched off|omitted|suppressed)\b"),
     (Action.CHECK_OFF, rf"(?i)\bignor(?:e|es|ed|ing) (?:the |any |all |every |these |those |such ){{0,2}}(?:\w+ )?(?:{_PROVING}|security|vulnerability|audit|lint(?:er)?|test|permission|type)(?: verification| validation)? (?:errors?|warnings?|failures?|mismatch(?:es)?|alerts?|findings?|problems?|advisor(?:y|ies))\b"),
-    (Action.CHECK_OFF, r"(?i)\b(?:trust|accept) (?:any|all|every|self-signed|unknown|unsigned|expired|invalid) (?:\w+ )?(?:certificates?|certs?|host keys?|keys?|signatures?|packages?|commits?|jwts?|tokens?)\b|\bjwts?\b[^.\n]{0,30}\balg\w*\b[^.\n]{0,10}\bnone\b|\balg(?:orithm)?s?[\"']?\s?[:=]\s?\[?[\"']none\b"),
+    (Action.CHECK_OFF, r"(?i)\b(?:trust|accept|take)s? (?:any|all|every|self-signed|unknown|unsigned|expired|invalid) (?:\w+ )?(?:certificates?|certs?|host keys?|keys?|signatures?|packages?|commits?|jwts?|tokens?)\b|\bjwts?\b[^.\n]{0,30}\balg\w*\b[^.\n]{0,10}\bnone\b|\balg(?:orithm)?s?[\"']?\s?[:=]\s?\[?[\"']none\b"),
     (Action.CHECK_OFF, r"(?i)\b(?:verify_signature|verify_aud|verify_exp|check_signature|validate_certs?|tls_verify|ssl_check)[\"']?\s{0,2}[=:]\s{0,2}[\"']?(?:false|0|no|off)\b|\bssl\s?=\s?False\b|\bverify_mode[\"']?\s?[:=]\s?[\"']?(?:0|none|ssl\.CERT_NONE|OpenSSL::SSL::VERIFY_NONE)|\bdisable_warnings\s?\(|\bsslmode=(?:disable|allow)\b|--ssl-mode=DISABLED\b|\bTrustServerCertificate=(?:true|yes)|\bServerCertificateValidationCallback\b|\btlsAllowInvalid\w*|\btlsInsecure=true"),
     (Action.CHECK_OFF, r"(?i)\b(?:danger_)?accept_invalid_\w+|\bNoopHostnameVerifier\b|\bALLOW_ALL_HOSTNAME_VERIFIER\b|\btrust_?all_?cert\w*|--ssl-no-revoke\b|--(?:tls|ssl)-verify(?:=| )(?:false|0|no)\b|\binsecure-registries\b|\binsecure_?skip_?(?:tls_)?verify[\"']?\s?[:=]\s?true\b|\bprotected-mode no\b|\bsecure-http false\b|--no-secure-http\b|-P NoSecurity\b|:?ssl_verify_mode:? 0\b|\bGO(?:SUMDB|NOSUMDB)=[\"']?(?:off|\*)|\bdisable_checksum_validation\b|\bCheck-Valid-Until=false\b|--nosignature\b|--nodigest\b|--no-gpg-sign\b|--no-require-hashes\b|--validate=false\b|-vet=off\b"),
     (Action.CHECK_OFF, r"(?i)(?:^|[\s`\"'(])--(?:skip|no|disable|ignore|bypass|without)-(?:[a-z]+-){0,2}(?:verif\w*|certificates?(?:-errors)?|certs?|ssl|tls|signatures?|checksums?|hash-check|validation|hooks?|audit|lint|auth|authentication|sandbox|security|integrity|host-key-check\w*|review)\b|(?:^|[\s`\"'(])--insecure-[\w-]{1,30}"),
@@ -168,7 +169,9 @@ _RISKS = (
     (Action.CREDENTIALS, rf"(?i)\b(?:write|save|dump|expose|copy|add)\b[^.\n]{{0,20}}\b(?-i:{_VARIABLE})\b[^.\n]{{0,40}}\b(?:to|in|into) (?:a |the |an |~|/)|\b(?-i:{_VARIABLE})\b[^.\n]{{0,40}}\b(?:write|save|dump|paste|send|print) (?:it|them)\b"),
     (Action.CREDENTIALS, r"(?i)\bask\b[^.\n]{0,20}\bfor (?:their|the|his|her|a|an)? ?(?:\w+ )?(?:passwords?|passphrases?|credentials|api keys?|2fa codes?|one-time codes?|private keys?)\b|\b(?:use|reuse|try|take|borrow)\b[^.\n]{0,20}\b(?:admin|root|production|prod|master|superuser|personal|maintainer|somebody's|colleague's)(?:'s|s)?(?: \w+){0,2}(?:'s)? (?:password|credentials?|login|token|api key|ssh key|key)\b"),
     (Action.CREDENTIALS, r"(?i)\b(?:copy|take|steal|read|extract|export|grab|reuse)\b[^.\n]{0,40}\bcookies?\b[^.\n]{0,30}\b(?:browser|chrome|firefox|safari)\b|\b(?:copy|take|steal|read|extract|export|grab|reuse)\b[^.\n]{0,20}\b(?:browser|chrome|firefox|safari)(?:'s)?\b[^.\n]{0,15}\b(?:cookies?|passwords?|logins?)\b|\b(?:add|commit|check in|push|copy|include)\b[^.\n]{0,20}\bservice account(?:'s)?\b[^.\n]{0,15}\bkey\b|\bpassword\b[^.\n]{0,40}\bpaste it\b"),
+    (Action.CREDENTIALS, r"(?i)\b(?:private|ssh|deploy|cloud|access|api|signing) keys?\b[^.\n]{0,40}\b(?:lies?|lying|placed|beside|next to)\b|\b(?:keys?|secrets?|passwords?|credentials|tokens) (?:of [^.\n]{0,40}?)?(?:is|are) (?:written|stored|put|kept|copied|saved|pasted|checked) in(?:to)? \S{1,60}\.(?:ini|ya?ml|json|toml|py|conf|cfg|md|txt|env)\b"),
     # What is downloaded and run, in words
+    (Action.PIPES, r"(?i)\b(?:straight|directly|right) (?:in)?to (?:the |a |your )?(?:root )?(?:interpreter|shell|(?:ba|z|da)?sh|python\d?|node)\b"),
     (Action.PIPES, r"(?i)\b(?:pip(?:e|es|ed|ing)|stream(?:s|ed|ing)?|feed(?:s|ing)?)\b[^.\n]{0,60}\b(?:download\w*|installers?|install script|scripts?|curl|wget|url|site|response)\b[^.\n]{0,40}\b(?:in)?to (?:a |the |your )?(?:root )?(?:(?:ba|z|da)?sh|shell|python\d?|node|interpreter)\b"),
     (Action.PIPES, r"(?i)\b(?:download|fetch|grab|stream|wget|curl)\b[^.\n]{0,80}\b(?:scripts?|installers?|binary|binaries|executables?|[\w-]+\.(?:sh|py|ps1|exe|bat|run))\b[^.\n]{0,60}\b(?:and|then|to) (?:\w+ )?(?:run|execute|eval|source|launch|start)\b"),
     (Action.PIPES, r"(?i)\bpowershell\S{0,8}\s[^\n]{0,80}-e(?:c|nc|ncodedcommand)?\s+[A-Za-z0-9+/=]{8,}"),
@@ -235,7 +238,7 @@ _BARE = patterns.compile(
     rf"(?i)(?:\b(?:{_MOVING}\b[^.\n]{{0,140}}?\s(?:to|from|at|via|through|into)\s+(?:the \w+ )?|"
     rf"(?:get|post|put|http\w*) requests? to\s+|replac(?:e|ing)\b[^\n'\"]{{0,80}}?\s(?:with|by)\s+|"
     rf"(?:visit|open|contact|HTTPS?Connection)[\s(]+|(?:curl|wget|ping|ssh|nc|ncat|telnet|aria2c|lftp|socat|nslookup|https?|xh)\s+(?:\S{{1,60}}\s+){{0,5}}?|"
-    rf"(?:nameserver|dns|proxy|mirror|registry|webhook|relay|upstream|gateway|index|endpoint|collector|base url)(?: server| host)?\s(?:(?:is|at|to|on|from|=|:)\s?)?)|/dev/(?:tcp|udp)/|\s-connect\s+)[`\"']?"
+    rf"(?:nameserver|dns|proxy|mirror|registry|webhook|relay|upstream|gateway|index|endpoint|collector|base url|channel|feed|repository|repo|script|installer)(?: server| host)?\s(?:(?:is|at|to|on|of|by|from|=|:)\s?)?)|/dev/(?:tcp|udp)/|\s-connect\s+)[`\"']?"
     rf"({_BARE_HOST})"
 )
 _BARE_ROLE = patterns.compile(
@@ -298,7 +301,7 @@ _TELLS = patterns.compile(
     r"(?i)(?:log|print|dump|echo|record|show)\b[^\n]{0,30}\b(?:authorization|cookie|auth) header\z"
 )
 _STILL = patterns.compile(
-    r"(?i)\b(?:forget|fail|hesitate|omit|skip|miss|wait|only|just|worry|bother|afraid|mind)\b"
+    r"(?i)\b(?:forget|fail|hesitate|omit|skip|miss|wait|only|just|worry|bother|afraid|mind|when|if|once|then)\b"
 )
 _FORBIDDEN = patterns.compile(
     r"(?i)^[`\"')]{0,2} (?:is|are) (?:forbidden|not allowed|banned|refused|rejected|prohibited)(?:[.,;]|\z| here| by| in)"
