@@ -13,6 +13,7 @@ import pytest
 from reasonbank import Bank, Settings, integrity
 from reasonbank.settings import Embed
 from reasonbank.testing import a_memory, a_trace
+from tests.requirement import requirement
 
 COMMAND = Path(sys.executable).with_name("reasonbank")
 
@@ -132,6 +133,68 @@ def test_an_event_that_makes_no_sense_is_named_as_well(path):
     for words in (("audit", "verify"), ("doctor",)):
         code, told = run(path, *words)
         assert code == 5 and "not what the program writes" in json.dumps(told)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "what = 'memory.invented'",
+        "principal = 'boss'",
+        "payload = 'no JSON'",
+        "payload = '[1]'",
+        "at = 'noon'",
+        "counter = 'last'",
+    ],
+)
+@requirement("SEC-5")
+def test_an_event_that_cannot_even_be_read_is_named_and_stops_neither_look(path, change):
+    filled(path)
+    edit(path, f"update events set {change} where what = 'evidence.observed'")
+    code, told = run(path, "audit", "verify")
+    assert code == 5 and told["faults"][0]["where"] == "log"
+    code, told = run(path, "doctor")
+    failed = {check["name"] for check in told["checks"] if check["status"] == "fail"}
+    assert code == 5 and failed >= {"log", "tables"}
+
+
+FORGED = (
+    "insert into tokens (id, name, scope, digest, created_at, created_by)"
+    " select 'aaaaaaaaaaaa', 'forged', 'admin', x'00', created_at, created_by from tokens limit 1"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        (FORGED, "tokens of aaaaaaaaaaaa: a row that the log does not tell of"),
+        ("update tokens set revoked_at = null", "revoked_at is not what the log tells"),
+    ],
+)
+@requirement("SEC-5")
+def test_a_token_that_nobody_made_or_that_opens_again_is_named(path, sql, found):
+    filled(path)
+    code, made = run(path, "token", "create", "--scope", "write", "--name", "old")
+    assert code == 0
+    run(path, "token", "revoke", made["id"])
+    assert run(path, "audit", "verify")[0] == 0
+    edit(path, sql)
+    code, told = run(path, "audit", "verify")
+    assert code == 5 and found in told["faults"][0]["found"]
+    code, doctor = run(path, "doctor")
+    [tables] = [check for check in doctor["checks"] if check["name"] == "tables"]
+    assert code == 5 and found in tables["found"]
+
+
+@pytest.mark.parametrize("payload", ["replace(payload, 'Lesson 0', 'Pipe it')", "''"])
+@requirement("SEC-5")
+def test_without_its_salt_an_event_is_believed_only_where_something_was_forgotten(path, payload):
+    ids = filled(path)  # One of which was forgotten, and has none.
+    assert run(path, "audit", "verify")[0] == 0
+    edit(path, f"update events set salt = null, payload = {payload} where subject = ?", ids[0])
+    edit(path, "update memories set lesson = replace(lesson, 'Lesson 0', 'Pipe it')")
+    code, told = run(path, "audit", "verify")
+    assert code == 5
+    assert "is not what was written" in told["faults"][0]["found"]
 
 
 def test_of_a_large_bank_doctor_looks_at_some_and_says_so(path, monkeypatch):

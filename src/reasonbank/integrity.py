@@ -3,7 +3,7 @@
 The log is a chain of hashes, in which nothing can be changed unseen. Every table follows from the
 log: it is folded again, beside the bank, and compared row by row. So whoever edits the bank's file
 is noticed, unless they have made all of it anew. What does not follow from the log is not looked
-at: vectors, jobs, tokens, counters.
+at: vectors, jobs, counters, and what a token opens.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def verify(context: Context, progress: Progress) -> Verified:
         ]  # fmt: skip
         since = min((fault.at for fault in faults if fault.at is not None), default=None)
         events, rows = comparing.count(db, "events"), 0
+        faults += map(_fault, comparing.tokens(db))
         try:
             with _folded(context, db, lambda done: progress(done // 2, events)) as folded:
                 compared = Comparison(db, folded)
@@ -85,7 +86,7 @@ def verify(context: Context, progress: Progress) -> Verified:
 def glance(context: Context) -> tuple[list[Fault], str]:
     """All tables of a small bank, the texts of some memories of a larger one; how much that was."""
     with context.store.ledger.snapshot() as db:
-        found: list[Difference] = []
+        found: list[Difference] = comparing.tokens(db)
         only = None
         if comparing.count(db, "events") > SMALL:
             only = comparing.sample(db, SAMPLE)

@@ -142,6 +142,26 @@ def test_what_an_agent_claims_is_no_verdict(name):
     assert verified(trace) is None
 
 
+@requirement("SEC-1")
+@pytest.mark.parametrize("line", [
+    "true", "pytest -V", "pytest --cache-show", "make help", "make clean", "mypy -V",
+    "make -n test",
+    "make -v", "gcc -v", "ctest -N", "tox -l", "just -l", "ruff version", "gradle tasks",
+    "go test -list . ./...", "mvn clean", "terraform -version",
+])  # fmt: skip
+def test_what_runs_nothing_proves_nothing(line):
+    trace = Trace(task="x", trajectory=(a_step("command", line, "exit code 0"),))
+    assert verified(trace) is None
+
+
+@pytest.mark.parametrize("line", [
+    "pytest -v", "ctest -V", "tox -v", "just -v", "make clean test", "make clean all", "gcc -v a.c",
+])  # fmt: skip
+def test_what_looks_like_it_and_does_its_work_counts(line):
+    trace = Trace(task="x", trajectory=(a_step("command", line, "exit code 0"),))
+    assert verified(trace).outcome is Outcome.SUCCESS
+
+
 @requirement("DIS-3")
 @pytest.mark.parametrize("line", ["make check", "go test ./...", "just test", "make -j4 all test"])
 def test_commands_that_read_like_words_are_commands(line):

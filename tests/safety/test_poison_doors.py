@@ -76,6 +76,17 @@ def test_what_an_agent_records_is_offered_where_it_was_learned_as_untested_and_n
 
 
 @requirement("SEC-1")
+def test_an_agent_in_its_shell_makes_no_other_project_one_with_its_own(machine):
+    machine.person("record", "--content", HONEST.content, project="third")
+    machine.shell("record", "--content", FALSE.content)
+    places = (str(machine.home / "shop"), str(machine.home / "third"))
+    with pytest.raises(RuntimeError, match="only a person makes one of two workspaces"):
+        machine.shell("workspace", "merge", *places)
+    assert FALSE.content not in prompt(machine, FALSE, project="third")
+    machine.person("workspace", "merge", *places)
+
+
+@requirement("SEC-1")
 def test_a_flood_of_lessons_waits_for_a_person_whichever_way_the_agent_takes(machine):
     with machine.mcp() as agent:
         told = [
@@ -114,6 +125,21 @@ def test_tests_that_pass_after_it_was_given_confirm_it_where_it_was_learned(mach
     went_well(machine, [HONEST])
     assert shown(machine, id)["standing"] == "confirmed"
     assert "UNTESTED" not in prompt(machine, HONEST)
+
+
+@requirement("SEC-1")
+def test_who_claims_that_a_lesson_was_learned_from_a_failure_gets_no_place_beside_what_is_confirmed(
+    machine,
+):
+    machine.person("record", "--content", HONEST.content)
+    wanted = ("--scope", "write", "--name", "mallory", "--workspace", str(machine.home / "shop"))
+    made = machine.person("token", "create", *wanted, "--json")
+    with machine.served(token=json.loads(made[made.index("{") :])["token"]) as server:
+        claimed = {"source": "distilled", "outcome": "failure", "content": FALSE.content}
+        kept = server.ask("POST", "/memories", "shop", **claimed)
+        given = server.inject(HONEST.question, "shop")
+    assert kept["standing"] == "untested"
+    assert [HONEST.content[:20] in each.text for each in given] == [True]
 
 
 @requirement("SEC-1")

@@ -2,11 +2,13 @@
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.requirement import requirement
 from tests.safety.risky_corpus import (
     CHECKS_OFF,
     CONTACTS,
     CREDENTIALS,
     DESTROYS,
+    IN_OTHER_WORDS,
     INSTALLS,
     NONE,
     PIPES,
@@ -34,6 +36,12 @@ def test_the_host_that_would_be_contacted_is_named(text, host):
 def test_what_needs_a_persons_word_is_told_with_the_words_that_ask_for_it(action, text):
     found = [risk for risk in risks(text) if risk.action is action]
     assert found and all(risk.snippet in text for risk in found)
+
+
+@requirement("SEC-1")
+@pytest.mark.parametrize("text", IN_OTHER_WORDS)
+def test_it_is_recognised_in_other_words_and_other_tools_too(text):
+    assert risks(text)
 
 
 @pytest.mark.parametrize("text", NONE)

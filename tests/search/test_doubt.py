@@ -70,9 +70,11 @@ def test_beside_what_is_confirmed_only_a_warning_of_what_was_seen_to_fail_needs_
             ("learned", Outcome.SUCCESS, Source.DISTILLED),
         )
     )
-    seen = replace(learned, title="seen", outcome=Outcome.FAILURE)
-    hits = [a_hit(memory) for memory in (claimed, learned, seen, known)]
+    named = replace(learned, title="named", outcome=Outcome.FAILURE)
+    seen = replace(named, title="seen", source_span=(1, 4))
+    hits = [a_hit(memory) for memory in (claimed, learned, named, seen, known)]
     assert titles(for_a_prompt(hits, frozenset(), "me")) == ["known", "seen"]
     tried = titles(for_a_prompt(hits, frozenset(), "me", trying=True))
     assert tried == ["known", "seen", "claimed"]
-    assert titles(for_a_prompt(hits[:3], frozenset(), "me")) == ["claimed", "learned", "seen"]
+    alone = titles(for_a_prompt(hits[:4], frozenset(), "me"))
+    assert alone == ["claimed", "learned", "named", "seen"]

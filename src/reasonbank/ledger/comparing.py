@@ -76,6 +76,21 @@ def unknown(db: Database) -> list[Difference]:
     return [_added("memories", id) for (id,) in found]
 
 
+def tokens(db: Database) -> list[Difference]:
+    """Tokens that nobody made, and those that were revoked and are valid again: the log says that
+    each was made and revoked, though not what it opens."""
+    noted = "select 1 from events where subject = tokens.id and what = ?"
+    found = db.all(
+        f"select id, exists ({noted}), exists ({noted}) from tokens where not exists ({noted})"
+        f" or (revoked_at is null) = exists ({noted})",
+        (EventType.ADMITTED, EventType.REVOKED) * 2,
+    )
+    return [
+        _changed("tokens", id, ["revoked_at"]) if made else _added("tokens", id)
+        for id, made, _ in found
+    ]
+
+
 def sample(db: Database, most: int) -> list[str]:
     """The ids of so many memories, from everywhere."""
     ids = [id for (id,) in db.all("select id from memories order by id")]

@@ -53,8 +53,10 @@ def for_a_prompt(
 
 
 def _is_learned_from_failure(hit: Hit) -> bool:
-    learned = hit.memory.source in (Source.DISTILLED, Source.SOLVED)
-    return learned and hit.memory.outcome is Outcome.FAILURE
+    """Nobody but the bank says of which part of a session a memory is: a source can be claimed."""
+    memory = hit.memory
+    learned = memory.source in (Source.DISTILLED, Source.SOLVED) and memory.source_span is not None
+    return learned and memory.outcome is Outcome.FAILURE
 
 
 def _from_several(hits: tuple[Hit, ...], own: str) -> tuple[Hit, ...]:

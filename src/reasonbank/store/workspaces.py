@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from reasonbank.errors import ConfirmationNeeded, InvalidInput, NotFound, Refused
+from reasonbank.errors import ConfirmationNeeded, Forbidden, InvalidInput, NotFound, Refused
 from reasonbank.fields import text
 from reasonbank.ledger.events import PEERS, EventType
 from reasonbank.ledger.port import Reading, Writing
-from reasonbank.model import Workspace, counted, new_id
+from reasonbank.model import Principal, Workspace, counted, new_id
 from reasonbank.settings import ORG, TEAM
 from reasonbank.store import peer_names
 from reasonbank.store.checkouts import Checkout, checkout_of, upwards
@@ -173,6 +173,11 @@ def move(context: Context, id: str, path: str | os.PathLike[str]) -> Workspace:
 
 def merge(context: Context, id: str, into: str) -> Workspace:
     """All that was written in one workspace, and is on other machines, belongs to another."""
+    if context.surface == "cli" and context.principal is not Principal.PERSON:
+        raise Forbidden(
+            "only a person makes one of two workspaces: what an agent wrote in the one would reach "
+            "those who work in the other; ask for it to be done in a terminal of their own"
+        )
 
     def work(txn: Writing) -> Workspace:
         source, target = known(txn, id), known(txn, into)

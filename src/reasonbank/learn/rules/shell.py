@@ -245,7 +245,33 @@ def kind_of_check(found: Invocation) -> str | None:
 _IDLE = frozenset(_words("""
     --version --help -h --collect-only --co --list --list-tests --listTests --dry-run
     --just-print --setup-plan --fixtures --markers --showConfig --show-settings --no-run
+    --recon --question --touch --show-only --print-config --print-data-base --cache-show
+    --trace-config --list-suites -version -list -DskipTests -Dmaven.test.skip=true
 """))  # fmt: skip
+
+
+def _by_program(table: dict[str, str]) -> dict[str, frozenset[str]]:
+    return {
+        program: frozenset(_words(told))
+        for programs, told in table.items()
+        for program in programs.split()
+    }
+
+
+# Flags with which a program only says what it would do, or what it is.
+_IDLE_OF = _by_program({
+    "make gmake": "-n -q -t -p -v", "just": "-l -n -V", "ninja": "-n -t", "tox": "-l -a",
+    "nox": "-l", "ctest": "-N", "gradle gradlew": "-m -v", "mvn tsc eslint terraform": "-v",
+    "bats": "-c --count -v", "pytest py.test mypy ruff black flake8 rustc": "-V",
+})  # fmt: skip
+# What verifies nothing where it is all that was asked for.
+_ERRANDS = _by_program({
+    "make gmake just": "help clean distclean mrproper list",
+    "ruff": "help version rule clean config linter", "tox": "list l config", "vitest": "list",
+    "gradle gradlew": "help tasks clean projects properties dependencies",
+    "mvn": "help:help clean validate dependency:tree", "bazel": "help version info query clean",
+})  # fmt: skip
+_COMPILERS = frozenset(_words("gcc g++ cc c++ clang clang++ javac rspec"))
 # Words of a sentence: what begins with one of these may be no command at all.
 _ENGLISH = frozenset(_words("make just next black go mix rake swift dart stack rails karma"))
 _SENTENCE = brief(
@@ -257,6 +283,12 @@ _SENTENCE = brief(
 
 def _checks_nothing(found: Invocation) -> bool:
     """Whether it only names what it would run, or is a sentence and no command."""
-    if not _IDLE.isdisjoint(found.words):
+    program, rest = found.program, found.words[1:]
+    if not _IDLE.isdisjoint(found.words) or not _IDLE_OF.get(program, frozenset()).isdisjoint(rest):
+        return True
+    if program in _COMPILERS and rest == ("-v",):
+        return True
+    asked = {word for word in rest if not word.startswith("-") and "=" not in word}
+    if asked and asked <= _ERRANDS.get(program, frozenset()):
         return True
     return found.program.rstrip(",:!?") in _ENGLISH and bool(_SENTENCE.search(found.text))

@@ -9,6 +9,7 @@ from typing import Any
 from reasonbank.ledger.database import columns, records
 from reasonbank.ledger.events import (
     BATCHES,
+    END_OF_TIME,
     NOTES,
     OBSERVATIONS,
     REVERT,
@@ -18,7 +19,7 @@ from reasonbank.ledger.events import (
     encode,
     sessions_of,
 )
-from reasonbank.ledger.identity import chains_of
+from reasonbank.ledger.identity import chains_of, own_ids
 from reasonbank.ledger.port import Break, Wanted, Written
 from reasonbank.ledger.queries.base import (
     AT_HOME,
@@ -40,6 +41,18 @@ _CHANGE = columns(Change)
 
 def _break(event: Event, found: str) -> Break:
     return Break(event=event.id, origin=event.origin, at=event.at, found=found)
+
+
+def _readable(row: Sequence[Any]) -> Event:
+    """An event as the program writes them, whatever somebody else put into its row."""
+    event = event_of(row)
+    if not isinstance(event.payload, dict):
+        raise TypeError(event.payload)
+    if not (isinstance(event.at, int) and 0 <= event.at < END_OF_TIME):
+        raise ValueError(event.at)
+    if not isinstance(event.counter, int):
+        raise TypeError(event.counter)
+    return event
 
 
 PAGE = 200
@@ -255,12 +268,17 @@ class LogQueries(Queries):
         return self._count("events", "max(seq)")
 
     def _pages(self, which: str, values: Sequence[Any], seq: int, last: int) -> Iterator[Event]:
+        yield from map(event_of, self._rows(which, values, seq, last))
+
+    def _rows(
+        self, which: str, values: Sequence[Any], seq: int, last: int
+    ) -> Iterator[Sequence[Any]]:
         while rows := self.db.all(
             f"select seq, {EVENT} from events where seq > ? and seq <= ? and {which}"
             " order by seq limit ?",
             (seq, last, *values, PAGE),
         ):
-            yield from (event_of(row[1:]) for row in rows)
+            yield from (row[1:] for row in rows)
             seq = rows[-1][0]
 
     def broken_chain(self) -> list[Break]:
@@ -270,10 +288,19 @@ class LogQueries(Queries):
         own = self.db.one("select value from meta where key = 'bank_id'")
         # Of what it wrote under an earlier id others may know more, which then comes later.
         whole = {chain for chain, end in wanted.items() if not end and [chain[0]] != [*(own or ())]}
+        ours = frozenset(own_ids(self.db))
         wrong: list[Break] = []
         # What this bank wrote arrived in the order of the chain.
-        for event in self._pages("digest is not null", (), 0, self.last_seq()):
-            if not event.intact:
+        for row in self._rows("digest is not null", (), 0, self.last_seq()):
+            try:
+                event = _readable(row)
+            except (LookupError, TypeError, ValueError, RecursionError):
+                # Nothing that comes behind it can be told from it either.
+                found = f"event {row[0]} is nothing that the program writes"
+                return [*wrong, Break(event=str(row[0]), origin=str(row[6]), found=found)]
+            if not event.intact or (
+                event.salt is None and event.origin in ours and not self._may_be_bare(event)
+            ):
                 wrong.append(_break(event, f"event {event.id} is not what was written"))
             chain = (event.origin, event.type in NOTES)
             if chain in wanted and chain not in whole:
@@ -288,6 +315,29 @@ class LogQueries(Queries):
         found = "the end of the log was changed"
         return wrong + [Break(origin=origin, found=found) for origin in cut]
 
+    def _may_be_bare(self, event: Event) -> bool:
+        """Whether there is a reason that an event of this bank has no salt any more: what it says
+        was forgotten, purged or deleted with its workspace, or something was taken out of a trace
+        that quoted what was forgotten. Notes never had one."""
+        if event.type in NOTES or self.db.one(
+            "select 1 from tombstones where id = ?", (event.subject,)
+        ):
+            return True
+        if event.type in (EventType.TRACED, EventType.LEARNED):
+            which = "tombstones" if not event.redacted else "purged where id = ?"
+            values = (event.subject,) if event.redacted else ()
+            if self.db.one(f"select 1 from {which} limit 1", values):
+                return True
+        return event.redacted and bool(
+            self.db.one(
+                "select 1 from events where subject = ? and what = ?",
+                (event.workspace, EventType.DELETED),
+            )
+        )
+
     def from_the_future(self, now: int) -> tuple[int, int]:
-        row = self.db.one("select count(*), max(at) from events where at > ?", (now,))
+        # What is no time at all is named by who looks at the chain.
+        row = self.db.one(
+            "select count(*), max(at) from events where at > ? and at < ?", (now, END_OF_TIME)
+        )
         return (row[0], row[1] or 0) if row else (0, 0)
