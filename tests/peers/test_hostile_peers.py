@@ -265,6 +265,18 @@ def test_who_does_not_come_to_an_end_is_given_up(tmp_path, monkeypatch, how):
     play(tmp_path, act)
 
 
+def test_who_comes_and_goes_leaves_nothing_behind(tmp_path):
+    async def act(scene):
+        before = len(scene.anna.bus._running)
+        for _ in range(20):
+            link, answer = await scene.calls()
+            assert isinstance(answer, wire.Welcome)
+            await link.close()
+        await until(lambda: len(scene.anna.bus._running) <= before)
+
+    play(tmp_path, act)
+
+
 async def until_ended(link):
     await link.until_ended()
 

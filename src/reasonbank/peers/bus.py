@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -372,9 +372,8 @@ class Bus:
             self._start(old.connection.close("the same bank has called anew"))
         if called:
             self._start(self._accept(talk))
-        self._start(self._write(talk))
-        self._start(self._tell_status(talk))
-        self._start(self._until_over(talk))
+        saying = [self._start(self._write(talk)), self._start(self._tell_status(talk))]
+        self._start(self._until_over(talk, saying))
         frames = await self._do(self.node.connected, talk.key, channels)
         # Also who knows nothing says so.
         self._send(frames or [(talk.key, Have([]))])
@@ -391,8 +390,10 @@ class Bus:
                 return
             self._read(talk, stream)
 
-    async def _until_over(self, talk: Talk) -> None:
+    async def _until_over(self, talk: Talk, saying: list[asyncio.Task[None]]) -> None:
         reason = await talk.connection.until_ended()
+        for each in saying:
+            each.cancel()  # Else it would wait for something to say for ever.
         _log.info("%s: %s", talk.peer.name, reason)
         await self._end(talk)
 
@@ -610,10 +611,11 @@ class Bus:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, partial(work, *arguments))
 
-    def _start(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
