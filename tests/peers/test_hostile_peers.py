@@ -277,6 +277,23 @@ def test_who_comes_and_goes_leaves_nothing_behind(tmp_path):
     play(tmp_path, act)
 
 
+def test_a_bank_that_is_there_and_does_not_answer_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("reasonbank.peers.bus.STALLED", 0.3)
+
+    async def act(scene):
+        async def says_nothing(link):
+            await link.until_ended()
+
+        quic = Quic(scene.liar.identity, limits=LIMITS)
+        door = await quic.listen("127.0.0.1:0", says_nothing)
+        pasted = membership.Pasted(door.address, scene.liar.key, b"", [TEAM])
+        with pytest.raises(ConnectionEnded, match="answer"):
+            await scene.bert.bus.join(pasted)
+        await door.close()
+
+    play(tmp_path, act)
+
+
 async def until_ended(link):
     await link.until_ended()
 

@@ -315,7 +315,11 @@ class Bus:
         return talk
 
     async def _answered(self, control: Stream) -> Welcome:
-        data = await control.receive()
+        try:
+            async with asyncio.timeout(STALLED):
+                data = await control.receive()
+        except TimeoutError:
+            raise ConnectionEnded("the other bank is there and does not answer") from None
         match None if data is None else wire.decode(data):
             case Welcome() as welcome:
                 return welcome

@@ -343,7 +343,7 @@ def sync(shell: Shell, names: tuple[str, ...]) -> None:
                  "another one is, and who was invited calls by itself.")  # fmt: skip
 
     shell.show(told, draw)
-    if told and all(each["error"] for each in told):
+    if told and all(each["error"] or each["unfinished"] for each in told):
         click.get_current_context().exit(Refused.exit_code)
 
 
