@@ -65,8 +65,11 @@ def test_two_that_meet_once_tell_each_other_everything_however_long_one_thinks(
         bert.bus = Bus(bert.member.bank.context, bert.quic)
         invited = membership.invite(anna.member.bank.context, address=anna.at, channels=[TEAM])
         talk = await bert.bus.join(membership.read(invited.invitation))
+        seen = []
+        talk.progress = lambda done, total: seen.append((done, total))
         await bert.bus.until_quiet(talk)
         assert talk.unfinished is None
+        assert seen[-1] == (talk.new, talk.new) == (5, 5)
         await bert.bus.close()
         await anna.stop()
         assert len(anna.member.titles()) == 8

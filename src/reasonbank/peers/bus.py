@@ -127,6 +127,8 @@ class Talk:
     has_told: bool = False
     """How far it knows things; this bank's own log is among them."""
     new: int = 0
+    progress: Callable[[int, int], None] | None = None
+    """Who wants to know how many entries came, of how many that are known to be new."""
     words: int = 0
     """That told, or asked for, something: in either direction."""
     echo: str = ""
@@ -227,9 +229,10 @@ class Bus:
         peer = Peer(key=pasted.key.hex(), name=name or "", address=pasted.address, added_at=0)
         return await self._call(peer, pasted)
 
-    async def sync(self, peer: Peer) -> Talk:
+    async def sync(self, peer: Peer, progress: Callable[[int, int], None] | None = None) -> Talk:
         """Call a peer, and listen until both have told each other everything."""
         talk = await self._call(peer, None)
+        talk.progress = progress
         await self.until_quiet(talk)
         return talk
 
@@ -455,6 +458,8 @@ class Bus:
                 before = await self._do(self._length_of, frame)
                 self._send(await self._do(self.node.received, talk.key, frame))
                 talk.new += max(0, await self._do(self._length_of, frame) - before)
+                if talk.progress is not None:
+                    talk.progress(talk.new, talk.new + await self._do(self.node.lacks, talk.key))
             case Lane.STATUS, Status():
                 await self._do(self._keep_status, talk.peer.key, frame)
             case Lane.TASK, Offer() | Take() | Grant() | Gone() | Result():

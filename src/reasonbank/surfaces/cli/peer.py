@@ -138,6 +138,7 @@ async def _wait_for_one(shell: Shell, bank: Bank, made: Callable[[], Invited]) -
     import asyncio
 
     from reasonbank.peers.transport import AddressTaken, ConnectionEnded
+    from reasonbank.surfaces.show.progress import progress
 
     listen = _members().listens_at(bank.context)
     async with _bus(bank) as bus:
@@ -166,7 +167,8 @@ async def _wait_for_one(shell: Shell, bank: Bank, made: Callable[[], Invited]) -
         talk = bus.talks.get(bytes.fromhex(came.key))
         new, unfinished = 0, None
         if talk is not None:
-            await bus.until_quiet(talk)
+            with progress("Heard", quiet=shell.json) as talk.progress:
+                await bus.until_quiet(talk)
             new, unfinished = talk.new, talk.unfinished
             # It hangs up when it knows, too, that all was told.
             await asyncio.wait([asyncio.ensure_future(talk.connection.until_ended())],
@@ -238,6 +240,8 @@ def _show_invitation(invited: Invited, *, waits: bool) -> None:
               help="This project is the one that is shared by this name.")  # fmt: skip
 def join(shell: Shell, invitation: str, name: str | None, project: str | None) -> None:
     """Join the bank that sent an invitation, and exchange what both know."""
+    from reasonbank.surfaces.show.progress import progress
+
     members = _members()
     pasted = members.read(invitation)
     with shell.bank(creates=True) as bank:
@@ -249,7 +253,8 @@ def join(shell: Shell, invitation: str, name: str | None, project: str | None) -
         async def call() -> Talk:
             async with _bus(bank) as bus:
                 talk = await bus.join(pasted, name=name)
-                await bus.until_quiet(talk)
+                with progress("Heard", quiet=shell.json) as talk.progress:
+                    await bus.until_quiet(talk)
                 return talk
 
         talk = _run(call())
@@ -333,7 +338,7 @@ def sync(shell: Shell, names: tuple[str, ...]) -> None:
     """Call the banks that this one can reach, and exchange what is new."""
     with shell.bank() as bank:
         found = _members().reachable(bank.context, names)
-        told = _run(_sync(bank, found))
+        told = _run(_sync(shell, bank, found))
 
     def draw() -> None:
         for each in told:
@@ -347,13 +352,16 @@ def sync(shell: Shell, names: tuple[str, ...]) -> None:
         click.get_current_context().exit(Refused.exit_code)
 
 
-async def _sync(bank: Bank, peers: Sequence[Any]) -> list[dict[str, Any]]:
+async def _sync(shell: Shell, bank: Bank, peers: Sequence[Any]) -> list[dict[str, Any]]:
+    from reasonbank.surfaces.show.progress import progress
+
     told = []
     async with _bus(bank) as bus:
         for each in peers:
             new, unfinished, error = 0, None, None
             try:
-                talk = await bus.sync(each)
+                with progress("Heard", quiet=shell.json) as advance:
+                    talk = await bus.sync(each, advance)
                 new, unfinished = talk.new, talk.unfinished
             except ReasonBankError as problem:
                 error = str(problem)
