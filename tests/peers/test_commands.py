@@ -10,12 +10,15 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from click.testing import CliRunner
 from tests.agent.player import Player
 from tests.agent.served import served
 from tests.requirement import requirement
 from tests.surfaces.http_server import command, environment, serving
 from tests.surfaces.joined_banks import free_port
 from tests.surfaces.test_processes import until
+
+from reasonbank.surfaces.cli import main
 
 LESSON = ("--description", "when it is slow", "--outcome", "success", "--scope", "team")
 
@@ -343,6 +346,51 @@ def test_a_bank_that_cannot_be_reached_says_so_in_a_sentence(desks):
     gone = anna("peer", "invite", "--no-wait")["invitation"]
     told = bert.refused("peer", "join", gone)
     assert "Traceback" not in told and "127.0.0.1" in told
+
+
+@pytest.mark.parametrize("words", [
+    ("init",), ("id",), ("invite",), ("join", "rbp_x"), ("narrow", "rbp_x"), ("list",),
+    ("status",), ("sync",), ("revoke", "x"), ("trust", "x"), ("offer", "x"),
+])  # fmt: skip
+def test_without_its_libraries_the_bus_says_what_to_install(tmp_path, monkeypatch, words):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.delenv("REASONBANK_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("reasonbank.peers._NEEDED", ("a_library_that_is_not_here",))
+    done = CliRunner().invoke(main, ["peer", *words])
+    assert (done.exit_code, "pip install 'reasonbank[bus]'" in done.output) == (4, True)
+    assert not (tmp_path / ".local").exists()
+
+
+def test_where_there_is_no_bank_no_key_is_made_up(tmp_path):
+    for words in (("id",), ("init",), ("status",)):
+        code, told = command(tmp_path, "peer", *words)
+        assert (code, "there is no bank at" in str(told)) == (3, True), told
+
+
+def test_an_invitation_to_where_nobody_can_listen_is_not_made(desks):
+    anna, _ = desks
+    anna("peer", "init", "--listen", "192.0.2.1:7433")
+    assert "cannot listen at 192.0.2.1:7433" in anna.refused("peer", "invite")
+    assert anna("peer", "status")["invitations"] == []
+
+
+def test_a_place_or_a_project_without_a_name_is_refused(desks):
+    anna, _ = desks
+    assert "no place" in anna.refused("peer", "init", "--address", "laptop:0")
+    assert "project" in anna.refused("peer", "invite", "--no-wait", "--project", "")
+    assert anna("peer", "status")["invitations"] == []
+
+
+def test_who_cannot_be_called_is_named(desks):
+    anna, bert = desks
+    with anna.invites() as (invitation, _):
+        bert("peer", "join", invitation)
+    assert "bert calls this bank" in anna.refused("peer", "sync", "bert")
+    assert anna("peer", "sync") == []
+    bert("peer", "revoke", "anna")
+    assert "anna was cut off" in bert.refused("peer", "sync", "anna")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="counts in /proc")

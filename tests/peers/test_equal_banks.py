@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from tests.faults.fault_tools import keep_count, scaled
-from tests.peers.convergence import ten_banks
+from tests.peers.banks import TEAM, Member, a_lesson
+from tests.peers.convergence import Banker, ten_banks
 from tests.requirement import requirement
+
+from reasonbank.peers import membership, merge, publish, wire
+from reasonbank.peers.bus import Bus
+from reasonbank.peers.logs import LedgerLogs
 
 
 @requirement("BUS-1", "BUS-4")
@@ -32,3 +38,43 @@ def test_after_any_partition_heals_all_banks_are_equal_and_evidence_counts_once(
         assert one["memories"] and one["evidence"]
     keep_count(f"bus, trusted {trusted}", {"seeds": seeds, "banks": banks,
                "operations in each": operations})  # fmt: skip
+
+
+@requirement("BUS-4")
+def test_two_that_meet_once_tell_each_other_everything_however_long_one_thinks(
+    tmp_path, monkeypatch
+):
+    """Many segments, and a machine that has something else to do as well."""
+    monkeypatch.setattr(merge, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(wire, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(publish, "_EVERY", 1)
+    take = LedgerLogs.take
+
+    def slowly(logs, segment, via):
+        time.sleep(1)
+        return take(logs, segment, via)
+
+    monkeypatch.setattr(LedgerLogs, "take", slowly)
+
+    async def scene():
+        anna, bert = Banker(Member(tmp_path, "anna")), Banker(Member(tmp_path, "bert"))
+        for banker in (anna, bert):
+            for number in range(4):
+                banker.member.bank.record(a_lesson(f"{number} of {banker.member.name}"))
+        await anna.start()
+        bert.bus = Bus(bert.member.bank.context, bert.quic)
+        invited = membership.invite(anna.member.bank.context, address=anna.at, channels=[TEAM])
+        talk = await bert.bus.join(membership.read(invited.invitation))
+        seen = []
+        talk.progress = lambda done, total: seen.append((done, total))
+        await bert.bus.until_quiet(talk)
+        assert talk.unfinished is None
+        assert seen[-1] == (talk.new, talk.new) == (5, 5)
+        await bert.bus.close()
+        await anna.stop()
+        assert len(anna.member.titles()) == 8
+        assert anna.member.titles() == bert.member.titles()
+        for banker in (anna, bert):
+            banker.member.close()
+
+    asyncio.run(scene())

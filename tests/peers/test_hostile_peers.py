@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from msgspec import structs
 from tests.peers.banks import TEAM, Liar, a_lesson
-from tests.peers.convergence import LIMITS, Banker, Member
+from tests.peers.convergence import LIMITS, PACE, Banker, Member
 from tests.requirement import requirement
 
 from reasonbank.model import State
@@ -212,6 +212,90 @@ def test_who_tells_of_thousands_of_logs_without_end_makes_nobody_wait(tmp_path):
             each.cancel()
 
     play(tmp_path, act)
+
+
+@requirement("BUS-4")
+def test_who_says_to_know_more_of_a_bank_than_it_does_does_not_silence_it(tmp_path):
+    async def act(scene):
+        scene.bank.bank.record(a_lesson("Said before"))
+        await until(lambda: "Said before" in scene.bert.member.titles())
+        [own] = [each for each in scene.anna.bus.logs.heads([TEAM])
+                 if each.log.key == scene.bank.key]  # fmt: skip
+        link, stream = await scene.says()
+        told = wire.encode(wire.Have([Head(own.log, FAR, ZERO)]))
+
+        async def again_and_again():
+            with suppress(ConnectionEnded):
+                while True:
+                    await stream.send(told)
+                    await asyncio.sleep(PACE.patience / 5)
+
+        lying = asyncio.ensure_future(again_and_again())
+        await asyncio.sleep(PACE.patience)
+        scene.bank.bank.record(a_lesson("Of Anna"))
+        await until(lambda: "Of Anna" in scene.bert.member.titles())
+        assert link.ended is None
+        lying.cancel()
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("how", ["talks without end", "does not answer"])
+def test_who_does_not_come_to_an_end_is_given_up(tmp_path, monkeypatch, how):
+    monkeypatch.setattr("reasonbank.peers.bus.STALLED", 0.3)
+    monkeypatch.setattr("reasonbank.peers.bus.LONGEST", 2.0)
+
+    async def act(scene):
+        link, stream = await scene.says(wire.Have([]))
+        talk = scene.anna.bus.talks[scene.liar.key]
+
+        async def talks():
+            with suppress(ConnectionEnded):
+                while True:
+                    await stream.send(wire.encode(wire.Have([])))
+                    await asyncio.sleep(0.05)
+
+        talking = asyncio.ensure_future(
+            talks() if how == "talks without end" else until_ended(link)
+        )
+        await scene.anna.bus.until_quiet(talk)
+        assert talk.unfinished is not None and link.ended is None
+        talking.cancel()
+
+    play(tmp_path, act)
+
+
+def test_who_comes_and_goes_leaves_nothing_behind(tmp_path):
+    async def act(scene):
+        before = len(scene.anna.bus._running)
+        for _ in range(20):
+            link, answer = await scene.calls()
+            assert isinstance(answer, wire.Welcome)
+            await link.close()
+        await until(lambda: len(scene.anna.bus._running) <= before)
+
+    play(tmp_path, act)
+
+
+def test_a_bank_that_is_there_and_does_not_answer_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("reasonbank.peers.bus.STALLED", 0.3)
+
+    async def act(scene):
+        async def says_nothing(link):
+            await link.until_ended()
+
+        quic = Quic(scene.liar.identity, limits=LIMITS)
+        door = await quic.listen("127.0.0.1:0", says_nothing)
+        pasted = membership.Pasted(door.address, scene.liar.key, b"", [TEAM])
+        with pytest.raises(ConnectionEnded, match="answer"):
+            await scene.bert.bus.join(pasted)
+        await door.close()
+
+    play(tmp_path, act)
+
+
+async def until_ended(link):
+    await link.until_ended()
 
 
 def test_streams_that_are_opened_and_ended_without_end_fill_no_memory(tmp_path):

@@ -102,6 +102,13 @@ def test_a_name_that_no_database_keeps_is_no_frame(field):
 
 
 @requirement("SEC-3")
+@pytest.mark.parametrize("load", [float("inf"), float("nan"), -1.0])
+def test_a_load_that_is_no_number_to_show_is_no_frame(load):
+    with pytest.raises(wire.BadFrame):
+        as_it_comes(wire.Status("liar", "1", 0, load, 0))
+
+
+@requirement("SEC-3")
 def test_whatever_comes_back_as_a_result_is_refused_in_a_word(bank):
     here, worker = Tasks(bank.bank.context, takes=False), Liar("worker")
     invited = membership.invite(

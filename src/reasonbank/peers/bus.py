@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,6 +21,7 @@ from typing import TypeVar
 
 from reasonbank.errors import ReasonBankError
 from reasonbank.ledger.port import Peer, TaskOffer, Writing
+from reasonbank.model import new_id
 from reasonbank.peers import membership, wire
 from reasonbank.peers.capability import Operation, Rights
 from reasonbank.peers.gossip import Node
@@ -48,6 +49,7 @@ from reasonbank.peers.wire import (
     Head,
     Hello,
     Lane,
+    Log,
     Offer,
     Refused,
     Result,
@@ -87,8 +89,13 @@ MOST_STREAMS = 32
 """That are heard at a time of one peer, which needs one for each lane."""
 STATUS = "status "
 """What the notes about how peers are begin with."""
-QUIET = 0.6
-"""Seconds without a word after which two banks have told each other everything."""
+GOODBYE = "this bank says goodbye"
+ECHO = "echo "
+"""What the epoch of a log begins with that nobody has."""
+STALLED = 60.0
+"""Seconds without a word after which somebody who owes an answer is not waited for any more."""
+LONGEST = 600.0
+"""Seconds that two banks which are to tell each other everything, once, take for it."""
 
 _log = logging.getLogger("reasonbank.bus")
 
@@ -117,10 +124,17 @@ class Talk:
     held: int = 0
     """Bytes that wait, about."""
     since: float = 0.0
-    heard: float = 0.0
     has_told: bool = False
     """How far it knows things; this bank's own log is among them."""
     new: int = 0
+    progress: Callable[[int, int], None] | None = None
+    """Who wants to know how many entries came, of how many that are known to be new."""
+    words: int = 0
+    """That told, or asked for, something: in either direction."""
+    echo: str = ""
+    echoed: asyncio.Event = field(default_factory=asyncio.Event)
+    unfinished: str | None = None
+    """Why not all was told (see ``Bus.until_quiet``)."""
 
     @property
     def key(self) -> bytes:
@@ -159,6 +173,9 @@ class Bus:
         self._seen: object = None
         self._lacks: dict[str, float] = {}
         """Channels in which others know more of this bank than it does, and how long to wait."""
+        self._waited: dict[tuple[bytes, str], float] = {}
+        """For whom, in which channel, and until when. Once: who says so and cannot show it would
+        keep this bank silent for ever."""
 
     async def listen(self, address: str) -> str:
         self._listener = await self._transport.listen(address, self._answer)
@@ -190,7 +207,7 @@ class Bus:
 
     async def close(self) -> None:
         for talk in list(self.talks.values()):
-            await talk.connection.close("this bank says goodbye")
+            await talk.connection.close(GOODBYE)
         if self._listener is not None:
             await self._listener.close()
         for task in list(self._running):
@@ -212,18 +229,44 @@ class Bus:
         peer = Peer(key=pasted.key.hex(), name=name or "", address=pasted.address, added_at=0)
         return await self._call(peer, pasted)
 
-    async def sync(self, peer: Peer) -> Talk:
+    async def sync(self, peer: Peer, progress: Callable[[int, int], None] | None = None) -> Talk:
         """Call a peer, and listen until both have told each other everything."""
         talk = await self._call(peer, None)
+        talk.progress = progress
         await self.until_quiet(talk)
         return talk
 
     async def until_quiet(self, talk: Talk) -> None:
-        await self.publish()
+        """Until both have told each other everything; if they have not, ``talk.unfinished`` is why.
+
+        Whoever is asked for a log that nobody has says so once it has heard, and done, all that was
+        said to it before. If neither told anything in between, there is nothing left to tell.
+        """
         loop = asyncio.get_running_loop()
-        talk.heard = loop.time()
-        while talk.connection.ended is None and loop.time() - talk.heard < QUIET:
-            await asyncio.sleep(QUIET / 6)
+        end = loop.time() + LONGEST
+        while talk.connection.ended is None and loop.time() < end:
+            await self.publish()
+            words = talk.words
+            answered = await self._echoed(talk)
+            if talk.words == words and answered:
+                return
+            if talk.words == words and not talk.turns[Lane.MEMORY].locked():
+                break
+        if talk.called or talk.connection.ended != GOODBYE:  # Who called knows when all was told.
+            talk.unfinished = talk.connection.ended or "it did not come to an end"
+
+    async def _echoed(self, talk: Talk) -> bool:
+        talk.echo = ECHO + new_id()
+        talk.echoed.clear()
+        nobodys = [Log(self.identity.key, talk.echo, channel)
+                   for channel in sorted(talk.may_read | talk.may_write)]  # fmt: skip
+        self._send_to(talk, Lane.MEMORY, [Want(log, 0) for log in nobodys])
+        waiting = [asyncio.ensure_future(talk.echoed.wait()),
+                   asyncio.ensure_future(talk.connection.until_ended())]  # fmt: skip
+        await asyncio.wait(waiting, timeout=STALLED, return_when=asyncio.FIRST_COMPLETED)
+        for each in waiting:
+            each.cancel()
+        return talk.echoed.is_set()
 
     async def _call_always(self, key: str) -> None:
         pause = self._pace.soonest
@@ -275,7 +318,11 @@ class Bus:
         return talk
 
     async def _answered(self, control: Stream) -> Welcome:
-        data = await control.receive()
+        try:
+            async with asyncio.timeout(STALLED):
+                data = await control.receive()
+        except TimeoutError:
+            raise ConnectionEnded("the other bank is there and does not answer") from None
         match None if data is None else wire.decode(data):
             case Welcome() as welcome:
                 return welcome
@@ -325,16 +372,15 @@ class Bus:
             raise NotInvited(
                 f"{peer.name} may do nothing here any more ({problem}); invite it, or join it, anew"
             ) from None
-        talk.since = talk.heard = asyncio.get_running_loop().time()
+        talk.since = asyncio.get_running_loop().time()
         old = self.talks.get(talk.key)
         self.talks[talk.key] = talk
         if old is not None:
-            self._start(old.connection.close("called anew"))
+            self._start(old.connection.close("the same bank has called anew"))
         if called:
             self._start(self._accept(talk))
-        self._start(self._write(talk))
-        self._start(self._tell_status(talk))
-        self._start(self._until_over(talk))
+        saying = [self._start(self._write(talk)), self._start(self._tell_status(talk))]
+        self._start(self._until_over(talk, saying))
         frames = await self._do(self.node.connected, talk.key, channels)
         # Also who knows nothing says so.
         self._send(frames or [(talk.key, Have([]))])
@@ -351,8 +397,10 @@ class Bus:
                 return
             self._read(talk, stream)
 
-    async def _until_over(self, talk: Talk) -> None:
+    async def _until_over(self, talk: Talk, saying: list[asyncio.Task[None]]) -> None:
         reason = await talk.connection.until_ended()
+        for each in saying:
+            each.cancel()  # Else it would wait for something to say for ever.
         _log.info("%s: %s", talk.peer.name, reason)
         await self._end(talk)
 
@@ -378,7 +426,6 @@ class Bus:
             return
         try:
             while (data := await stream.receive()) is not None:
-                talk.heard = asyncio.get_running_loop().time()
                 async with talk.turns[stream.lane]:
                     await self._hear(talk, stream.lane, wire.decode(data))
             if talk.lanes.get(stream.lane) is stream:
@@ -401,11 +448,18 @@ class Bus:
                     return
                 if isinstance(frame, Want) and talk.held >= MOST_BYTES_WAITING:
                     return  # Who asks, and does not read, is not looked things up for.
+                if isinstance(frame, Announce) and frame.head.log.epoch.startswith(ECHO):
+                    if frame.head.log.epoch == talk.echo:
+                        talk.echoed.set()
+                    return
+                talk.words += not isinstance(frame, Want)
                 if isinstance(frame, Have):
                     await self._look_for_ourselves(talk, frame)
                 before = await self._do(self._length_of, frame)
                 self._send(await self._do(self.node.received, talk.key, frame))
                 talk.new += max(0, await self._do(self._length_of, frame) - before)
+                if talk.progress is not None:
+                    talk.progress(talk.new, talk.new + await self._do(self.node.lacks, talk.key))
             case Lane.STATUS, Status():
                 await self._do(self._keep_status, talk.peer.key, frame)
             case Lane.TASK, Offer() | Take() | Grant() | Gone() | Result():
@@ -425,7 +479,10 @@ class Bus:
             if channel in talk.may_read | talk.may_write
         ])  # fmt: skip
         until = asyncio.get_running_loop().time() + self._pace.patience
-        self._lacks |= dict.fromkeys(behind, until)
+        for channel in behind:
+            self._lacks[channel] = max(
+                self._waited.setdefault((talk.key, channel), until), self._lacks.get(channel, 0.0)
+            )
         talk.has_told = True
         if not behind:
             await self.publish()
@@ -455,6 +512,7 @@ class Bus:
                 with suppress(asyncio.QueueFull):
                     talk.waiting.put_nowait((lane, fit))
                     talk.held += _size_of(fit)
+                    talk.words += _tells(fit)
 
     async def _write(self, talk: Talk) -> None:
         with suppress(ConnectionEnded):
@@ -562,10 +620,11 @@ class Bus:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, partial(work, *arguments))
 
-    def _start(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -590,6 +649,13 @@ def _size_of(frame: Frame) -> int:
         case Have(heads=heads):
             return AN_ENTRY * len(heads)
     return AN_ENTRY
+
+
+def _tells(frame: Frame) -> bool:
+    """Or asks for something that somebody has."""
+    return isinstance(frame, Segment | Fork) or (
+        isinstance(frame, Want) and not frame.log.epoch.startswith(ECHO)
+    )
 
 
 AN_ENTRY = 1_000

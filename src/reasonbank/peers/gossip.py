@@ -118,6 +118,14 @@ class Node:
     def talks_to(self, peer: bytes) -> bool:
         return peer in self._peers
 
+    def lacks(self, peer: bytes) -> int:
+        """Entries that it is known to have and this bank has not."""
+        them = self._peers.get(peer)
+        if them is None:
+            return 0
+        mine = {head.log: head.length for head in self._logs.heads(them.channels)}
+        return sum(max(0, head.length - mine.get(log, 0)) for log, head in them.heads.items())
+
     def grown(self, log: Log, first: int) -> Frames:
         """A log of our own has entries from ``first`` on that nobody has heard of."""
         segment = self._logs.segment(log, first)

@@ -97,6 +97,8 @@ def introduce(
     for place in (listen, address):
         if place is not None:
             host_and_port(place)
+    if address is not None and host_and_port(address)[1] == 0:
+        raise InvalidInput("address", f"{address!r} is no place that others could call")
     told = {"name": name, "listen": listen, "address": address}
 
     def work(txn: Writing) -> None:
@@ -181,7 +183,15 @@ def _channels(context: Context, peer: Peer) -> list[str]:
 
 
 def reachable(context: Context, names: Collection[str]) -> list[Peer]:
-    chosen = [find(context, name) for name in names] or context.read().peers.all()
+    """Those that this bank can call, of these or of all."""
+    for peer in (named := [find(context, name) for name in names]):
+        if peer.revoked_at is not None:
+            raise InvalidInput("name", f"{peer.name} was cut off here; it can be invited anew")
+        if not peer.address:
+            raise InvalidInput(
+                "name", f"{peer.name} calls this bank; where it could be called is not known here"
+            )
+    chosen = named or context.read().peers.all()
     return [peer for peer in chosen if peer.address and peer.revoked_at is None]
 
 

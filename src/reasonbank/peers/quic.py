@@ -8,6 +8,7 @@ names it; a one-way stream beside them tells senders what was read (see ``framin
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import hmac
 import ipaddress
@@ -41,6 +42,7 @@ from reasonbank.peers.framing import WINDOW, Incoming, Outgoing, Violation
 from reasonbank.peers.identity import Identity
 from reasonbank.peers.transport import (
     OTHER_VERSION,
+    AddressTaken,
     ConnectionEnded,
     Limits,
     Tickets,
@@ -982,7 +984,8 @@ class Quic:
         try:
             await door.open(family, local)
         except OSError as error:
-            raise ConnectionEnded(f"cannot listen at {address}: {error}") from None
+            ended = AddressTaken if error.errno == errno.EADDRINUSE else ConnectionEnded
+            raise ended(f"cannot listen at {address}: {error}") from None
         return door
 
     def _configuration(self, *, is_client: bool) -> QuicConfiguration:

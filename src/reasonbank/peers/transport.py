@@ -20,6 +20,10 @@ class ConnectionEnded(ReasonBankError):
     """The other side has gone, was ended, or cannot be reached; a new connection may work."""
 
 
+class AddressTaken(ConnectionEnded):
+    """Somebody listens there already."""
+
+
 def host_and_port(address: str) -> tuple[str, int]:
     """Of ``host:port`` or ``[host]:port``."""
     host, _, port = address.rpartition(":")

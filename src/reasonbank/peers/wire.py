@@ -201,7 +201,8 @@ class Status(Struct, frozen=True, array_like=True, tag="status"):
     name: Name
     version: Name
     memories: Number
-    load: Annotated[float, Meta(ge=0)]
+    load: Annotated[float, Meta(ge=0, lt=1e9)]
+    """A number that JSON has: it is shown."""
     at: Number
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MILLION = 1_000_000
 MOST_DAYS = 3650
+FAREWELL = 10.0
+"""Seconds."""
+HERE = ("127.", "[::1]", "localhost:")
 
 
 class Amount(click.FloatRange):
@@ -62,9 +65,12 @@ def peer() -> None:
               help="Where others reach it [default: this machine's own address].")  # fmt: skip
 def init(shell: Shell, name: str | None, listen: str | None, address: str | None) -> None:
     """Say who this bank is to others, and where; without an option, show it."""
-    with shell.bank(creates=bool(name or listen or address)) as bank:
-        members = _members()
-        if name or listen or address:
+    members = _members()
+    says = (name, listen, address) != (None, None, None)
+    if not says:
+        _must_be_there(shell)
+    with shell.bank(creates=says) as bank:
+        if says:
             members.introduce(bank.context, name=name, listen=listen, address=address)
         told = members.about(bank.context)
     shell.show(told, lambda: _drawn(told))
@@ -73,8 +79,10 @@ def init(shell: Shell, name: str | None, listen: str | None, address: str | None
 @command("id", group=peer)
 def id_(shell: Shell) -> None:
     """Print the key that this bank is known by."""
+    members = _members()
+    _must_be_there(shell)
     with shell.bank() as bank:
-        key = _members().identity_of(bank.context).key.hex()
+        key = members.identity_of(bank.context).key.hex()
     shell.show({"key": key}, lambda: click.echo(key))
 
 
@@ -106,8 +114,8 @@ def invite(
 
     Where `serve --bus` runs already, that one answers, and nothing is waited for.
     """
+    members = _members()
     with shell.bank(creates=True) as bank:
-        members = _members()
         channels = _channels(bank, scopes, project)
         operations = members.LISTENING if read_only else members.OPERATIONS
 
@@ -127,16 +135,27 @@ def invite(
 
 
 async def _wait_for_one(shell: Shell, bank: Bank, made: Callable[[], Invited]) -> None:
-    from reasonbank.peers.transport import ConnectionEnded
+    import asyncio
 
+    from reasonbank.peers.transport import AddressTaken, ConnectionEnded
+    from reasonbank.surfaces.show.progress import progress
+
+    listen = _members().listens_at(bank.context)
     async with _bus(bank) as bus:
         try:
-            await bus.listen(_members().listens_at(bank.context))
-        except ConnectionEnded:
-            # Somebody listens there: `serve --bus`, as a rule.
+            await bus.listen(listen)
+        except AddressTaken:
+            # As a rule by `serve --bus`.
             invited = made()
             shell.show(invited, lambda: _show_invitation(invited, waits=False))
+            if not shell.json:
+                rule = f"What listens at {listen} will answer: this bank's `serve --bus`, as a rule"
+                tell(f"{rule}; else choose another place by `peer init --listen`.", err=True)
             return
+        except ConnectionEnded as problem:
+            raise Refused(
+                f"{problem}; choose another place with `reasonbank peer init --listen`"
+            ) from None
         invited = made()
         if shell.json:
             from reasonbank.surfaces.cli.shell import as_json
@@ -146,11 +165,16 @@ async def _wait_for_one(shell: Shell, bank: Bank, made: Callable[[], Invited]) -
             _show_invitation(invited, waits=True)
         came = await bus.joined.get()
         talk = bus.talks.get(bytes.fromhex(came.key))
+        new, unfinished = 0, None
         if talk is not None:
-            await bus.until_quiet(talk)
-        new = talk.new if talk else 0
+            with progress("Heard", quiet=shell.json) as talk.progress:
+                await bus.until_quiet(talk)
+            new, unfinished = talk.new, talk.unfinished
+            # It hangs up when it knows, too, that all was told.
+            await asyncio.wait([asyncio.ensure_future(talk.connection.until_ended())],
+                               timeout=FAREWELL)  # fmt: skip
     if not shell.json:
-        say(f"{came.name} has joined; {_heard(new)}.")
+        say(f"{came.name} has joined; {_heard(new, unfinished)}.")
         tell("`reasonbank serve --bus` keeps you in touch; `reasonbank review` shows what came.")
 
 
@@ -202,6 +226,9 @@ def _show_invitation(invited: Invited, *, waits: bool) -> None:
     click.echo(f"reasonbank peer join {invited.invitation}")
     shared = ", ".join(invited.channels)
     tell(f"It will call {invited.address}, and share {shared}.", err=True)
+    if invited.address.startswith(HERE):
+        tell("No other machine reaches that: `reasonbank peer init --address HOST:PORT` says where "
+             "this one is.", err=True)  # fmt: skip
     if waits:
         tell("Waiting for it to come; Control-C ends that.", err=True)
 
@@ -213,36 +240,40 @@ def _show_invitation(invited: Invited, *, waits: bool) -> None:
               help="This project is the one that is shared by this name.")  # fmt: skip
 def join(shell: Shell, invitation: str, name: str | None, project: str | None) -> None:
     """Join the bank that sent an invitation, and exchange what both know."""
+    from reasonbank.surfaces.show.progress import progress
+
     members = _members()
     pasted = members.read(invitation)
     with shell.bank(creates=True) as bank:
         members.must_be_another(bank.context, pasted.key)
         members.must_know_projects(bank.context, pasted, project)
-        if project:
+        if project is not None:
             members.share_project(bank.context, project, joins=pasted.key)
 
         async def call() -> Talk:
             async with _bus(bank) as bus:
                 talk = await bus.join(pasted, name=name)
-                await bus.until_quiet(talk)
+                with progress("Heard", quiet=shell.json) as talk.progress:
+                    await bus.until_quiet(talk)
                 return talk
 
         talk = _run(call())
         told = {"peer": talk.peer.name, "key": talk.peer.key, "new": talk.new,
-                "channels": list(pasted.channels)}  # fmt: skip
+                "unfinished": talk.unfinished, "channels": list(pasted.channels)}  # fmt: skip
 
     def draw() -> None:
-        say(f"Joined {talk.peer.name}; {_heard(talk.new)}.")
+        say(f"Joined {talk.peer.name}; {_heard(talk.new, talk.unfinished)}.")
         tell(f"Each tells the other what is new of {', '.join(pasted.channels)}.")
         tell("`reasonbank serve --bus` keeps you in touch; `reasonbank review` shows what came.")
 
     shell.show(told, draw)
 
 
-def _heard(new: int) -> str:
-    if not new:
-        return "nothing is new"
-    return f"{new:,} {'word' if new == 1 else 'words'} came that this bank had not heard"
+def _heard(new: int, unfinished: str | None) -> str:
+    told = f"{new:,} {'word' if new == 1 else 'words'} came that this bank had not heard"
+    if unfinished is not None:
+        return f"{told}, and not all was told: {unfinished}; `reasonbank peer sync` goes on"
+    return told if new else "nothing is new"
 
 
 @command("list", group=peer)
@@ -266,10 +297,12 @@ def status(shell: Shell) -> None:
     """Say who this bank is, who it knows, and how they are."""
     from reasonbank.surfaces.show import tables
 
+    members = _members()
+    _must_be_there(shell)
     with shell.bank() as bank:
-        told = _members().about(bank.context)
-        found = _members().listed(bank.context)
-        open_ones = _members().open_invitations(bank.context)
+        told = members.about(bank.context)
+        found = members.listed(bank.context)
+        open_ones = members.open_invitations(bank.context)
 
     def draw() -> None:
         _drawn(told)
@@ -305,29 +338,34 @@ def sync(shell: Shell, names: tuple[str, ...]) -> None:
     """Call the banks that this one can reach, and exchange what is new."""
     with shell.bank() as bank:
         found = _members().reachable(bank.context, names)
-        told = _run(_sync(bank, found))
+        told = _run(_sync(shell, bank, found))
 
     def draw() -> None:
         for each in told:
-            say(f"{each['peer']}: {each['error'] or _heard(each['new'])}")
+            say(f"{each['peer']}: {each['error'] or _heard(each['new'], each['unfinished'])}")
         if not told:
-            tell("This bank has no peer that it could call; `reasonbank peer invite` finds one.")
+            tell("This bank has no peer that it could call: `reasonbank peer join` knows where "
+                 "another one is, and who was invited calls by itself.")  # fmt: skip
 
     shell.show(told, draw)
-    if told and all(each["error"] for each in told):
+    if told and all(each["error"] or each["unfinished"] for each in told):
         click.get_current_context().exit(Refused.exit_code)
 
 
-async def _sync(bank: Bank, peers: Sequence[Any]) -> list[dict[str, Any]]:
+async def _sync(shell: Shell, bank: Bank, peers: Sequence[Any]) -> list[dict[str, Any]]:
+    from reasonbank.surfaces.show.progress import progress
+
     told = []
     async with _bus(bank) as bus:
         for each in peers:
-            new, error = 0, None
+            new, unfinished, error = 0, None, None
             try:
-                new = (await bus.sync(each)).new
+                with progress("Heard", quiet=shell.json) as advance:
+                    talk = await bus.sync(each, advance)
+                new, unfinished = talk.new, talk.unfinished
             except ReasonBankError as problem:
                 error = str(problem)
-            told.append({"peer": each.name, "new": new, "error": error})
+            told.append({"peer": each.name, "new": new, "unfinished": unfinished, "error": error})
     return told
 
 
@@ -393,6 +431,7 @@ def offer(shell: Shell, task: str, most: float, minutes: float) -> None:
 
     It is told to them by `serve --bus`; `peer offers` shows how it stands.
     """
+    must_be_installed()
     from reasonbank.peers import tasks
 
     with shell.bank() as bank:
@@ -412,11 +451,22 @@ def offers(shell: Shell) -> None:
 
 
 def _channels(bank: Bank, scopes: tuple[str, ...], project: str | None) -> list[str]:
-    chosen = [Scope(scope) for scope in scopes] or ([] if project else [Scope.TEAM])
+    # A name that is blank is a mistake, and must not share something else.
+    chosen = [Scope(scope) for scope in scopes] or ([Scope.TEAM] if project is None else [])
     found = [bank.view.realm(scope) for scope in chosen]
-    if project:
+    if project is not None:
         found.append(_members().share_project(bank.context, project))
     return found
+
+
+def _must_be_there(shell: Shell) -> None:
+    """A bank that nobody has begun is known by no key."""
+    from reasonbank.opening import absent, no_bank
+    from reasonbank.settings import load
+
+    missing = absent(shell.url, load())
+    if missing is not None:
+        raise no_bank(missing)
 
 
 def _members() -> Any:
