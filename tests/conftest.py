@@ -105,7 +105,7 @@ def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         for name in [name for name in os.environ if name.startswith("REASONBANK_")]:
             if not name.startswith(("REASONBANK_TEST_", "REASONBANK_DATA")):
                 patch.delenv(name)
-        for name in MARKS:  # Whoever runs the tests may be an agent: the tests are not.
+        for name in (*MARKS, "AGENT"):  # Whoever runs the tests may be an agent: the tests are not.
             patch.delenv(name, raising=False)
         for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
             patch.setenv(name, str(home))

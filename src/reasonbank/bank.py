@@ -559,7 +559,10 @@ class Bank:
         *,
         dry_run: DryRun = False,
         accept: Annotated[
-            tuple[str, ...], Many(Id(), 1_000), "Memories to share on your word."
+            tuple[str, ...], Many(Id(), 1_000), "Memories to share on your word, and no others."
+        ] = (),
+        reject: Annotated[
+            tuple[str, ...], Many(Id(), 1_000), "Memories that are not to be shared, ever."
         ] = (),
     ) -> answers.Promotion:
         """Share with the team what proved itself here and is known in another project.
@@ -568,7 +571,7 @@ class Bank:
         """
         from reasonbank.tidy.promote import promote
 
-        return promote(self.context, dry_run=dry_run, accept=accept)
+        return promote(self.context, dry_run=dry_run, accept=accept, reject=reject)
 
     def batches(self, *, limit: Newest = 50) -> list[answers.Batch]:
         """List what was merged or shared in one go, newest first; `undo` takes one back."""

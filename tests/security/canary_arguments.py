@@ -244,7 +244,7 @@ SPECIAL: dict[tuple[str, str], Callable[[Maker], Any]] = {
     ("review edit", "id"): Maker.memory, ("open", "id"): Maker.memory,
     ("open", "host"): _same("127.0.0.1"), ("open", "port"): _same("1"),
     ("accept", "changes"): lambda m: {"title": m.fresh()},
-    ("promote", "accept"): lambda m: [m.memory()],
+    **{("promote", name): lambda m: [m.memory()] for name in ("accept", "reject")},
     ("browse", "sort"): _same("newest", "oldest", "used", "trust", "doubt"),
     ("browse", "trust"): lambda m: [m.rng.choice(["proven", "untested", "probation"])],
     ("browse", "cursor"): _same("0.0", "3.1"), ("sessions", "cursor"): _same("0.0", "3.1"),

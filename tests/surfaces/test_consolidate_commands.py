@@ -84,6 +84,10 @@ def test_promote_says_what_recurs(shell, twins, tmp_path):
     shell("record", "--title", f"Lesson {WORDS}", "--description", WORDS, "--content", WORDS,
           "--outcome", "success", "--workspace", str(other))  # fmt: skip
     assert "one hand wrote it" in shell.text("promote")
+    assert "--accept ID" in shell.text("promote")
+    assert shell.json("promote", "--reject", twins[0])["promoted"] == []
+    proposals = {each["id"]: each for each in shell.json("promote", "--dry-run")["proposals"]}
+    assert not proposals.get(twins[0], {"acceptable": False})["acceptable"]
 
 
 @requirement("GEN-2")

@@ -19,8 +19,8 @@ class Typed:
     def __init__(self, folder):
         self.folder = folder
 
-    def run(self, *words, agent=False):
-        marks = {"CLAUDECODE": "1"} if agent else {}
+    def run(self, *words, agent=False, **marks):
+        marks |= {"CLAUDECODE": "1"} if agent else {}
         return subprocess.run(
             [sys.executable, "-m", "reasonbank.surfaces.cli", "--json", *words],
             capture_output=True, text=True, cwd=self.folder, timeout=60,
@@ -28,8 +28,8 @@ class Typed:
                  "REASONBANK_EMBED_MODEL": "hashed"},
         )  # fmt: skip
 
-    def __call__(self, *words, agent=False):
-        done = self.run(*words, agent=agent)
+    def __call__(self, *words, **marks):
+        done = self.run(*words, **marks)
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
 
@@ -55,6 +55,15 @@ def test_what_an_agent_wrote_is_accepted_edited_and_rejected_by_who_types_it(typ
     assert (changed["standing"], changed["content"]) == ("confirmed", "Use pip install x.")
     assert typed("review", "reject", wrong[:18])[0]["state"] == "archived"
     assert typed("review") == []
+
+
+@requirement("SEC-1")
+@pytest.mark.parametrize(
+    ("said", "standing"), [("goose", "untested"), ("build-agent-7", "confirmed")]
+)
+def test_an_agent_may_say_its_name_and_others_are_none(typed, said, standing):
+    id = typed("remember", PLAIN, AGENT=said)["id"]
+    assert typed("show", id)["standing"] == standing
 
 
 @requirement("SEC-1")

@@ -7,6 +7,7 @@ from tests.requirement import requirement
 from tests.tidy.conftest import dough, timeout
 
 from reasonbank import Bank, Settings
+from reasonbank.errors import Forbidden, InvalidInput
 from reasonbank.fields import plain
 from reasonbank.model import Outcome, Principal, Scope, State
 from reasonbank.tidy.promote import promote
@@ -101,6 +102,37 @@ def test_a_person_who_accepts_it_shares_it_at_once(bank, elsewhere):
     elsewhere.record(timeout(2))
     [id] = promote(bank.context, accept=(mine.id,)).promoted
     assert elsewhere.get(id).scope is Scope.TEAM
+
+
+@requirement("CON-9")
+def test_who_accepts_one_shares_no_other(bank, elsewhere):
+    prove(bank, bank.record(timeout(0)))
+    elsewhere.record(timeout(2))
+    mine = bank.record(dough(0))
+    elsewhere.record(dough(1))
+    proposals = promote(bank.context, dry_run=True).proposals
+    assert [(p.ready, p.acceptable) for p in proposals] == [(True, True), (False, True)]
+    [id] = promote(bank.context, accept=(mine.id,)).promoted
+    assert elsewhere.get(id).content == mine.content
+
+
+@requirement("CON-9", "SEC-1")
+def test_what_a_person_does_not_want_shared_is_proposed_no_more(bank, elsewhere, open_bank):
+    mine = prove(bank, bank.record(timeout(0)))
+    elsewhere.record(timeout(2))
+    agent = bank.seen_by(principal=Principal.AGENT)
+    with pytest.raises(Forbidden, match="only a person"):
+        agent.promote(reject=(mine.id,))
+    with pytest.raises(InvalidInput, match="reject"):
+        bank.promote(accept=(mine.id,), reject=(mine.id,))
+    assert bank.promote(reject=(mine.id,), dry_run=True).proposals[0].ready
+    assert bank.promote(reject=(mine.id,)).promoted == ()
+    assert promote(bank.context).promoted == ()
+    [proposal] = promote(bank.context, accept=(mine.id,)).proposals
+    assert not proposal.acceptable and "did not want" in proposal.waiting
+    bank.rebuild()
+    assert promote(bank.context).promoted == () and bank.verify().sound
+    assert bank.get(mine.id).state is State.ACTIVE
 
 
 @requirement("CON-9", "SEC-1")

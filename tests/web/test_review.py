@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 from tests.requirement import requirement
-from tests.surfaces.http_server import serving
+from tests.surfaces.http_server import command, serving
 from tests.web.conftest import entrance
 
 
@@ -150,3 +150,35 @@ def test_what_was_answered_elsewhere_leaves_the_list(browser, tmp_path):
         page.get_by_role("button", name="Accept").click()
         expect(page.get_by_role("heading", name="Nothing waits for you.")).to_be_visible()
     page.close()
+
+
+@requirement("WEB-1", "CON-9")
+def test_what_others_shall_know_waits_for_a_persons_word(browser, tmp_path):
+    """Which is what it lacks, where one hand alone works in all projects."""
+    page = browser.new_page()
+    bank = f"sqlite:///{tmp_path / 'bank.db'}"
+    lessons = ("When a charge times out, send the idempotency key again.",
+               "Before a release, tag the commit that the image was built from.")  # fmt: skip
+    for name in ("shop", "bakery"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+        for lesson in lessons:
+            code, told = command(tmp_path / name, "--bank", bank, "remember", lesson)
+            assert code == 0, told
+    with serving(tmp_path / "shop", "--bank", bank) as server:
+        page.goto(entrance(server, "--bank", bank))
+        page.get_by_role("link", name="Review").click()
+        page.get_by_role("link", name="Proposals").click()
+        rows = page.locator(".pick .t")
+        expect(rows).to_have_count(2)
+        expect(page.locator(".pane .note")).to_contain_text("share it with the team?")
+        shared = page.locator(".pane h2").inner_text()
+        page.locator("main").focus()
+        page.keyboard.press("a")
+        expect(rows).to_have_count(1)
+        expect(page.get_by_role("status").filter(has_text="Accepted. Undo with u")).to_be_visible()
+        page.get_by_role("button", name="Do not share").click()
+        expect(page.get_by_role("heading", name="The bank proposes nothing.")).to_be_visible()
+        known = server.ask("GET", "/memories", params={"limit": 100}).json()
+        assert [each["title"] for each in known if each["scope"] == "team"] == [shared]
+        page.reload()
+        expect(page.get_by_role("heading", name="The bank proposes nothing.")).to_be_visible()

@@ -14,11 +14,14 @@ MARKS = (
     "AI_AGENT", "CLAUDECODE", "CODEX_THREAD_ID", "CODEX_CI", "CODEX_SANDBOX", "GEMINI_CLI",
     "QWEN_CODE", "CURSOR_AGENT", "COPILOT_AGENT", "OPENCODE", "CLINE_ACTIVE", "CLAUDE_CODE",
     "CODEX_SANDBOX_NETWORK_DISABLED", "OPENCODE_CLIENT", "AUGMENT_AGENT", "ANTIGRAVITY_AGENT",
-    "GOOSE_TERMINAL", "AGENT", "AMP_CURRENT_THREAD_ID", "ROO_ACTIVE",
+    "GOOSE_TERMINAL", "AMP_CURRENT_THREAD_ID", "ROO_ACTIVE",
 )  # fmt: skip
 """What agents set for the programs that they run."""
+NAMES = ("claude", "codex", "gemini", "qwen", "cursor-agent", "copilot", "opencode", "aider",
+         "goose", "amp", "crush")  # fmt: skip
+"""What their programs are called, and what ``AGENT`` may say; others set it to something else."""
 _AGENTS = re.compile(
-    r"(?:^|/)(?:claude|codex|gemini|qwen|cursor-agent|copilot|opencode|aider|goose|amp|crush)"
+    rf"(?:^|/)(?:{'|'.join(NAMES)})"
     r"(?:\.(?:exe|js|mjs|cjs))?$"
 )
 _PACKAGES = re.compile(
@@ -30,7 +33,8 @@ DEEPEST = 32
 
 
 def agent_above() -> bool:
-    return any(os.environ.get(mark) for mark in MARKS) or _is_run_by_one()
+    named = os.environ.get("AGENT", "").lower() in NAMES
+    return named or any(os.environ.get(mark) for mark in MARKS) or _is_run_by_one()
 
 
 def _is_run_by_one() -> bool:

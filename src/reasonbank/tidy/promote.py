@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from reasonbank.embed.calibration import Nearness, calibration_for
-from reasonbank.errors import Forbidden, NotFound
+from reasonbank.errors import Forbidden, InvalidInput, NotFound
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import LEASE, Filter, Reading, Row, Writing
 from reasonbank.model import (
     Job,
@@ -72,6 +73,7 @@ class Candidate:
             hands=self.hands,
             agreeing=tuple(Agreeing(id=t.id, workspace=t.workspace) for t in self.twins),
             ready=self.waiting is None,
+            acceptable=self.waiting is None or self.acceptable,
             waiting=self.waiting,
         )
 
@@ -84,7 +86,8 @@ class Agreeing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What could be shared, and with whom; ``waiting`` says what it lacks."""
+    """What could be shared, and with whom; ``waiting`` says what it lacks. Where it is
+    ``acceptable`` all the same, a person's word is enough."""
 
     id: str
     title: str
@@ -95,6 +98,7 @@ class Proposal:
     hands: int
     agreeing: tuple[Agreeing, ...]
     ready: bool
+    acceptable: bool
     waiting: str | None
 
 
@@ -165,8 +169,9 @@ def _proposal(
         if kind not in (Principal.BANK, Principal.PEER)
     })  # fmt: skip
     found = Candidate(member=mine, scope=wider, twins=tuple(twin for _, twin in twins), hands=hands)
-    if reading.taken(found.id) or reading.forgotten(found.id):
-        # It is not there any more: somebody did not want it.
+    if reading.forgotten(found.id):
+        return replace(found, waiting="somebody did not want it shared")
+    if reading.taken(found.id):
         return replace(found, waiting="it was shared before, and that was taken back")
     if reasons := suspicions_of(mine.memory):
         return replace(found, waiting=f"its text {', '.join(reasons)}")
@@ -228,18 +233,33 @@ class Promotion:
 
 
 def promote(
-    context: Context, *, dry_run: bool = False, accept: Sequence[str] = (), job: Job | None = None
+    context: Context,
+    *,
+    dry_run: bool = False,
+    accept: Sequence[str] = (),
+    reject: Sequence[str] = (),
+    job: Job | None = None,
 ) -> Promotion:
     """Share what is ready, each in one transaction; what is not is only told of.
 
-    A person may ``accept`` what only lacks evidence or a second hand.
+    A person may ``accept`` what only lacks evidence or a second hand, and ``reject`` what shall
+    never be shared; then nothing else is.
     """
-    if accept and context.principal is not Principal.PERSON:
-        raise Forbidden("only a person accepts what is to be shared; nothing was shared")
+    named = {*accept, *reject}
+    if named and context.principal is not Principal.PERSON:
+        raise Forbidden("only a person accepts or rejects what is to be shared; nothing was shared")
     found = [_accepted(candidate, accept) for candidate in propose(context)]
-    if unknown := set(accept) - {candidate.member.memory.id for candidate in found}:
+    if unknown := named - {candidate.member.memory.id for candidate in found}:
         raise NotFound(f"memory {min(unknown)} is not proposed; `reasonbank promote` shows what is")
-    ready = [candidate for candidate in found if candidate.waiting is None]
+    if both := {*accept} & {*reject}:
+        raise InvalidInput("reject", f"names {min(both)}, and so does accept; choose one")
+    if reject and not dry_run:
+        found = _without(context, found, reject)
+    ready = [
+        candidate
+        for candidate in found
+        if candidate.waiting is None and (not named or candidate.member.memory.id in accept)
+    ]
     promoted: list[str] = []
     if not dry_run and (ready or job):
         turn = job or leases.take(context, KIND, hours=0.0)
@@ -255,6 +275,21 @@ def promote(
         batch=batch if promoted else None,
         dry_run=dry_run,
     )
+
+
+def _without(
+    context: Context, found: Sequence[Candidate], reject: Sequence[str]
+) -> list[Candidate]:
+    """What is buried under the copy's id before there is a copy is proposed no more."""
+    unwanted = [candidate for candidate in found if candidate.member.memory.id in reject]
+
+    def work(txn: Writing) -> None:
+        for candidate in unwanted:
+            if not txn.taken(candidate.id):
+                context.append(txn, EventType.FORGOTTEN, candidate.id, {})
+
+    context.write(work)
+    return [candidate for candidate in found if candidate not in unwanted]
 
 
 def _accepted(candidate: Candidate, accept: Sequence[str]) -> Candidate:

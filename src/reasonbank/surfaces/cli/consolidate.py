@@ -8,7 +8,7 @@ import click
 
 from reasonbank.bank import Bank
 from reasonbank.errors import Refused
-from reasonbank.surfaces.cli.shell import Shell, command, reading, say
+from reasonbank.surfaces.cli.shell import Shell, command, reading, say, tell
 
 
 @command()
@@ -39,18 +39,24 @@ def consolidate(
 @click.option("--dry-run", is_flag=True, help="Show what recurs and change nothing.")
 @click.option("--accept", metavar="ID", multiple=True,
               help="Share this one on your word, though one hand alone stands for it.")  # fmt: skip
-def promote(shell: Shell, dry_run: bool, accept: tuple[str, ...]) -> None:
+@click.option("--reject", metavar="ID", multiple=True,
+              help="Propose this one no more.")  # fmt: skip
+def promote(shell: Shell, dry_run: bool, accept: tuple[str, ...], reject: tuple[str, ...]) -> None:
     """Share with the team what proved itself here and elsewhere."""
     from reasonbank.surfaces.show import tables
 
     with shell.bank() as bank:
-        whole = tuple(bank.context.whole_id("memory", id) for id in accept)
-        found = bank.promote(dry_run=dry_run, accept=whole)
+        accepted, rejected = (
+            tuple(bank.context.whole_id("memory", id) for id in ids) for ids in (accept, reject)
+        )
+        found = bank.promote(dry_run=dry_run, accept=accepted, reject=rejected)
 
     def draw() -> None:
         tables.proposals(found.proposals)
         if found.promoted:
             say(f"Promoted {len(found.promoted)}; `reasonbank undo {found.batch}` takes it back")
+        elif any(proposal.acceptable for proposal in found.proposals):
+            tell("`reasonbank promote --accept ID` shares one on your word, `--reject ID` ends it.")
 
     shell.show(found, draw)
 

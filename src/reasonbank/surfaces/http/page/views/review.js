@@ -21,7 +21,7 @@ const KINDS = {
   hidden: { name: "Hidden", look: "m-warn", yes: "Show again", no: "Archive" },
   doubted: { name: "Doubted", look: "m-warn", yes: "Keep", no: "Archive" },
   merge: { name: "Merge", look: "", yes: "Merge", no: "Keep apart" },
-  share: { name: "Share", look: "m-good", yes: "Share", no: null },
+  share: { name: "Share", look: "m-good", yes: "Share", no: "Do not share" },
 };
 
 export async function show(page) {
@@ -96,10 +96,10 @@ async function proposals(page) {
   }
   if (page.may("admin") && page.session.whole) {
     const offer = await api.post("/promote", { dry_run: true }, page.signal);
-    for (const one of offer.proposals.filter((one) => one.ready)) {
+    for (const one of offer.proposals.filter((one) => one.acceptable)) {
       found.push({
         kind: "share", id: one.id, title: one.title, author: `${one.scope} to ${one.to}`, proposal: one,
-        why: `Proven here (lower bound ${fixed(one.lower_bound)}) and known in ${plural(one.projects, "project")}: share it with the ${one.to}?`,
+        why: `${one.ready ? `Proven here (lower bound ${fixed(one.lower_bound)}) and known` : "Known"} in ${plural(one.projects, "project")}: share it with the ${one.to}?${one.waiting ? ` ${capital(one.waiting)}.` : ""}`,
       });
     }
   }
@@ -245,16 +245,21 @@ const ANSWERS = {
     if (batch) await api.post(`/batches/${api.part(batch)}/undo`);
     return null;
   },
+  // For good: nothing was shared that could come back.
+  unshared: async (ids) => {
+    await api.post("/promote", { reject: ids });
+    return null;
+  },
   share: async (ids) => {
     const { batch } = await api.post("/promote", { accept: ids });
     return batch && (() => api.post(`/batches/${api.part(batch)}/undo`));
   },
 };
 
-const OTHERWISE = { merge: ["merge", "apart"], share: ["share", null], doubted: ["keep", "archive"] };
+const OTHERWISE = { merge: ["merge", "apart"], share: ["share", "unshared"], doubted: ["keep", "archive"] };
 const answerFor = (item, yes) => (OTHERWISE[item.kind] ?? ["accept", "reject"])[yes ? 0 : 1];
-/** Only a person answers for what agents wrote. */
-const may = (page, item) => (OTHERWISE[item.kind] ? page.may(item.kind === "share" ? "admin" : "write") : page.session.person);
+/** Only a person answers for what agents wrote, and for what others shall see. */
+const may = (page, item) => (item.kind === "share" ? page.may("admin") && page.session.person : OTHERWISE[item.kind] ? page.may("write") : page.session.person);
 
 async function decide(view, yes) {
   const picked = view.picked.size ? view.items.filter((item) => view.picked.has(item.id)) : [view.items[view.at]].filter(Boolean);
@@ -306,7 +311,7 @@ async function change(view) {
 }
 
 function empty({ tab }) {
-  if (tab === "proposals") return h("div.empty", h("h2", "The bank proposes nothing."), h("p", "When several memories say the same, or a lesson proves itself in more than one project, it is proposed here."));
+  if (tab === "proposals") return h("div.empty", h("h2", "The bank proposes nothing."), h("p", "When several memories say the same, or several projects know the same, it is proposed here."));
   return h("div.empty", h("h2", "Nothing waits for you."), h("p", "New lessons of agents come here until tasks went well with them. You may leave that to the evidence."));
 }
 
