@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,10 @@ from reasonbank.surfaces.agent_shell import MARKS
 from tests.engines import postgres
 
 pytest.register_assert_rewrite("reasonbank.testing")
+
+# What a shell starts in the background ignores Control-C, and so does all that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DAY = 86_400_000_000
 HASHED = Settings(embed=Embed(model="hashed"))

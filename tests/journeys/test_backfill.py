@@ -240,6 +240,7 @@ def test_stopped_in_the_midst_and_begun_again_nothing_is_doubled_or_lost(machine
     project = folder(machine.home / "app")
     sessions, code, out, err = 0, 0, "", ""
     while code == 0:  # It was done before the signal came: there must be more to do.
+        assert sessions < 100 * SESSIONS, "the signal does nothing"
         more = max(SESSIONS, sessions)
         for session in range(sessions, sessions + more):
             write(machine, session, mended(session), project)
