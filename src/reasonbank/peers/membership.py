@@ -78,7 +78,10 @@ def identity_of(context: Context) -> Identity:
 
 
 def name_of(context: Context) -> str:
-    return context.read().peers.state("name") or context.author
+    """As it was told; else two machines of one person are told apart by theirs."""
+    machine = socket.gethostname().partition(".")[0]
+    own = f"{context.author}@{machine}" if machine else context.author
+    return context.read().peers.state("name") or own[:LONGEST_NAME]
 
 
 def listens_at(context: Context) -> str:

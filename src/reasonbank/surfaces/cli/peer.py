@@ -58,7 +58,7 @@ def peer() -> None:
 
 
 @command("init", group=peer)
-@click.option("--name", help="What others call this bank [default: its author].")
+@click.option("--name", help="What others call this bank [default: its author, at this machine].")
 @click.option("--listen", metavar="HOST:PORT",
               help="Where it waits for others, over UDP [default: 0.0.0.0:7433].")  # fmt: skip
 @click.option("--address", metavar="HOST:PORT",
@@ -270,7 +270,7 @@ def join(shell: Shell, invitation: str, name: str | None, project: str | None) -
 
 
 def _heard(new: int, unfinished: str | None) -> str:
-    told = f"{new:,} {'word' if new == 1 else 'words'} came that this bank had not heard"
+    told = f"{new:,} {'entry' if new == 1 else 'entries'} came that this bank did not have"
     if unfinished is not None:
         return f"{told}, and not all was told: {unfinished}; `reasonbank peer sync` goes on"
     return told if new else "nothing is new"
