@@ -132,6 +132,29 @@ def test_more_than_a_list_holds_is_answered_to_the_end(browser, tmp_path):
 
 
 @requirement("WEB-1")
+def test_what_is_selected_and_read_stays_so_while_others_write_much(browser, tmp_path):
+    page = browser.new_page()
+    with serving(tmp_path / "project") as server:
+        ids = on_probation(server, [f"Number {number}" for number in range(124)])
+        page.goto(entrance(server))
+        page.get_by_role("link", name="Review").click()
+        expect(page.locator(".pick")).to_have_count(124)
+        page.get_by_label("Select Number 1", exact=True).check()
+        page.get_by_role("button", name="Number 2", exact=True).click()
+        # More than is told one by one: the list is asked for anew.
+        code, told = command(server.folder, "review", "reject", *ids[4:])
+        assert code == 0, told
+        expect(page.locator(".pick")).to_have_count(4)
+        expect(page.get_by_label("Select Number 1", exact=True)).to_be_checked()
+        expect(page.locator(".pane h2")).to_have_text("Number 2")
+        expect(page.get_by_text("1 selected: the answer goes to all")).to_be_visible()
+        page.get_by_role("button", name="Accept").click()
+        titles = page.locator(".pick .t")
+        expect(titles).to_have_text(["Number 3", "Number 2", "Number 0"])
+    page.close()
+
+
+@requirement("WEB-1")
 def test_what_was_answered_elsewhere_leaves_the_list(browser, tmp_path):
     page = browser.new_page()
     with serving(tmp_path / "project") as server:

@@ -24,7 +24,7 @@ const MOST = 100; // Waiting things are counted to here.
 
 let session = null;
 let spaces = [];
-let shown = null; // What the view on the screen answered: {keys, live}.
+let shown = null; // What the view on the screen answered: {nodes, keys, live, state, …}.
 let missed = null; // What was told while a view was made, which may have asked before.
 let leaving = null; // Aborts what that view still waits for.
 let undo = null; // What `u` takes back.
@@ -94,10 +94,13 @@ async function draw({ keep = false } = {}) {
     slow.remove();
   }
   if (mine.signal.aborted) return;
+  const before = keep ? shown : null;
   shown = found;
   const scrolled = scrollY;
   const back = keep ? inPlace(main) : null;
   fill(main, found.nodes);
+  // What was selected there and being read: until now, and not until it was asked for anew.
+  if (before?.state) found.resume?.(before.state);
   document.title = `${found.title ?? $("h1", main)?.textContent.slice(0, 60) ?? ""} · ReasonBank`;
   missed = null;
   for (const event of came) event.what === "many" ? found.many?.() : found.live?.(event);

@@ -54,7 +54,22 @@ export async function show(page) {
       } : {}),
     },
     live: (event) => fresh(view, event),
+    // What it proposes takes long to look for: whoever reads it says when.
+    ...(tab === "proposals" ? { many: () => grown(view) } : {}),
+    state: view,
+    resume: (before) => before.tab === tab && resume(view, before),
   };
+}
+
+/** The list is drawn anew, perhaps because much was written meanwhile: what somebody has selected
+ * stays so, and what they read stays open. */
+function resume(view, before) {
+  const reads = view.items.findIndex((item) => item.id === before.items[before.at]?.id);
+  const picked = view.items.filter((item) => before.picked.has(item.id)).map((item) => item.id);
+  if (reads < 1 && !picked.length) return;
+  view.at = Math.max(0, reads);
+  view.picked = new Set(picked);
+  draw(view);
 }
 
 // ---- What waits
@@ -331,8 +346,12 @@ function fresh(view, event) {
   // Where nothing was waiting nobody is reading: draw at once. Else the list says that it has grown.
   pending = setTimeout(() => {
     if (!view.items.length) return view.page.redraw();
-    if (!$("#more-waits")) view.list.prepend(h("li", { id: "more-waits" }, h("button.new", { type: "button", onclick: () => view.page.redraw() }, "More may wait: look again")));
+    grown(view);
   }, 300);
+}
+
+function grown(view) {
+  if (!$("#more-waits")) view.list.prepend(h("li", { id: "more-waits" }, h("button.new", { type: "button", onclick: () => view.page.redraw() }, "More may wait: look again")));
 }
 
 async function renewed(view, item) {
