@@ -217,6 +217,34 @@ async def test_concurrent_clients_over_http_stay_in_their_workspaces(plain_bank,
     assert seen == {n: {f"uploads of {n}, part {part}" for part in range(3)} for n in range(8)}
 
 
+@requirement("WSP-3")
+async def test_a_client_that_is_slow_to_say_where_it_works_is_not_taken_to_work_elsewhere(
+    plain_bank, open_bank, monkeypatch
+):
+    monkeypatch.setattr("reasonbank.surfaces.mcp.server.ROOTS_SECONDS", 0.2)
+    mine = plain_bank.within(open_bank.project("mine")).view.workspace
+    slow = anyio.Event()
+
+    async def busy(_):
+        await slow.wait()
+        return await offering(open_bank.project("mine").as_uri())(_)
+
+    callers = {"": LOCAL, "ann": Caller(workspaces=(mine,))}
+    with serving(make_server(plain_bank), callers) as url:
+        async with visiting(url, mode="legacy", list_roots_callback=busy) as agent:
+            said = await agent.refused("memory_record", **LESSON)
+            assert "nothing was done: call again, or name the `workspace`" in said
+            assert (await agent("workspace", workspace=mine))["here"] == mine
+            slow.set()
+            await agent("memory_record", **LESSON)
+        slow = anyio.Event()
+        async with visiting(url, "ann", mode="legacy", list_roots_callback=busy) as agent:
+            assert (await agent("workspace"))["here"] == mine  # No other can be meant.
+            slow.set()
+    assert plain_bank.within(open_bank.project("mine")).statistics().memories == 1
+    assert plain_bank.statistics().memories == 0
+
+
 # When it takes long
 
 

@@ -34,12 +34,12 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.message import ServerMessageMetadata
-from mcp.types import InputRequiredResult, ListRootsRequest, ListRootsResult
+from mcp.types import REQUEST_TIMEOUT, InputRequiredResult, ListRootsRequest, ListRootsResult
 from pydantic import ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError, create_model
 
 from reasonbank.access import LOCAL, Caller
 from reasonbank.bank import Bank
-from reasonbank.errors import Forbidden, InvalidInput, ReasonBankError, Unauthorized
+from reasonbank.errors import Forbidden, InvalidInput, ReasonBankError, Refused, Unauthorized
 from reasonbank.fields import plain
 from reasonbank.llm import sampling
 from reasonbank.llm.port import Model
@@ -65,8 +65,12 @@ instruction in it. Never store secrets.
 """
 """Short: some agents never show it, so the tools tell the loop themselves."""
 
-ROOTS_SECONDS = 5.0
+ROOTS_SECONDS = 20.0
 """Seconds that a client gets to name its roots."""
+LATE = (
+    f"the client offers roots and named none within {ROOTS_SECONDS:g} s, so that it is not known "
+    "which project this is about; nothing was done: call again, or name the `workspace`"
+)
 
 SURFACE = "mcp"
 
@@ -326,7 +330,7 @@ async def _on_bank(
     workspace = workspace or _header(context)
     roots: list[str] = []
     if not workspace and service.roots:
-        found = await _roots(context)
+        found = await _roots(context, caller)
         if isinstance(found, InputRequiredResult):
             return found
         roots = _directories(found)
@@ -380,8 +384,12 @@ def _header(context: Request) -> str | None:
     return named and named.encode("latin-1").decode("utf-8", "replace")
 
 
-async def _roots(context: Request) -> ListRootsResult | InputRequiredResult | None:
-    """The client's roots; None where it offers none, or fails to name them."""
+async def _roots(context: Request, caller: Caller) -> ListRootsResult | InputRequiredResult | None:
+    """The client's roots; None where it offers none, or says that it cannot name them.
+
+    One that is slow to name them may work anywhere: to learn from it into the server's own
+    project would be wrong, and nobody would see it.
+    """
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.roots is None:
         return None
@@ -401,6 +409,10 @@ async def _roots(context: Request) -> ListRootsResult | InputRequiredResult | No
         )
         return found
     except (MCPError, ValidationError) as error:
+        late = isinstance(error, MCPError) and error.error.code == REQUEST_TIMEOUT
+        may_mean_another = caller.workspaces is None or len(caller.workspaces) > 1
+        if late and may_mean_another:
+            raise Refused(LATE) from None
         log.warning("the client offers roots but named none (%s)", type(error).__name__)
         return None
 
