@@ -66,7 +66,6 @@ def test_an_agent_may_say_its_name_and_others_are_none(typed, said, standing):
     assert typed("show", id)["standing"] == standing
 
 
-@requirement("SEC-1")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize(
     ("options", "folder", "standing"),
