@@ -505,6 +505,21 @@ def test_an_agent_neither_rewrites_what_a_person_rejected_nor_tells_it_again_in_
 
 
 @requirement("SEC-1")
+def test_an_agent_in_its_shell_moves_a_project_only_where_its_folder_has_gone(
+    bank, person, tmp_path
+):
+    shell = bank.seen_by(surface="cli")
+    shop, other = tmp_path / "shop", tmp_path / "other"
+    shop.mkdir()
+    place = shell.within(shop).record(a_memory()).workspace
+    with pytest.raises(Forbidden, match="only a person says that it is elsewhere"):
+        shell.move_workspace(place, other)
+    shop.rename(tmp_path / "renamed")
+    assert shell.move_workspace(place, tmp_path / "renamed").path == str(tmp_path / "renamed")
+    assert person.seen_by(surface="cli").move_workspace(place, other).path == str(other)
+
+
+@requirement("SEC-1")
 def test_no_agent_takes_back_what_a_person_said_of_it(bank, person, clock):
     rejected, gone = bank.record(a_memory()), by(bank, "mallory").record(a_memory(title="Gone"))
     clock.advance(days=1)

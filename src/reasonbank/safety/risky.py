@@ -223,7 +223,7 @@ _READ_ONLY = patterns.compile(
 )
 _ROLE = patterns.compile(rf"(?:^|[^\w-]){_ROLES}\b")
 _CITED = patterns.compile(
-    r"(?i)\b(?:see|cf|docs?|documented|documentation|described|explained|explains|specification|spec|reference|details|according to|"
+    r"(?i)\b(?:see|siehe|vgl|voir|vedi|cf|docs?|documented|documentation|described|explained|explains|specification|spec|reference|details|according to|"
     r"read more|issue|bug|discussion|thread|article|example|namespace|schema|xmlns|licen[cs]e|tests?|like)\b|\$schema"
 )
 _URL = patterns.compile(
@@ -270,6 +270,8 @@ _BUCKET = patterns.compile(
 _SPELLED = patterns.compile(
     rf"(?i)\b(?:[a-z0-9-]{{1,62}} ?(?:[\[(]\.[\])]|[\[(]dot[\])]| dot ) ?){{1,5}}{_TLD}\b"
 )
+# What an editor makes of two hyphens.
+_DASHES = patterns.compile(r"(^|[\s`\"'(])[–—]{1,2}([a-z])")
 _DOT = patterns.compile(r"(?i) ?(?:[\[(]\.[\])]|[\[(]dot[\])]| dot ) ?")
 _A_FILE = patterns.compile(
     r"(?i)(?:^|\.)(?:ya?ml|json|toml|ini|conf|config|settings|cfg|env|local|sample|test)\.(?:example|invalid|local|app|host)$"
@@ -312,6 +314,11 @@ _INTERPRETER = patterns.compile(r"(?i)\b(?:python[\d.]*|perl|ruby|node|php)\z")
 _RUNS = patterns.compile(
     r"(?i)exec|eval|system|popen|subprocess|import\(|compile|spawn|require|marshal|pickle|`"
 )
+_WORDS = patterns.compile("[A-Za-z]{2,}")
+_OTHER_LETTERS = patterns.compile("[\u00c0-\u1fff\u3040-\uffdc]{2,}")
+_ENGLISH = patterns.compile(
+    r"(?i)\b(?:the|is|are|was|a|an|of|and|to|in|on|at|for|with|from|by|as|that|this|it|be|must|only|not|no|see)\b"
+)
 _TELLS = patterns.compile(
     r"(?i)(?:log|print|dump|echo|record|show)\b[^\n]{0,30}\b(?:authorization|cookie|auth) header\z"
 )
@@ -328,6 +335,7 @@ def risks(text: str) -> tuple[Risk, ...]:
     found: dict[tuple[Action, str], Risk] = {}
     for shown in readings(text).shown:
         said = _CONTINUED.sub(" ", shown) if "\\\n" in shown else shown
+        said = _DASHES.sub(r"\1--\2", said)
         said = _SPELLED.sub(lambda match: _DOT.sub(".", match[0]), said)
         for risk in (*_asked(said), *_contacts(said)):
             found.setdefault(risk.what, risk)
@@ -360,6 +368,11 @@ def _asked(text: str) -> Iterator[Risk]:
             yield Risk(action, snippet[:LONGEST_SNIPPET], host, place)
 
 
+def _is_foreign(sentence: str) -> bool:
+    words = len(_WORDS.findall(sentence)) > 1 or _OTHER_LETTERS.search(sentence)
+    return bool(words) and not _ENGLISH.search(sentence)
+
+
 def _reads_it_only(text: str, start: int, end: int) -> bool:
     """Whether the program is told there what to do, and what is piped into it is data."""
     told = _TOLD.match(text[end : end + 200])
@@ -378,6 +391,8 @@ def _contacts(text: str) -> Iterator[Risk]:
         if not said and not _CITED.search(sentence) and not _READ_ONLY.search(match[1]):
             roles = [role.start() for role in _ROLE.finditer(sentence)]
             said = roles[-1:] or [order.start() for order in _ORDER.finditer(sentence)][-1:]
+            if not said and _is_foreign(sentence + text[match.end() : match.end() + 60]):
+                said = [0]  # Whatever it says, in words that we do not know.
         start = match.start() - len(sentence) + said[0] if said else -1
         if said and not _denied(text, start, match.end()):
             yield Risk(Action.CONTACTS, text[start : match.end()][-LONGEST_SNIPPET:], *reached)
