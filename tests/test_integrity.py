@@ -11,6 +11,10 @@ import apsw
 import pytest
 
 from reasonbank import Bank, Settings, integrity
+from reasonbank.ledger.events import EventType
+from reasonbank.ledger.port import Peer
+from reasonbank.model import Principal
+from reasonbank.peers import membership
 from reasonbank.settings import Embed
 from reasonbank.testing import a_memory, a_trace
 from tests.requirement import requirement
@@ -157,6 +161,7 @@ def test_an_event_that_cannot_even_be_read_is_named_and_stops_neither_look(path,
     assert code == 5 and failed >= {"log", "tables"}
 
 
+PEER = "0123456789abcdef" * 4
 FORGED = (
     "insert into tokens (id, name, scope, digest, created_at, created_by)"
     " select 'aaaaaaaaaaaa', 'forged', 'admin', x'00', created_at, created_by from tokens limit 1"
@@ -168,6 +173,7 @@ FORGED = (
     [
         (FORGED, "tokens of aaaaaaaaaaaa: a row that the log does not tell of"),
         ("update tokens set revoked_at = null", "revoked_at is not what the log tells"),
+        ("delete from tokens", "a row is missing"),
     ],
 )
 @requirement("SEC-5")
@@ -183,6 +189,34 @@ def test_a_token_that_nobody_made_or_that_opens_again_is_named(path, sql, found)
     code, doctor = run(path, "doctor")
     [tables] = [check for check in doctor["checks"] if check["name"] == "tables"]
     assert code == 5 and found in tables["found"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("update peers set trusted = 1", f"peers of {PEER}: trusted is not"),
+        ("update peers set revoked_at = null", f"peers of {PEER}: revoked_at is not"),
+        (f"update peers set key = '{PEER[::-1]}'", f"{PEER[::-1]}: a row that the log does not"),
+    ],
+)
+@requirement("SEC-5")
+def test_a_bank_that_nobody_met_that_is_back_or_that_nobody_trusts_is_named(path, sql, found):
+    filled(path)
+    with a_bank(path) as bank:
+        context = bank.seen_by(principal=Principal.PERSON).context
+
+        def meet(txn):
+            txn.peers.put(Peer(key=PEER, name="bert", added_at=1))
+            context.note(txn, EventType.MET, PEER[: membership.ID])
+
+        context.write(meet)
+        membership.trust(context, "bert", trusted=False)
+        membership.revoke(context, "bert", revert=False)
+    assert run(path, "audit", "verify")[0] == 0
+    edit(path, sql)
+    code, told = run(path, "audit", "verify")
+    assert code == 5 and found in told["faults"][0]["found"]
+    assert found in json.dumps(run(path, "doctor")[1])
 
 
 @pytest.mark.parametrize("payload", ["replace(payload, 'Lesson 0', 'Pipe it')", "''"])

@@ -65,7 +65,7 @@ def verify(context: Context, progress: Progress) -> Verified:
         ]  # fmt: skip
         since = min((fault.at for fault in faults if fault.at is not None), default=None)
         events, rows = comparing.count(db, "events"), 0
-        faults += map(_fault, comparing.tokens(db))
+        faults += map(_fault, (*comparing.tokens(db), *comparing.peers(db)))
         try:
             with _folded(context, db, lambda done: progress(done // 2, events)) as folded:
                 compared = Comparison(db, folded)
@@ -86,7 +86,7 @@ def verify(context: Context, progress: Progress) -> Verified:
 def glance(context: Context) -> tuple[list[Fault], str]:
     """All tables of a small bank, the texts of some memories of a larger one; how much that was."""
     with context.store.ledger.snapshot() as db:
-        found: list[Difference] = comparing.tokens(db)
+        found: list[Difference] = [*comparing.tokens(db), *comparing.peers(db)]
         only = None
         if comparing.count(db, "events") > SMALL:
             only = comparing.sample(db, SAMPLE)

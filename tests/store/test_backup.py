@@ -21,12 +21,17 @@ from reasonbank import (
     Refused,
     Settings,
     StorageError,
+    integrity,
 )
 from reasonbank.access import TokenStore
 from reasonbank.ledger.copying import summaries
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.migrations import STEPS
+from reasonbank.ledger.port import Invitation, Peer
 from reasonbank.ledger.sqlite import SQLiteLedger
+from reasonbank.model import Principal
 from reasonbank.moves import back_up, restore, told
+from reasonbank.peers import membership
 from reasonbank.settings import BeliefSettings, Embed
 from reasonbank.store import moving
 from reasonbank.testing import a_memory
@@ -176,6 +181,32 @@ def test_a_bank_that_has_memories_is_replaced_only_if_one_says_so(bank, tmp_path
         assert back.context.read().broken_chain() == []
         # What was taken away stays away.
         assert TokenStore(back).list()[0].revoked_at is not None
+
+
+def test_what_was_taken_away_since_then_does_not_come_back_and_is_no_fault(bank, tmp_path):
+    context = bank.seen_by(principal=Principal.PERSON).context
+    keys = [name * 16 for name in ("bert", "carl")]
+
+    def trusted(txn):
+        for key in keys:
+            txn.peers.put(Peer(key=key, name=key[:4], added_at=1, trusted=True))
+            for what in (EventType.MET, EventType.TRUSTED):
+                context.note(txn, what, key[: membership.ID])
+        txn.peers.put_invitation(Invitation(id="one", created_at=1, expires_at=2**60))
+
+    context.write(trusted)
+    bank.backup(tmp_path / "b.backup")
+    TokenStore(bank).revoke(TokenStore(bank).list()[0].id)
+    membership.revoke(context, "bert", revert=False)
+    membership.trust(context, "carl", trusted=False)
+    taken = Invitation(id="one", created_at=1, expires_at=2**60, taken_by=keys[1])
+    context.write(lambda txn: txn.peers.put_invitation(taken))
+    restore(tmp_path / "b.backup", bank.store.ledger.url, HASHED, QUIET, force=True)
+    with opened(tmp_path, "bank.db") as back:
+        known = {p.name: (p.revoked_at is None, p.trusted) for p in back.context.read().peers.all()}
+        assert known == {"bert": (False, False), "carl": (True, False)}
+        assert back.context.read().peers.invitations()[0].taken_by == keys[1]
+        assert integrity.verify(back.context, lambda done, total: None).faults == ()
 
 
 def test_interrupted_it_leaves_what_was_there(bank, tmp_path):

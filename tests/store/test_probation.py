@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -178,6 +179,48 @@ def test_what_an_agent_rewrites_counts_as_what_it_tells(bank, person):
 
 
 @requirement("SEC-1")
+def test_sessions_that_an_agent_tells_of_itself_are_counted_and_those_that_the_bank_read_are_not(
+    bank,
+):
+    agent, worker = bank.seen_by(surface="mcp"), bank.seen_by(surface="worker")
+
+    def learned(number, trace):
+        memory = a_memory(title=f"lesson {number}", description=f"When the part {number} fails.")
+        found = [lessons.Lesson(memory=replace(memory, source_session=trace.id))]
+        context = worker.seen_by(principal=Principal.MODEL).context
+        context.write(lambda txn: lessons.store(context, txn, trace, found, None))
+        return standing(bank, memory)
+
+    ran = [learned(number, read_in(bank, f"make {number}")) for number in range(8)]
+    assert ran == [Standing.UNTESTED] * 8
+    own = [learned(number, agent.store_trace(a_trace())) for number in range(8, 14)]
+    assert own == [Standing.UNTESTED] * 5 + [Standing.WAITING]
+    assert agent.record(a_memory(title="and one more")).standing is Standing.WAITING
+
+
+@requirement("SEC-1")
+def test_what_an_agent_hands_in_with_tickets_is_counted_too(bank):
+    agent = bank.seen_by(surface="mcp")
+    said = {"title": "Rule", "description": "When", "tags": [], "first_step": 1, "last_step": 1,
+            "outcome": "success"}  # fmt: skip
+    for number in range(6):
+        ticket = agent.distil_prepare(a_trace()).ticket
+        lesson = said | {"title": f"Rule {number}", "content": f"Port {number} is for {number}."}
+        (id,) = agent.distil_submit(ticket, {"memories": [lesson]}).learned
+    assert bank.get(id).standing is Standing.WAITING
+
+
+@requirement("SEC-1")
+def test_drafts_leave_the_room_to_lessons(bank):
+    agent = bank.seen_by(surface="mcp")
+    for number in range(6):
+        answer = f"Because port {number} is taken by the proxy. It listens there since the start. "
+        assert agent.capture(f"Why does service {number} not start?", answer * 3).kept
+    assert {memory.standing for memory in bank.memories()} == {Standing.UNTESTED}
+    assert agent.record(a_memory()).standing is Standing.UNTESTED
+
+
+@requirement("SEC-1")
 def test_only_the_doors_of_models_are_counted(bank, open_bank):
     told(bank, 5)
     for other in (
@@ -224,6 +267,22 @@ def test_what_nothing_has_confirmed_is_listed_nowhere_else(bank, open_bank, pers
     assert [memory.id for memory in elsewhere.memories(limit=1)] == [confirmed.id]
     assert [memory.id for memory in elsewhere.memories()] == [confirmed.id]
     assert len(bank.memories()) == 7
+
+
+@requirement("SEC-1")
+def test_kin_and_links_tell_another_project_nothing_that_is_not_confirmed(bank, open_bank, person):
+    proven = person.record(a_memory(title="Proven", scope=Scope.TEAM))
+    child = bank.record(a_memory(title="Poison", scope=Scope.TEAM, parents=(proven.id,)))
+    bank.link(child.id, proven.id, type="contradicts")
+    elsewhere = bank.within(open_bank.project("elsewhere"))
+    assert elsewhere.genealogy(proven.id).descendants == ()
+    assert "Poison" not in str(elsewhere.genealogy(proven.id))
+    assert elsewhere.links(proven.id) == [] == elsewhere.contradicting(proven.id)
+    (hit,) = elsewhere.search(proven.description)
+    assert (hit.memory.id, hit.contradicts) == (proven.id, ())
+    assert bank.genealogy(proven.id).descendants == (child.id,)
+    person.accept((child.id,))
+    assert elsewhere.genealogy(proven.id).descendants == (child.id,)
 
 
 @requirement("SEC-1")
@@ -430,6 +489,34 @@ def test_what_a_person_rejected_waits_when_it_is_told_again(bank, person):
     person.restore(memory.id)
     assert bank.record(a_memory()).standing is Standing.UNTESTED
     assert person.record(a_memory()).standing is Standing.CONFIRMED
+
+
+@requirement("SEC-1")
+def test_an_agent_neither_rewrites_what_a_person_rejected_nor_tells_it_again_in_capitals(
+    bank, person
+):
+    memory = bank.record(a_memory(title="Ports", content="The proxy listens on port 81."))
+    person.reject((memory.id,))
+    with pytest.raises(Forbidden, match="only a person restores or changes it"):
+        bank.update(memory.id, content="Something else.")
+    again = bank.record(a_memory(title="ports!", content="The PROXY listens on port 81"))
+    assert again.standing is Standing.WAITING
+    assert person.update(memory.id, content="Something else.").content == "Something else."
+
+
+@requirement("SEC-1")
+def test_an_agent_in_its_shell_moves_a_project_only_where_its_folder_has_gone(
+    bank, person, tmp_path
+):
+    shell = bank.seen_by(surface="cli")
+    shop, other = tmp_path / "shop", tmp_path / "other"
+    shop.mkdir()
+    place = shell.within(shop).record(a_memory()).workspace
+    with pytest.raises(Forbidden, match="only a person says that it is elsewhere"):
+        shell.move_workspace(place, other)
+    shop.rename(tmp_path / "renamed")
+    assert shell.move_workspace(place, tmp_path / "renamed").path == str(tmp_path / "renamed")
+    assert person.seen_by(surface="cli").move_workspace(place, other).path == str(other)
 
 
 @requirement("SEC-1")

@@ -19,10 +19,10 @@ class Typed:
     def __init__(self, folder):
         self.folder = folder
 
-    def run(self, *words, agent=False, **marks):
+    def run(self, *words, agent=False, under=(), **marks):
         marks |= {"CLAUDECODE": "1"} if agent else {}
         return subprocess.run(
-            [sys.executable, "-m", "reasonbank.surfaces.cli", "--json", *words],
+            [*under, sys.executable, "-m", "reasonbank.surfaces.cli", "--json", *words],
             capture_output=True, text=True, cwd=self.folder, timeout=60,
             env={**os.environ, **marks, "REASONBANK_URL": f"sqlite:///{self.folder}/bank.db",
                  "REASONBANK_EMBED_MODEL": "hashed"},
@@ -64,6 +64,23 @@ def test_what_an_agent_wrote_is_accepted_edited_and_rejected_by_who_types_it(typ
 def test_an_agent_may_say_its_name_and_others_are_none(typed, said, standing):
     id = typed("remember", PLAIN, AGENT=said)["id"]
     assert typed("show", id)["standing"] == standing
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize(
+    ("options", "folder", "standing"),
+    [
+        ((), "@openai/codex", "untested"),
+        (("-u", "-B"), "@openai/codex", "untested"),
+        (("-u", "-B"), "tools", "confirmed"),
+    ],
+)
+def test_an_agent_that_says_nothing_is_known_by_its_program(typed, options, folder, standing):
+    program = typed.folder / f"node_modules/{folder}/cli.py"
+    program.parent.mkdir(parents=True)
+    program.write_text("import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))")
+    typed("remember", PLAIN, under=(sys.executable, *options, str(program)))
+    assert [each["standing"] for each in typed("list")] == [standing]
 
 
 @requirement("SEC-1")

@@ -273,10 +273,12 @@ def store(
 
 def for_whom(context: Context, txn: Writing, trace: Trace) -> Context:
     """Whose session it was, they are to be tested by what is learned from it, and what it says
-    of memories is their word, whoever reads it."""
+    of memories is their word, whoever reads it. What an agent told of itself, it told through the
+    door at which it did so."""
     told = txn.about([trace.id], frozenset({EventType.TRACED}))
     whose = next((hand_of(event).partition(":")[2] for event in told), context.who)
-    return replace(context, acts_as=Principal.MODEL, identity=whose)
+    door = next((e.surface for e in told if e.principal is Principal.AGENT), "worker")
+    return replace(context, acts_as=Principal.MODEL, identity=whose, surface=door)
 
 
 def _archive_what_was_put_right(

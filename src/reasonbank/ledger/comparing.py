@@ -77,18 +77,43 @@ def unknown(db: Database) -> list[Difference]:
 
 
 def tokens(db: Database) -> list[Difference]:
-    """Tokens that nobody made, and those that were revoked and are valid again: the log says that
-    each was made and revoked, though not what it opens."""
+    """Tokens that nobody made, that are gone, or that were revoked and are valid again: the log
+    says that each was made and revoked, though not what it opens. One that a backup knew as valid
+    stays revoked, of which its log says nothing."""
     noted = "select 1 from events where subject = tokens.id and what = ?"
     found = db.all(
-        f"select id, exists ({noted}), exists ({noted}) from tokens where not exists ({noted})"
-        f" or (revoked_at is null) = exists ({noted})",
-        (EventType.ADMITTED, EventType.REVOKED) * 2,
+        f"select id, exists ({noted}) from tokens where not exists ({noted})"
+        f" or revoked_at is null and exists ({noted})",
+        (EventType.ADMITTED, EventType.ADMITTED, EventType.REVOKED),
+    )
+    gone = db.all(
+        "select subject from events where what = ? and subject not in (select id from tokens)",
+        (EventType.ADMITTED,),
     )
     return [
-        _changed("tokens", id, ["revoked_at"]) if made else _added("tokens", id)
-        for id, made, _ in found
-    ]
+        *(_changed("tokens", id, ["revoked_at"]) if made else _added("tokens", id)
+          for id, made in found),
+        *(_removed("tokens", id) for (id,) in gone),
+    ]  # fmt: skip
+
+
+def peers(db: Database) -> list[Difference]:
+    """Banks that nobody met, that were cut off and are back, or that nobody said to trust."""
+    known = db.all("select key, trusted, revoked_at from peers")
+    noted = frozenset({EventType.MET, EventType.CUT_OFF, EventType.TRUSTED, EventType.DOUBTED})
+    told = db.all(f"select subject, what from events where what in {texts(noted)} order by seq")
+    found = []
+    for key, trusted, revoked_at in known:
+        said = [what for subject, what in told if key.startswith(subject)]
+        met = [what for what in said if what in (EventType.MET, EventType.CUT_OFF)]
+        judged = [what for what in said if what != EventType.MET]
+        if not met:
+            found.append(_added("peers", key))
+        elif trusted and judged[-1:] != [EventType.TRUSTED]:
+            found.append(_changed("peers", key, ["trusted"]))
+        elif revoked_at is None and met[-1] == EventType.CUT_OFF:
+            found.append(_changed("peers", key, ["revoked_at"]))
+    return found
 
 
 def sample(db: Database, most: int) -> list[str]:

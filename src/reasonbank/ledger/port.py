@@ -707,7 +707,7 @@ class Reading(VectorReading, Protocol):
         self, view: View, hand: str, surfaces: Sequence[str], at: int
     ) -> frozenset[str]:
         """This workspace's own memories that a hand wrote or rewrote since then through one of
-        these surfaces, and that nothing has confirmed; not those that wait for a person."""
+        these surfaces, and that nothing has confirmed; not drafts, nor what waits for a person."""
 
     def warnings(self, view: View, part: str, limit: int) -> list[Row]:
         """The newest active memories of a failure whose text has this in it, letter by letter."""

@@ -56,7 +56,7 @@ _PACKAGERS = (
 )
 _READING = (
     r"(?:cat|bat|less|more|head|tail|cp|copy|scp|read|open|print|upload|send|tar|zip|base64|xxd|strings|grep|jq|yq|sqlite3|show|dump|"
-    r"paste|mail|commit|check in|push|add|share|attach|source|load|get|take|pull|extract|parse|use|append|write|chmod (?:-R )?[0-7ugoa+rwx]+)"
+    r"paste|mail|commit|check in|push|add|share|attach|source|load|get|take|pull|extract|parse|use|append|write|mount|bind|chmod (?:-R )?[0-7ugoa+rwx]+)"
 )
 _SECRETS = (
     r"(?:(?:access|auth|api|bearer|refresh|github|deploy|secret|session)[ -]?(?:tokens?|keys?)|"
@@ -77,7 +77,7 @@ _VARIABLE = (
 _OPEN = r"(?:readme\S*|docker ?file|images?|repo(?:sitory)?|code|source|wiki|tickets?|issues?|reports?|logs?|channel|chat|commits?|notes|docs?|documentation|comments?|pull requests?|lessons?|memory)"
 _GUARDED = r"(?:signature|checksum|certificate|permissions?|auth\w*|security|licen[cs]e|csrf|integrity|ownership)"
 _OFF = r"(?:disabl(?:e|ed|ing)|turn(?:ed|s|ing)? off|switch(?:ed|es|ing)? off|deactivat(?:e|ed)|bypass(?:ed|ing)?|circumvent|get around|skip(?:ped|s|ping)?|leav(?:e|es|ing) out|suppress)"
-_PROVING = r"(?:certificates?|certs?|signatures?|checksums?|hash(?:es)?|tls|ssl|host keys?|fingerprints?|integrity|provenance)"
+_PROVING = r"(?:certificates?|certs?|signatures?|checksums?|hash(?:es)?|hmacs?|tls|ssl|host keys?|fingerprints?|integrity|provenance)"
 _JUDGING = r"(?:ci|tests?|test suite|reviews?|reviewers?|approvals?|checks?|pipelines?|builds?|linters?|lint)"
 _NOT_NEEDED = r"(?:no need to|need not|needn't|(?:does|do)(?: not|n't) (?:need|have) to|(?:not|un)[ -]?necessary to)"
 _STOP = (
@@ -88,7 +88,8 @@ _STOP = (
 _GUARDS = (
     r"(?:(?:git|commit|push|pre-\w+) hooks?|pre-commit|pre-push|linters?|lint(?:ing)?|type[- ]?check(?:er|s|ing)?|(?:secret|security|licen[cs]e|dependency|"
     r"vulnerability) scan(?:ner|s|ning)?|audits?|ci (?:jobs?|checks?|gates?)|branch protection|signatures?|checksums?|certificates?|tls|ssl|csrf|"
-    r"host[- ]key\w*|selinux|apparmor|firewall|antivirus|sandbox|authentication|authorization|permission (?:checks?|prompts?)|verification|"
+    r"host[- ]key\w*|selinux|apparmor|firewall|antivirus|sandbox|authentication|authorization|auth(?: \w+)? (?:middleware|guards?|checks?|filters?)|"
+    r"(?:trivy|snyk|bandit|semgrep|gitleaks|codeql|sonar\w*|grype|hadolint|eslint|mypy|pylint|ruff|flake8) (?:step|job|stage|check|scan)|permission (?:checks?|prompts?)|verification|"
     r"validation|code reviews?|approvals?|assertions?|rate limit(?:er|s|ing)?|2fa|mfa|coverage (?:threshold|gate|check))"
 )
 _KEEPS = r"(?:passwords?|passphrases?|secrets?|credentials?|(?:api|access|private|deploy|ssh|signing|encryption) keys?|\S{0,20}\.pem|kubeconfig|keystore|vault|tokens? (?:in|to|into|with|over|from|of|and|by)\b)"
@@ -106,7 +107,7 @@ _RISKS = (
     (Action.INSTALLS, rf"(?i)\b{_PACKAGERS}\b[^\n]{{0,80}}\s(?:-i|-f|-c|--index-url|--extra-index-url|--default-index|--index|--find-links|--channel|--registry|--source|--git)[ =]+[\"']?(?:https?|git|ssh)[^\s\"'`)]+"),
     (Action.INSTALLS, rf"(?i)\b{_PACKAGERS}\s+(?:install|add|i|get|pip install)\b[^\n|;]{{0,60}}\s[\"']?(?:[\w.-]+ ?@ ?)?(?:git\+|github:|https?://|ssh://)[^\s\"'`)]+"),
     (Action.INSTALLS, r"(?i)\b(?:npm|pnpm|yarn) config set (?:\S+:)?registry[ =][^\s`]+|\b(?:PIP|UV)_(?:EXTRA_|DEFAULT_)?INDEX(?:_URL)?=[^\s`]+|\bnpm_config_registry=[^\s`]+|\bGOPROXY=[^\s`]+"),
-    (Action.INSTALLS, r"(?i)\bdeb (?:\[[^\]\n]{0,80}\] )?https?://[^\s`]+|\badd-apt-repository\s+[^\s`]+|\bapt-key add\b|\bhelm repo add\s[^\n`]{1,120}|\bbrew tap\s+[^\s`]+|\bdnf config-manager --add-repo\s+[^\s`]+|\b(?:gpg|apt-key)\b[^\n]{0,60}--(?:keyserver|recv-keys?)\s[^\n`]{1,80}"),
+    (Action.INSTALLS, r"(?i)\bdeb (?:\[[^\]\n]{0,80}\] )?https?://[^\s`]+|\badd-apt-repository\s+[^\s`]+|\bapt-key add\b|\bhelm repo add\s[^\n`]{1,120}|\breplace\s\S{1,120}\s=>\s[^\s`]+\.[^\s`]+/[^\s`]+|\bbrew tap\s+[^\s`]+|\bdnf config-manager --add-repo\s+[^\s`]+|\b(?:gpg|apt-key)\b[^\n]{0,60}--(?:keyserver|recv-keys?)\s[^\n`]{1,80}"),
     (Action.CHECK_OFF, r"(?:^|[\s`\"'(])(?:--no-verify|--insecure|--no-check-certificate|--allow-unauthenticated|--allow-insecure-\w+|--force-yes|--trusted-host|--no-gpg-checks?|--nogpgcheck|--skip-tests?|-DskipTests|--no-sandbox|--privileged|--break-system-packages|--dangerously-[\w-]+|--disable-web-security|--skip-verify|--no-verify-ssl|--skip-checks?|--yolo)\b"),
     (Action.CHECK_OFF, r"\bcurl\b[^\n|]{0,100}\s-[a-zA-Z]{0,5}k[a-zA-Z]{0,5}\s"),
     (Action.CHECK_OFF, r"(?i)\b(?:verify|check_hostname|ssl_verify|verify_ssl|verify_certs?|strict-ssl|sslverify|gpgcheck|rejectUnauthorized|gpgsign)[\"']?\s{0,2}[ =:]\s{0,2}[\"']?(?:false|0|no|off)\b|\bInsecureSkipVerify\s?[:=]\s?true|\b_create_unverified_context\b|\bCERT_NONE\b|\bcsrf_exempt\b"),
@@ -117,7 +118,7 @@ _RISKS = (
     (Action.CHECK_OFF, r"(?i)\b(?:turn|switch|leave)(?:s|ed|ing)? (?:the |all |any |your |its ){0,2}(?:[\w-]+ ){0,2}(?:firewall|verification|validation|checks?|checking|linter|tests?|hooks?|sandbox|scanner|authentication|antivirus|selinux|protection|limits?) off\b"),
     (Action.CHECK_OFF, rf"(?i)\b(?:comment(?:ed)? out|remov(?:e|ed|ing)|delet(?:e|ed|ing)|patch(?:ed)? out|stub(?:bed)? out|short-circuit|neutrali[sz]e) (?:the |all |any |your |its |that ){{0,2}}{_GUARDED} (?:checks?|checking|verification|validation|tests?|guards?)\b"),
     (Action.CHECK_OFF, r"\b(?:[A-Z][A-Z0-9]*_)*(?:VERIFY|VERIFICATION|CHECKS?|CHECKING|VALIDATE|VALIDATION|CHECKSUMS?)(?:_[A-Z0-9]+)*\s?=\s?[\"']?(?i:false|0|no|off)\b|\b(?:[A-Z][A-Z0-9]*_)*(?:SKIP|DISABLE|NO)_(?:[A-Z0-9]+_)*(?:VERIFY|VERIFICATION|CHECKS?|VALIDATION|AUTH|SSL|TLS|HOOKS|SIGNATURES?|SECURITY)(?:_[A-Z0-9]+)*\s?=\s?[\"']?(?i:1|true|yes|on)\b|\bGO(?:INSECURE|NOSUMDB|NOSUMCHECK|FLAGS=[\"']?-insecure)\b"),
-    (Action.CHECK_OFF, r"(?i)\b(?:systemctl|service)\s+(?:stop|disable|mask)\s+(?:firewalld|ufw|iptables|nftables|auditd|apparmor|fail2ban|clamav\S*|falco)|\bservice (?:firewalld|ufw|iptables|auditd|apparmor) stop\b|\brandomize_va_space\s?=\s?0|\bNOPASSWD:|\bunsafe_?load(?:er)?\b|\bgh pr review\b[^\n]{0,60}--approve\b|\bALLOWED_HOSTS\s?=\s?\[\s?[\"']\*|\bAccess-Control-Allow-Origin[\"']?\s?[:,=]\s?[\"']?\*"),
+    (Action.CHECK_OFF, r"(?i)\b(?:systemctl|service)\s+(?:stop|disable|mask)\s+(?:firewalld|ufw|iptables|nftables|auditd|apparmor|fail2ban|clamav\S*|falco)|\bservice (?:firewalld|ufw|iptables|auditd|apparmor) stop\b|\brandomize_va_space\s?=\s?0|\bNOPASSWD:|\bunsafe_?load(?:er)?\b|\bgh pr review\b[^\n]{0,60}--approve\b|\bALLOWED_HOSTS\s?=\s?\[\s?[\"']\*|\bAccess-Control-Allow-Origin[\"'`]?(?:\s?[:,=]\s?| to )[\"'`]?\*"),
     (Action.CHECK_OFF, rf"(?i)\b{_OFF} (?:the |all |any |your |every |all the )(?:unit |integration |failing |code |git |commit )?(?:tests?|test suite|review|reviews|hooks?|sandbox|authentication|approval|authorization|checks)\b"),
     (Action.CREDENTIALS, rf"(?i)\b{_READING}\b[^\n;]{{0,40}}{_KEY_FILES}"),
     (Action.CREDENTIALS, rf"\b(?i:bake|hard-?code|commit|print|echo|paste|post|upload|attach|embed|share)\b[^.\n]{{0,30}}\b{_VARIABLE}\b"),
@@ -128,17 +129,17 @@ _RISKS = (
     (Action.CREDENTIALS, r"(?i)\bgh auth token\b|\baws configure get\b|\baws (?:secretsmanager get-secret-value|sts get-session-token)\b|\bkubectl get secrets?\b|\bsecurity find-(?:generic|internet)-password\b|\bgcloud auth print-(?:access|identity)-token\b|\bvault (?:kv get|read)\b|\bop read\b|\bpass show\b|\baz account get-access-token\b"),
     (Action.CREDENTIALS, rf"(?i)\b(?:print|show|send|post|paste|log|echo|dump|reveal|share|upload|mail|output|display|forward|expose|copy|collect|gather|read out)\b[^.\n]{{0,30}}\b{_SECRETS}\b(?:[^\n.]{{0,30}}\b(?:header|cookie)\b)?"),
     (Action.DESTROYS, rf"(?i)\brm\s+(?:-{{1,2}}[\w-]+\s+)*-\w*(?:r\w*f|f\w*r)\w*\s+(?:-{{1,2}}[\w-]+\s+)*[\"']?(?:/(?:\*|{_END}|{_ROOTS}(?:/|{_END}))|~/?{_END}|\$HOME/?{_END}|\*|\.\.?/?(?:$|\s))"),
-    (Action.DESTROYS, r"(?i)\bgit push\b[^\n;&|]{0,60}?\s(?:(?:--force|-f|--mirror|--delete)(?:$|[\s\"'`.,;)])|\+\w)|\bgit clean\s+-\w*(?:fd|df|fx|xf|xdf|dfx|ffd)\w*|\bgit filter-branch\b|\bgit branch -D\b[^\n]{0,40}\|"),
+    (Action.DESTROYS, r"(?i)\bgit push\b[^\n;&|]{0,60}?\s(?:(?:--force|-f|--mirror|--delete)(?:$|[\s\"'`.,;)])|\+\w)|\bgit clean\s+-\w*(?:fd|df|fx|xf|xdf|dfx|ffd)\w*|\bgit[ -]filter-(?:branch|repo)\b|\bgit reflog expire\b|\bgit gc --prune=now\b|\bgit branch -D\b[^\n]{0,40}\|"),
     (Action.DESTROYS, r"(?i)\bdrop (?:database|schema|table)\b[^\n;]{0,60}|\btruncate table\b[^\n;]{0,60}|\bdelete from \w+\s*(?:;|$)|\bdropDatabase\(|\bflushall\b"),
     (Action.DESTROYS, r"(?i)\btruncate (?:the )?[\w.]{1,60} table\b|\b(?:drop|truncate|wipe|empty|reset|delete|recreate) (?:the )?(?:production|prod|live|customers?'?|primary)\b[^.\n]{0,20}\b(?:database|schema|tables?|data|db|buckets?|cluster|volumes?)\b|\bfind\s+(?:/|~)\S{0,60}\s[^\n]{0,100}(?:-delete\b|-exec rm\b)"),
-    (Action.DESTROYS, r"(?i)\bmkfs(?:\.\w+)?\s|\bdd\b[^\n]{0,60}\bof=/dev/\w+|\bkubectl delete (?:namespace|ns|node|pv|--all|all)\b[^\n;]{0,40}|\bterraform destroy\b|\bdocker (?:system|volume) prune\b|\baws s3 (?:rm\b[^\n]{0,80}--recursive|rb\b[^\n]{0,80}--force)|\bgh repo delete\b|\bshred\s+-"),
+    (Action.DESTROYS, r"(?i)\bmkfs(?:\.\w+)?\s|\bdd\b[^\n]{0,60}\bof=/dev/\w+|\bkubectl delete (?:namespace|ns|node|pv|all|(?:\S{1,40} )?--all)\b[^\n;]{0,40}|\bterraform destroy\b|\bdocker (?:system|volume) prune\b|\baws s3 (?:rm\b[^\n]{0,80}--recursive|rb\b[^\n]{0,80}--force)|\bgh repo delete\b|\bshred\s+-"),
     (Action.DESTROYS, rf"(?i)\brmtree\(\s*[\"'](?:/|~)[\"']|\brmtree\(\s*Path\.home|\bos\.(?:remove|unlink)\(\s*[\"']/{_ROOTS}/"),
     (Action.DESTROYS, r"(?i)\b(?:wipe|erase|destroy|purge|nuke) (?:the |all |every |your )(?:\w+ )?(?:databases?|branches|tables?|data|backups?|records|files|disk|repositor(?:y|ies)|buckets?|volumes?|cluster|history)\b|\b(?:delete|remove) (?:all|every|the (?:entire|whole)) (?:the |of the )?(?:\w+ )?(?:databases?|branch(?:es)?|tables?|data|backups?|records|repositor(?:y|ies)|buckets?|volumes?|users|history)\b"),
     # Checks: hooks, runners, tests and reviews
     (Action.CHECK_OFF, r"(?i)\bcore\.hooksPath[ =]{1,3}(?:[\"']{2}|[\"']?[/~])|\bchmod (?:-R )?(?:\w?-x|0?[0246]00|0?644)\b[^\n]{0,30}\.git/hooks\b|\b(?:rm|mv|delete|remove|rename|move|empty)\b[^.\n]{0,30}\.git/hooks\b|\b(?:LEFTHOOK|HUSKY|HUSKY_GIT_HOOKS)=[\"']?(?:0|false)\b|\b(?:HUSKY_SKIP_HOOKS|OVERCOMMIT_DISABLE|PRE_COMMIT_ALLOW_NO_CONFIG)=[\"']?1"),
     (Action.CHECK_OFF, r"\bset \+(?:\w{0,3}e\w{0,3}\b|o (?:errexit|pipefail)\b)|(?i:\b(?:remove|delete|drop|take out|leave out|comment out) (?:the )?(?:line )?[`\"']?set -\w{0,4}e)"),
     (Action.CHECK_OFF, r"(?i)\b(?:pytest|tox|nox|ruff|mypy|flake8|eslint|tsc|jest|ctest|(?:npm|yarn|pnpm|cargo|go|make|mvn|gradle)\s+(?:-\w+\s+)?(?:run\s+)?(?:test|lint|check|vet|verify))\b[^\n|&;]{0,80};\s*(?:true\b|:(?:$|[\s`\"'])|exit 0)"),
-    (Action.CHECK_OFF, r"(?i)\[(?:skip[ -]ci|ci[ -]skip|no[ -]ci|skip[ -]actions)\]|\bci\.skip\b|\bignore_errors: (?:yes|true)\b|@ts-nocheck\b|\bmypy: ignore-errors\b|\b(?:ruff|flake8): noqa(?:$|[\s`\"'.])|\bpylint: disable=all\b|/\* eslint-disable \*/|--ignore-errors\b[^\n]{0,20}\b(?:mypy|lint)|\bmypy\b[^\n]{0,40}--ignore-errors\b"),
+    (Action.CHECK_OFF, r"(?i)\[(?:skip[ -]ci|ci[ -]skip|no[ -]ci|skip[ -]actions)\]|\bci\.skip\b|\bignore_errors: (?:yes|true)\b|(?-i:\bignore_errors = true\b)|@ts-nocheck\b|\bmypy: ignore-errors\b|\b(?:ruff|flake8): noqa(?:$|[\s`\"'.])|\bpylint: disable=all\b|/\* eslint-disable \*/|--ignore-errors\b[^\n]{0,20}\b(?:mypy|lint)|\bmypy\b[^\n]{0,40}--ignore-errors\b"),
     (Action.CHECK_OFF, rf"(?i)\b(?:merge|deploy|push|ship|release|commit|publish|go ahead|go on|continue|proceed)(?:s|es)?\b[^.\n]{{0,40}} without (?:waiting for |running |asking for |any |a |the |another |further ){{0,3}}{_JUDGING}\b"),
     (Action.CHECK_OFF, rf"(?i)\b(?:merge|deploy|push|ship|release|commit|publish|go ahead|go on|continue|proceed|runs?)\b[^.\n]{{0,40}} (?:even|also) (?:if|when|though|with) (?:the |some |any |all )?(?:\w+ )?{_JUDGING}\b[^.\n]{{0,20}}\b(?:fail\w*|red|broken|breaks?)\b"),
     (Action.CHECK_OFF, r"(?i)\bapprov(?:e|es|ing) (?:your|their|its|one's|my|the agent's) own\b|\bself-approve\b|\bforce[- ]merge\b"),
@@ -150,7 +151,7 @@ _RISKS = (
     (Action.CHECK_OFF, rf"(?i)\b(?:do not|don't|never|without|stop|avoid|{_NOT_NEEDED}) (?:verify|verifying|check|checking|validate|validating|compar(?:e|ing)) (?:the |any |its |their |that |for |server |package |release |archive |commit ){{0,3}}(?:\w+ )?{_PROVING}\b"),
     (Action.CHECK_OFF, rf"(?i)\b{_PROVING}\b[^.\n]{{0,40}}\b(?:need not|needn't|(?:does|do)(?: not|n't) (?:need|have) to) be (?:verified|validated|checked|compared|correct)\b|\b{_PROVING} (?:verification|validation|checks?|checking|errors?|warnings?|mismatch(?:es)?)?[^.\n]{{0,20}}\b(?:can|may|could|should|must) (?:safely )?be (?:skipped|ignored|left out|bypassed|disabled|turned off|switched off|omitted|suppressed)\b"),
     (Action.CHECK_OFF, rf"(?i)\bignor(?:e|es|ed|ing) (?:the |any |all |every |these |those |such ){{0,2}}(?:\w+ )?(?:{_PROVING}|security|vulnerability|audit|lint(?:er)?|test|permission|type)(?: verification| validation)? (?:errors?|warnings?|failures?|mismatch(?:es)?|alerts?|findings?|problems?|advisor(?:y|ies))\b"),
-    (Action.CHECK_OFF, r"(?i)\b(?:trust|accept|take)s? (?:any|all|every|self-signed|unknown|unsigned|expired|invalid) (?:\w+ )?(?:certificates?|certs?|host keys?|keys?|signatures?|packages?|commits?|jwts?|tokens?)\b|\bjwts?\b[^.\n]{0,30}\balg\w*\b[^.\n]{0,10}\bnone\b|\balg(?:orithm)?s?[\"']?\s?[:=]\s?\[?[\"']none\b"),
+    (Action.CHECK_OFF, r"(?i)\b(?:trust|accept|take)s? (?:any|all|every|self-signed|unknown|unsigned|expired|invalid) (?:\w+ )?(?:certificates?|certs?|host keys?|keys?|signatures?|packages?|commits?|jwts?|tokens?)\b|\b(?:jwts?|tokens?)\b[^.\n]{0,30}\balg\w*\b[^.\n]{0,10}\bnone\b|\balg(?:orithm)?s?[\"']?\s?[:=]\s?\[?[\"']none\b"),
     (Action.CHECK_OFF, r"(?i)\b(?:verify_signature|verify_aud|verify_exp|check_signature|validate_certs?|tls_verify|ssl_check)[\"']?\s{0,2}[=:]\s{0,2}[\"']?(?:false|0|no|off)\b|\bssl\s?=\s?False\b|\bverify_mode[\"']?\s?[:=]\s?[\"']?(?:0|none|ssl\.CERT_NONE|OpenSSL::SSL::VERIFY_NONE)|\bdisable_warnings\s?\(|\bsslmode=(?:disable|allow)\b|--ssl-mode=DISABLED\b|\bTrustServerCertificate=(?:true|yes)|\bServerCertificateValidationCallback\b|\btlsAllowInvalid\w*|\btlsInsecure=true"),
     (Action.CHECK_OFF, r"(?i)\b(?:danger_)?accept_invalid_\w+|\bNoopHostnameVerifier\b|\bALLOW_ALL_HOSTNAME_VERIFIER\b|\btrust_?all_?cert\w*|--ssl-no-revoke\b|--(?:tls|ssl)-verify(?:=| )(?:false|0|no)\b|\binsecure-registries\b|\binsecure_?skip_?(?:tls_)?verify[\"']?\s?[:=]\s?true\b|\bprotected-mode no\b|\bsecure-http false\b|--no-secure-http\b|-P NoSecurity\b|:?ssl_verify_mode:? 0\b|\bGO(?:SUMDB|NOSUMDB)=[\"']?(?:off|\*)|\bdisable_checksum_validation\b|\bCheck-Valid-Until=false\b|--nosignature\b|--nodigest\b|--no-gpg-sign\b|--no-require-hashes\b|--validate=false\b|-vet=off\b"),
     (Action.CHECK_OFF, r"(?i)(?:^|[\s`\"'(])--(?:skip|no|disable|ignore|bypass|without)-(?:[a-z]+-){0,2}(?:verif\w*|certificates?(?:-errors)?|certs?|ssl|tls|signatures?|checksums?|hash-check|validation|hooks?|audit|lint|auth|authentication|sandbox|security|integrity|host-key-check\w*|review)\b|(?:^|[\s`\"'(])--insecure-[\w-]{1,30}"),
@@ -160,7 +161,7 @@ _RISKS = (
     (Action.CHECK_OFF, r"(?i)\bbypassPermissions\b|--full-auto\b|\bapproval[_-](?:policy|mode)\b[\"']?[\s=:]{1,3}[\"']?(?:never|yolo|auto)\b|--ask-for-approval never\b|--allow-all-(?:tools|paths|urls)\b|--trust-all-tools\b|\bdanger-full-access\b|\bBash\(\*(?::\*)?\)|\b(?:terraform|tofu|pulumi)\b[^\n]{0,40}(?:-auto-approve|--yes)\b"),
     (Action.CHECK_OFF, r"(?i)\ballow(?:s|ing)? (?:all|any|every|anonymous|unauthenticated|unsigned) (?:\w+ )?(?:origins?|hosts?|access|requests?|commands?|tools?|ips?|traffic|connections?|uploads?|logins?)\b|\bCORS\b[^.\n]{0,30}\ball origins\b|\bCORS_(?:ALLOW_ALL_ORIGINS|ORIGIN_ALLOW_ALL)\s?=\s?True\b|\ballow_origins\s?=\s?\[\s?[\"']\*|\bDEBUG\s?=\s?True\b[^.\n]{0,40}\bprod|\bnpm audit fix\b[^\n]{0,20}--force\b|(?:^|[.;:`]\s|\b(?:always|then|and|just|must|should|simply) )run\b[^.\n]{0,30} as root\b|\bsudo visudo\b"),
     # Credentials
-    (Action.CREDENTIALS, r"(?i)>>?\s?\S{0,60}authorized_keys\b|\b(?:add|put|append|install|paste)\b[^\n]{0,120}\bauthorized_keys\b|\bgit credential(?:-\w+)? (?:fill|get)\b|\bcredential\.helper[ =]+[\"']?store\b"),
+    (Action.CREDENTIALS, r"(?i)>>?\s?\S{0,60}authorized_keys\b|\b(?:add|put|append|install|paste)\b[^\n]{0,120}\bauthorized_keys\b|\bgit credential(?:-\w+)? (?:fill|get)\b|\bForwardAgent[ =]+yes\b|\bssh -A\b|\bforward(?:s|ing)? (?:the |your |my )?ssh[- ]agent\b|\bcredential\.helper[ =]+[\"']?store\b"),
     (Action.CREDENTIALS, r"(?i)\b(?:set|env|printenv|export|declare -x|history)\s*\|\s*(?:grep|rg|awk)\b[^\n]{0,40}(?:secret|token|passw|key|pwd|cred)|\bdeclare -x(?:$|[\s`])|\b(?:grep|rg|ag)\b[^\n]{0,60}(?:AKIA|BEGIN [A-Z ]{0,20}PRIVATE|passw(?:or)?d|api[_-]?key|credential)"),
     (Action.CREDENTIALS, r"(?i)\b169\.254\.169\.254\b|\bmetadata\.google\.internal\b|\blatest/meta-data\b|\baws ssm get-parameters?\b[^\n]{0,80}--with-decryption\b|\bop item get\b|\bbw get\b|\blpass show\b|\bsecurity dump-keychain\b|\bsecret-tool lookup\b|\bheroku config\b|\b(?:fly|flyctl|doppler) secrets\b|\bvercel env pull\b|\bnetlify env:(?:get|list)\b|\bkubectl (?:describe|edit) secrets?\b|\bsops (?:-d|--decrypt|decrypt|exec-env)\b|\bansible-vault (?:view|decrypt|edit)\b|\bgpg2?\b[^\n]{0,40}--export-secret|\bopenssl (?:rsa|pkey|ec|pkcs12)\b[^\n]{0,60}-in\s"),
     (Action.CREDENTIALS, r"(?i)\bpp(?:rint)?\b[^\n]{0,20}\bos\.environ\b|\bSystem\.getenv\(\)|\bphpinfo\(\)|\bENV\.(?:inspect|to_h)\b|\b(?:log|print|dump|echo|record|show)\b[^.\n]{0,30}\b(?:authorization|set-cookie|cookie|auth) headers?\b"),
@@ -170,7 +171,9 @@ _RISKS = (
     (Action.CREDENTIALS, r"(?i)\bask\b[^.\n]{0,20}\bfor (?:their|the|his|her|a|an)? ?(?:\w+ )?(?:passwords?|passphrases?|credentials|api keys?|2fa codes?|one-time codes?|private keys?)\b|\b(?:use|reuse|try|take|borrow)\b[^.\n]{0,20}\b(?:admin|root|production|prod|master|superuser|personal|maintainer|somebody's|colleague's)(?:'s|s)?(?: \w+){0,2}(?:'s)? (?:password|credentials?|login|token|api key|ssh key|key)\b"),
     (Action.CREDENTIALS, r"(?i)\b(?:copy|take|steal|read|extract|export|grab|reuse)\b[^.\n]{0,40}\bcookies?\b[^.\n]{0,30}\b(?:browser|chrome|firefox|safari)\b|\b(?:copy|take|steal|read|extract|export|grab|reuse)\b[^.\n]{0,20}\b(?:browser|chrome|firefox|safari)(?:'s)?\b[^.\n]{0,15}\b(?:cookies?|passwords?|logins?)\b|\b(?:add|commit|check in|push|copy|include)\b[^.\n]{0,20}\bservice account(?:'s)?\b[^.\n]{0,15}\bkey\b|\bpassword\b[^.\n]{0,40}\bpaste it\b"),
     (Action.CREDENTIALS, r"(?i)\b(?:private|ssh|deploy|cloud|access|api|signing) keys?\b[^.\n]{0,40}\b(?:lies?|lying|placed|beside|next to)\b|\b(?:keys?|secrets?|passwords?|credentials|tokens) (?:of [^.\n]{0,40}?)?(?:is|are) (?:written|stored|put|kept|copied|saved|pasted|checked) in(?:to)? \S{1,60}\.(?:ini|ya?ml|json|toml|py|conf|cfg|md|txt|env)\b"),
+    (Action.CREDENTIALS, rf"\bhttps?://[^\s/@]{{0,60}}\$\{{?{_VARIABLE}\}}?@"),
     # What is downloaded and run, in words
+    (Action.PIPES, rf"(?i)(?:\b(?:base64|xxd|openssl|gpg|gunzip|zcat)\b|\bhttps?://)[^\n|]{{0,200}}\|\s*{_SHELL}|\b(?:DownloadString|DownloadFile|DownloadData)\("),
     (Action.PIPES, r"(?i)\b(?:straight|directly|right) (?:in)?to (?:the |a |your )?(?:root )?(?:interpreter|shell|(?:ba|z|da)?sh|python\d?|node)\b"),
     (Action.PIPES, r"(?i)\b(?:pip(?:e|es|ed|ing)|stream(?:s|ed|ing)?|feed(?:s|ing)?)\b[^.\n]{0,60}\b(?:download\w*|installers?|install script|scripts?|curl|wget|url|site|response)\b[^.\n]{0,40}\b(?:in)?to (?:a |the |your )?(?:root )?(?:(?:ba|z|da)?sh|shell|python\d?|node|interpreter)\b"),
     (Action.PIPES, r"(?i)\b(?:download|fetch|grab|stream|wget|curl)\b[^.\n]{0,80}\b(?:scripts?|installers?|binary|binaries|executables?|[\w-]+\.(?:sh|py|ps1|exe|bat|run))\b[^.\n]{0,60}\b(?:and|then|to) (?:\w+ )?(?:run|execute|eval|source|launch|start)\b"),
@@ -184,6 +187,9 @@ _RISKS = (
     (Action.CHECK_OFF, r"(?i)\b(?:push|commit|merge)\b[^.\n]{0,20}\b(?:straight|directly)\b[^.\n]{0,15}\b(?:main|master|production|trunk)\b|\bmerg(?:e|ing) (?:your|my|their|its|one's) own\b|\b(?:tests?|checks?|jobs?) (?:that|which) (?:fail|break)\w*[^.\n]{0,40}\b(?:delet|remov|skip|disabl|ignor|comment|exclud)\w*|\bfailing (?:tests?|assert\w*)\b[^.\n]{0,30}\b(?:into comments|can go)\b"),
     (Action.CHECK_OFF, r"(?i)\b(?:append|add)\w* [`\"']?\|\|\s*(?:true|exit 0|:)|\btrusted[- ]host\b|\bhttp instead of https\b|#\s?nosec\b|\bconfig set (?:audit|strict-ssl|verify\S*|signature\S*) (?:false|off|0)\b|\bsudo for (?:everything|every|all)\b|\b(?:answer|say|click|choose|press) [`\"']?(?:yes|allow|always)\b[^.\n]{0,40}\b(?:prompts?|permissions?|approvals?|dialogs?)\b"),
     (Action.CHECK_OFF, rf"(?i)\b(?:self-signed|expired|invalid|unknown|unsigned) (?:\w+ )?(?:certs?|certificates?|keys?|packages?|commits?)\b[^.\n]{{0,30}}\b(?:fine|ok(?:ay)?|accept(?:ed)?|trust(?:ed)?|allowed)\b|\b{_PROVING}\b[^.\n]{{0,60}}\b(?:don't|do not|never|{_NOT_NEEDED}) (?:verify|check|validate) (?:it|them|that|those)\b|\b(?:lower|reduce|drop|set|relax)\b[^.\n]{{0,20}}\bcoverage\b[^.\n]{{0,20}}\b(?:zero|0)\b"),
+    (Action.CHECK_OFF, rf"(?i)\b(?:take|takes|taking|leave|leaves|leaving|turn|turns|turning|switch|switches|switching)\b[^.,;\n]{{0,15}}\b(?:{_GUARDS}|checks)\b[^.,;\n]{{0,30}}\b(?:off|out)\b|\b(?:set|sets|raise|raises|put)\b[^.\n]{{0,30}}\brate limits?\b[^.\n]{{0,15}} to (?:unlimited|infinity|infinite|0\b)"),
+    (Action.CHECK_OFF, r"(?i)\b(?:add|pass|append|put)(?:s|ing)? [`\"']?-k[`\"']? (?:to|in|into|on) [^.\n]{0,30}\bcurl\b|\bPermitRootLogin[ =]+yes\b|\bhost_key_checking\s?=\s?(?:false|0|no)\b|\b(?:enable|allow|permit)(?:s|ing)? (?:ssh |remote )?root (?:login|logins|ssh)\b"),
+    (Action.DESTROYS, r"(?i)\b(?:drop|dropping) (?:the|that|its|all|every|those) (?:old |broken |affected |whole |conflicting |existing )?(?:tables?|databases?|schemas?|collections?)\b|\b(?:backups?|databases?|volumes?)\b[^.\n]{0,30}\b(?:can|may|could|should|must) (?:safely )?be (?:deleted|removed|dropped|wiped|purged|overwritten)\b"),
     (Action.CREDENTIALS, rf"(?i)\b(?:send|share|post|paste|upload|write|put|save|attach|mail|include|dump|print|log|copy|keep|store)\b[^.\n]{{0,30}}\b{_KEEPS}[^.\n]{{0,40}}\b(?:in|to|into|with|over|on|by|via) (?:the |a |an |your |our |every |each )?(?:\w+ )?{_SHOWN_IN}\b"),
     (Action.CREDENTIALS, rf"(?i)\b{_KEEPS}[^.;\n]{{0,60}}(?:,| and| then) (?:send|share|post|paste|upload|write|attach|mail|print|log) (?:it|them)\b|\bexport\b[^.\n]{{0,12}}\b(?:vault|keystore|keychain)\b|\b(?:print|log|echo|dump|send)\b[^\n]{{0,12}}\bos\.environ\[[\"'](?-i:{_VARIABLE})"),
     (Action.CREDENTIALS, r"(?i)\b(?:read|try|use|take|look up|get|find|fetch|copy|grab|extract)\b[^.\n]{0,30}\b(?:passwords?|secrets?|credentials?|(?:api|access|private|deploy|ssh|signing) keys?|tokens?) (?:from|in|at|of|out of|inside) (?:the |a |an |your |our )?(?:\w+ )?(?:[`\"']?(?:\.env\b|~/|/etc/|/root/|config/\S{1,40}|\S{1,40}\.ya?ml)|vault\b|keychain\b|browser\b|shell history\b|production\b)"),
@@ -217,7 +223,7 @@ _READ_ONLY = patterns.compile(
 )
 _ROLE = patterns.compile(rf"(?:^|[^\w-]){_ROLES}\b")
 _CITED = patterns.compile(
-    r"(?i)\b(?:see|cf|docs?|documented|documentation|described|explained|explains|specification|spec|reference|details|according to|"
+    r"(?i)\b(?:see|siehe|vgl|voir|vedi|cf|docs?|documented|documentation|described|explained|explains|specification|spec|reference|details|according to|"
     r"read more|issue|bug|discussion|thread|article|example|namespace|schema|xmlns|licen[cs]e|tests?|like)\b|\$schema"
 )
 _URL = patterns.compile(
@@ -251,7 +257,7 @@ _NAMED = patterns.compile(
 )
 _ORDER = patterns.compile(
     rf"(?i)\b(?:{_MOVING}|must|have to|has to|needs? to|always|go(?:es)? to|comes? from|against|goes through|ship(?:s|ped)?|reach|contact|call|"
-    r"visit|quer(?:y|ies)|served by|served from|lives? on|from now on)\b"
+    r"visit|set|take|use|add|put|point|change|replace|give|ask|dig|ntpdate|quer(?:y|ies)|served by|served from|lives? on|from now on)\b"
 )
 _INNER = patterns.compile(
     r"^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.)|\.(?:kubernetes|k8s|argoproj|cert-manager)\.io$"
@@ -259,11 +265,13 @@ _INNER = patterns.compile(
 _GOES_ON = patterns.compile(r"^(?:\.\w|[\w(@-])")
 _VERSIONED = patterns.compile(r"(?i)\b(?:versions?|v|release|driver|from|to|take)\s*\z")
 _BUCKET = patterns.compile(
-    r"(?i)\b(?:cp|mv|sync|rsync|copy|upload|send|mirror|push|put|back ?up)\b[^\n]{0,120}?\s[`\"']?((?:s3|gs|az|r2)://[a-z0-9][\w.-]{1,62})"
+    r"(?i)\b(?:cp|mv|sync|rsync|copy|upload|send|mirror|push|put|back ?up|load(?:ed)?|(?:pg_)?restored?|download|fetch|pull)\b[^\n]{0,120}?\s[`\"']?((?:s3|gs|az|r2)://[a-z0-9][\w.-]{1,62})"
 )
 _SPELLED = patterns.compile(
     rf"(?i)\b(?:[a-z0-9-]{{1,62}} ?(?:[\[(]\.[\])]|[\[(]dot[\])]| dot ) ?){{1,5}}{_TLD}\b"
 )
+# What an editor makes of two hyphens.
+_DASHES = patterns.compile(r"(^|[\s`\"'(])[–—]{1,2}([a-z])")
 _DOT = patterns.compile(r"(?i) ?(?:[\[(]\.[\])]|[\[(]dot[\])]| dot ) ?")
 _A_FILE = patterns.compile(
     r"(?i)(?:^|\.)(?:ya?ml|json|toml|ini|conf|config|settings|cfg|env|local|sample|test)\.(?:example|invalid|local|app|host)$"
@@ -297,6 +305,20 @@ _DENIED = patterns.compile(
     r"(?i)(?:^|\W)(?:never|not|don't|doesn't|mustn't|shouldn't|cannot|can't|avoid|instead of|rather than|without|refuses? to|forbids?|prevents?|no need to|stop)"
     r"((?:[ \t]+[\w'-]+){0,4})[ \t]*[`\"'(]{0,2}[ \t]*\z"
 )  # fmt: skip
+# A file of settings that is made from its example has no secret in it yet.
+_EXAMPLE = patterns.compile(
+    r"(?i)(?:cp|copy|mv|rename)\s+\S{0,60}\.env\.(?:example|sample|template|dist)[`\"']?\s+(?:(?:to|as|into)\s+)?\S{0,60}\.env\S{0,10}"
+)
+_TOLD = patterns.compile(r"\s+(?:-m\s+json\.tool\b|-(?:n|p|l|s)?[ce]\s)[^\n]{0,200}")
+_INTERPRETER = patterns.compile(r"(?i)\b(?:python[\d.]*|perl|ruby|node|php)\z")
+_RUNS = patterns.compile(
+    r"(?i)exec|eval|system|popen|subprocess|import\(|compile|spawn|require|marshal|pickle|`"
+)
+_WORDS = patterns.compile("[A-Za-z]{2,}")
+_OTHER_LETTERS = patterns.compile("[\u00c0-\u1fff\u3040-\uffdc]{2,}")
+_ENGLISH = patterns.compile(
+    r"(?i)\b(?:the|is|are|was|a|an|of|and|to|in|on|at|for|with|from|by|as|that|this|it|be|must|only|not|no|see)\b"
+)
 _TELLS = patterns.compile(
     r"(?i)(?:log|print|dump|echo|record|show)\b[^\n]{0,30}\b(?:authorization|cookie|auth) header\z"
 )
@@ -313,6 +335,7 @@ def risks(text: str) -> tuple[Risk, ...]:
     found: dict[tuple[Action, str], Risk] = {}
     for shown in readings(text).shown:
         said = _CONTINUED.sub(" ", shown) if "\\\n" in shown else shown
+        said = _DASHES.sub(r"\1--\2", said)
         said = _SPELLED.sub(lambda match: _DOT.sub(".", match[0]), said)
         for risk in (*_asked(said), *_contacts(said)):
             found.setdefault(risk.what, risk)
@@ -338,7 +361,22 @@ def _asked(text: str) -> Iterator[Risk]:
                 continue  # Where it belongs.
             if action is Action.INSTALLS and host in _USUAL:
                 continue
+            if action is Action.CREDENTIALS and _EXAMPLE.fullmatch(snippet):
+                continue
+            if action is Action.PIPES and _reads_it_only(text, match.start(), match.end()):
+                continue
             yield Risk(action, snippet[:LONGEST_SNIPPET], host, place)
+
+
+def _is_foreign(sentence: str) -> bool:
+    words = len(_WORDS.findall(sentence)) > 1 or _OTHER_LETTERS.search(sentence)
+    return bool(words) and not _ENGLISH.search(sentence)
+
+
+def _reads_it_only(text: str, start: int, end: int) -> bool:
+    """Whether the program is told there what to do, and what is piped into it is data."""
+    told = _TOLD.match(text[end : end + 200])
+    return bool(told and _INTERPRETER.search(text[start:end]) and not _RUNS.search(told[0]))
 
 
 def _contacts(text: str) -> Iterator[Risk]:
@@ -353,6 +391,8 @@ def _contacts(text: str) -> Iterator[Risk]:
         if not said and not _CITED.search(sentence) and not _READ_ONLY.search(match[1]):
             roles = [role.start() for role in _ROLE.finditer(sentence)]
             said = roles[-1:] or [order.start() for order in _ORDER.finditer(sentence)][-1:]
+            if not said and _is_foreign(sentence + text[match.end() : match.end() + 60]):
+                said = [0]  # Whatever it says, in words that we do not know.
         start = match.start() - len(sentence) + said[0] if said else -1
         if said and not _denied(text, start, match.end()):
             yield Risk(Action.CONTACTS, text[start : match.end()][-LONGEST_SNIPPET:], *reached)

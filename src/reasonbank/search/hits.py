@@ -305,6 +305,7 @@ def _side_by_side(
         others = dict.fromkeys(b if a == id else a for a, b in pairs if id in (a, b))
         rows = [row for other in others if (row := reading.row(context.view, other))]
         rows = [row for row in rows if row.state == State.ACTIVE]
+        rows = [row for row in rows if is_offered(context, row, unread=question.unread)]
         result.append(replace(hit, contradicts=tuple(row.id for row in rows)))
         for row in rows:
             if row.id in shown:

@@ -27,6 +27,32 @@ from reasonbank.store.moving import Steps, digest_of, must_be_equal, take_identi
 STAMP = "backup"
 
 
+TAKEN_AWAY = (
+    (
+        "select revoked_at, id from tokens where revoked_at is not null",
+        "update tokens set revoked_at = ? where id = ? and revoked_at is null",
+    ),
+    (
+        "select revoked_at, id from invitations where revoked_at is not null",
+        "update invitations set revoked_at = ? where id = ? and revoked_at is null",
+    ),
+    (
+        "select taken_by, id from invitations where taken_by is not null",
+        "update invitations set taken_by = ? where id = ? and taken_by is null",
+    ),
+    (
+        "select revoked_at, key from peers where revoked_at is not null",
+        "update peers set revoked_at = ? where key = ? and revoked_at is null",
+    ),
+    (
+        "select key from peers where trusted = 0",
+        "update peers set trusted = 0 where key = ?",
+    ),
+)
+"""What a restore does not bring back: a key that somebody took away opens nothing again. How it
+is found in what the bank was, and put into what it becomes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackedUp:
     """``rows`` are those of each table, ``at`` when it was made, ``source`` where the bank was."""
@@ -86,7 +112,7 @@ def restore(
         with target.alone() as there:
             if not force:
                 _must_hold_nothing(there, target.url)
-            revoked = there.all("select id, revoked_at from tokens where revoked_at is not null")
+            taken = [(put, there.all(find)) for find, put in TAKEN_AWAY]
 
             @contextmanager
             def same() -> Iterator[Database]:
@@ -99,11 +125,8 @@ def restore(
                 must_be_equal(tables, there, progress)
             restored = identity.under_a_new_id(goes_on, counter=seen)
             take_identity(there, restored, faults)
-            # A key that somebody took away opens nothing again.
-            there.many(
-                "update tokens set revoked_at = ? where id = ? and revoked_at is null",
-                [(when, id) for id, when in revoked],
-            )
+            for sql, rows in taken:
+                there.many(sql, rows)
             set_unused(there, None)
     target.scrub()
     return BankRestored(

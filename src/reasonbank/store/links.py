@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from reasonbank.errors import InvalidInput
 from reasonbank.ledger.events import EventType
-from reasonbank.ledger.port import Writing
+from reasonbank.ledger.port import Reading, Writing
 from reasonbank.model import Genealogy, Link, LinkType, Memory, State
 from reasonbank.store.context import Context
+from reasonbank.store.probation import is_offered
 
 
 def link(context: Context, source: str, target: str, type: LinkType | str, strength: float) -> Link:
@@ -36,7 +39,10 @@ def unlink(context: Context, source: str, target: str, type: LinkType | str) -> 
 def of(context: Context, id: str) -> list[Link]:
     reading = context.read()
     context.row(reading, id)
-    return reading.links(context.view, id)
+    found = reading.links(context.view, id)
+    ends = {one.target if one.source == id else one.source for one in found}
+    kept = _kept_elsewhere(context, reading, ends)
+    return [one for one in found if kept.isdisjoint((one.source, one.target))]
 
 
 def contradicting(context: Context, id: str) -> list[Memory]:
@@ -44,7 +50,8 @@ def contradicting(context: Context, id: str) -> list[Memory]:
     context.row(reading, id)
     ends = {end for pair in reading.contradictions([id]) for end in pair} - {id}
     rows = [row for end in sorted(ends) if (row := reading.row(context.view, end))]
-    return [context.memory(reading, row) for row in rows if row.state == State.ACTIVE]
+    shown = (row for row in rows if is_offered(context, row, unread=False))
+    return [context.memory(reading, row) for row in shown if row.state == State.ACTIVE]
 
 
 def genealogy(context: Context, id: str) -> Genealogy:
@@ -62,7 +69,8 @@ def genealogy(context: Context, id: str) -> Genealogy:
         return tuple(seen)[1:]
 
     ancestors, descendants = walk(0), walk(1)
-    hidden = context.hidden(reading, (*ancestors, *descendants))
+    kin = {*ancestors, *descendants}
+    hidden = context.hidden(reading, kin) | _kept_elsewhere(context, reading, kin)
     ancestors, descendants = (
         tuple(kin for kin in found if kin not in hidden) for found in (ancestors, descendants)
     )
@@ -74,3 +82,14 @@ def genealogy(context: Context, id: str) -> Genealogy:
         edges=tuple(sorted(edge for edge in edges if not hidden.intersection(edge))),
         memories=reading.titles(context.view, (id, *ancestors, *descendants)),
     )
+
+
+def _kept_elsewhere(context: Context, reading: Reading, ids: Collection[str]) -> frozenset[str]:
+    """Those that another workspace shares and nothing has confirmed: they say nothing here."""
+    owners = reading.owners(ids) if ids else {}
+    rows = (
+        reading.row(context.view, id)
+        for id, owner in owners.items()
+        if owner != context.view.workspace
+    )
+    return frozenset(row.id for row in rows if row and not is_offered(context, row, unread=False))

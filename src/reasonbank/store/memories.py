@@ -88,7 +88,10 @@ def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
 
 
 def update_in(context: Context, txn: Writing, id: str, changes: Mapping[str, Any]) -> Memory:
+    from reasonbank.store.reviewing import must_be_free  # It stores what it changes.
+
     old = context.own_row(txn, id).memory()
+    must_be_free(context, txn, id)
     fit = context.fit(replace(old, **changes))
     new = lesson(fit)
     was = lesson(old)
@@ -107,9 +110,9 @@ def archive(context: Context, id: str, reason: str) -> Memory:
 
 
 def restore(context: Context, id: str) -> Memory:
-    from reasonbank.store.reviewing import must_be_free_to_restore  # It stores what it changes.
+    from reasonbank.store.reviewing import must_be_free
 
-    must_be_free_to_restore(context, context.read(), id)
+    must_be_free(context, context.read(), id)
     return _change(context, id, EventType.RESTORED, State.ACTIVE, {})
 
 

@@ -27,7 +27,8 @@ MOST_AT_ONCE = 5
 AT_ONCE = 3_600_000_000
 BY_MODELS = ("cli", "mcp")
 """What models themselves write through. Programs, which may write many, use the library or HTTP;
-what the bank learned from a session that it read comes from its worker."""
+what the bank learned from a session that it read comes from its worker, and not what it learned
+from one that an agent told of itself."""
 NAMESAKES = 20
 """So many rejected memories with this title are compared word for word."""
 _WORD = re.compile(r"[^\W_]+")
@@ -40,32 +41,38 @@ def at_the_door(context: Context, reading: Reading, memory: Memory) -> Standing:
         return Standing.CONFIRMED
     if any(unheard_of(context, reading, memory)) or _was_rejected(context, reading, memory):
         return Standing.WAITING
-    if _is_one_too_many(context, reading, memory.id):
+    if _is_one_too_many(context, reading, memory):
         return Standing.WAITING
     made_from = (reading.row(context.view, parent) for parent in memory.parents)
     sources = (STANDINGS[row.probation] for row in made_from if row is not None)
     return Standing.least((Standing.UNTESTED, *sources))
 
 
-def _is_one_too_many(context: Context, reading: Reading, id: str) -> bool:
+def _is_one_too_many(context: Context, reading: Reading, memory: Memory) -> bool:
     """Whether an agent told so many before it that this one waits: who is misled in one
     conversation must not fill a project. What is confirmed meanwhile makes room."""
-    if context.principal is not Principal.AGENT or context.surface not in BY_MODELS:
+    if context.principal not in (Principal.AGENT, Principal.MODEL):
         return False
+    if context.surface not in BY_MODELS or memory.draft:
+        return False  # A draft is put into no prompt unasked.
     since = context.now() - AT_ONCE
     told = reading.untested_since(context.view, context.hand, BY_MODELS, since)
-    return len(told - {id}) >= MOST_AT_ONCE
+    return len(told - {memory.id}) >= MOST_AT_ONCE
 
 
 def _was_rejected(context: Context, reading: Reading, memory: Memory) -> bool:
     """Whether a person has rejected these very words."""
     archived = Filter(states=(State.ARCHIVED,))
-    title = " ".join(_WORD.findall(memory.title.lower()))
+    title = _words(memory.title)
     nums, _ = reading.words(context.view, archived, (title,) if title else (), NAMESAKES, None)
-    said = [*told(memory)]
+    said = [*map(_words, told(memory))]
     alike = [row.id for row in reading.rows(context.view, nums.tolist())
-             if [*told(row.memory())] == said]  # fmt: skip
+             if [*map(_words, told(row.memory()))] == said]  # fmt: skip
     return bool(alike and reading.peers.rejected(alike))
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.lower()))
 
 
 def vouched_for(context: Context, trusted: bool) -> Standing | None:

@@ -61,8 +61,9 @@ def reject(context: Context, ids: Sequence[str], batch: str | None, reason: str)
     return context.write(work)
 
 
-def must_be_free_to_restore(context: Context, reading: Reading, id: str) -> None:
-    """What a person rejected or took back, nobody else brings back."""
+def must_be_free(context: Context, reading: Reading, id: str) -> None:
+    """What a person rejected or took back, nobody else brings back or rewrites: by its words it is
+    known when it is told again."""
     row = reading.row(context.view, id)
     if context.principal is Principal.PERSON or row is None or row.state != State.ARCHIVED:
         return
@@ -75,9 +76,9 @@ def must_be_free_to_restore(context: Context, reading: Reading, id: str) -> None
     if last is None:
         return
     if last.payload.get("rejected"):
-        raise Forbidden(f"a person rejected memory {id}; only a person restores it")
+        raise Forbidden(f"a person rejected memory {id}; only a person restores or changes it")
     if last.payload.get("reason") == REVERT and last.principal is Principal.PERSON:
-        raise Forbidden(f"a person took memory {id} back; only a person restores it")
+        raise Forbidden(f"a person took memory {id} back; only a person restores or changes it")
 
 
 def _reviewable(context: Context, reading: Reading, id: str) -> Row:

@@ -9,14 +9,14 @@ from reasonbank.ledger.port import Writing
 from reasonbank.model import Memory
 from reasonbank.store import batches
 from reasonbank.store.context import Context
-from reasonbank.store.reviewing import must_be_free_to_restore
+from reasonbank.store.reviewing import must_be_free
 
 
 def undo(context: Context, id: str, to: int | None) -> Memory:
 
     def work(txn: Writing) -> Memory:
         context.own_row(txn, id)
-        must_be_free_to_restore(context, txn, id)
+        must_be_free(context, txn, id)
         changes = txn.changes_of(context.view, id)
         batch = changes[0].batch or changes[0].payload.get("batch")
         if to is None and batch and len(changes) == 1:

@@ -153,6 +153,11 @@ def move(context: Context, id: str, path: str | os.PathLike[str]) -> Workspace:
         place = known(txn, id)
         if place.path == context.fit_name(new):
             return place
+        if _is_an_agents_shell(context) and place.path and os.path.isdir(place.path):
+            raise Forbidden(
+                f"{place.path} is still there, and only a person says that it is elsewhere now: "
+                "what was learned in it would be known to those who work in another project"
+            )
         taken, stored = txn.workspaces_at([digest_of(new)])[digest_of(new)]
         if stored and taken != place.id:
             raise Refused(
@@ -171,9 +176,13 @@ def move(context: Context, id: str, path: str | os.PathLike[str]) -> Workspace:
     return context.write(work)
 
 
+def _is_an_agents_shell(context: Context) -> bool:
+    return context.surface == "cli" and context.principal is not Principal.PERSON
+
+
 def merge(context: Context, id: str, into: str) -> Workspace:
     """All that was written in one workspace, and is on other machines, belongs to another."""
-    if context.surface == "cli" and context.principal is not Principal.PERSON:
+    if _is_an_agents_shell(context):
         raise Forbidden(
             "only a person makes one of two workspaces: what an agent wrote in the one would reach "
             "those who work in the other; ask for it to be done in a terminal of their own"

@@ -28,6 +28,7 @@ _PACKAGES = re.compile(
     r"/(?:@anthropic-ai/claude-code|@openai/codex|@google/gemini-cli|@qwen-code/qwen-code"
     r"|@github/copilot|opencode-ai)/"
 )
+_INTERPRETERS = re.compile(r"(?:^|/)(?:node|bun|deno|python[\d.]*)$")
 DEEPEST = 32
 """So many processes above ours are looked at."""
 
@@ -50,7 +51,13 @@ def _is_run_by_one() -> bool:
                 process = int(file.read(4096).rpartition(b")")[2].split()[1])
         except (OSError, ValueError, IndexError):
             return False  # Not Linux, or it has just ended.
-        # The program, or the script that an interpreter runs.
-        if any(_AGENTS.search(word) or _PACKAGES.search(word) for word in words[:2]):
+        if any(_AGENTS.search(word) or _PACKAGES.search(word) for word in _run(words)):
             return True
     return False
+
+
+def _run(words: list[str]) -> list[str]:
+    """The program, and the script or module that an interpreter runs, whatever its options."""
+    if _INTERPRETERS.search(words[0]):
+        return [words[0], *[word for word in words[1:] if not word.startswith("-")][:1]]
+    return words[:2]

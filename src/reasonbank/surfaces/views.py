@@ -325,7 +325,7 @@ def graph(call: Call, id: AnId) -> Graph:
     id = context.whole_id("memory", id)
     kin = links.genealogy(context, id)
     reading = context.read()
-    linked: list[Link] = reading.links(context.view, id)
+    linked: list[Link] = links.of(context, id)
     ends = (end for link in linked for end in (link.source, link.target))
     # The nearest of each kind, in turn.
     every = list(dict.fromkeys((id, *_in_turn(kin.ancestors, kin.descendants, tuple(ends)))))

@@ -99,14 +99,14 @@ class MemoryQueries(Queries):
     def untested_since(
         self, view: View, hand: str, surfaces: Sequence[str], at: int
     ) -> frozenset[str]:
-        realms = inline(self.realms(view, tuple(Scope), (State.ACTIVE,)))
+        where, values = self._where(view, Filter(scopes=tuple(Scope), drafts=False))
         through = self.db.dialect.texts(surfaces)
         found = self.db.all(
             # `since` is the counter of the event since which it is as it stands.
             "select memories.id from memories join events on subject = memories.id"
-            f" and counter = since where realm in {realms} and probation = ?"
+            f" and counter = since where {where} and probation = ?"
             f" and memories.workspace = ? and hand = ? and at >= ? and surface in {through.sql}",
-            (Standing.UNTESTED.level, view.workspace, hand, at, *through.values),
+            (*values, Standing.UNTESTED.level, view.workspace, hand, at, *through.values),
         )
         return frozenset(id for (id,) in found)
 
