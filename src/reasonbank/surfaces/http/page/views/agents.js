@@ -8,7 +8,7 @@ import { short, when } from "../words.js";
 export async function show(page) {
   const lede = head("Agents", "Who asks this bank and who tells it how things went. An agent that never reports teaches it nothing.");
   if (!page.may("admin") || !page.session.whole) {
-    return { nodes: [lede, h("div.empty", h("h2", "Only who looks after the whole bank sees this."), h("p", "It tells of the machine that the server runs on."))] };
+    return { nodes: [lede, h("div.empty", h("h2", "Only whoever looks after the whole bank sees this."), h("p", "It tells of the machine that the server runs on."))] };
   }
   const agents = await api.get("/agents", {}, page.signal);
   const wiredFirst = [...agents].sort((a, b) => state(a).order - state(b).order || a.title.localeCompare(b.title));

@@ -167,9 +167,9 @@ function trust({ page, belief, memory }) {
   return h("section.first", { "aria-label": "Trust" }, h("h2", "Trust"), h("div.trust",
     h("div", h("b", fixed(now.confidence)), " ", h("span.mid", TRUST[now.trust]?.name)),
     range({ ...now, prior: now.initial }, 14),
-    h("p.tip", `Nine times of ten between ${fixed(now.low)} and ${fixed(now.high)}. It started at ${fixed(now.initial)}`,
+    h("p.tip", `Nine times out of ten between ${fixed(now.low)} and ${fixed(now.high)}. It started at ${fixed(now.initial)}`,
       STARTED[memory.source] ? `, ${STARTED[memory.source]}.` : "."),
-    now.trust === "probation" && h("p.note", "On probation: prompts give it with a warning until tasks went well with it, or a person accepts it."),
+    now.trust === "probation" && h("p.note", "On probation: prompts give it with a warning until tasks go well with it or a person accepts it."),
     ["probation", "quarantined"].includes(now.trust) && page.session.person && h("p", h("a", { href: page.link("review") }, "Accept or reject it in Review")),
     now.trust === "quarantined" && h("p.note.m-bad", "Quarantined: no prompt gets it until a person accepts it.")));
 }
@@ -297,7 +297,7 @@ function genealogy({ page, memory, kin }) {
     .map((edge) => ({ ...edge, other: edge.source === memory.id ? edge.target : edge.source })).filter((edge) => !row.has(edge.other))
     .sort((a, b) => (b.type === "contradicts") - (a.type === "contradicts") || b.strength - a.strength);
   const linked = beside.filter((edge, i) => beside.findIndex((one) => one.other === edge.other) === i), others = linked.slice(0, ACROSS);
-  if (row.size === 1 && !others.length) return part("Genealogy", "made from, leads to, contradicts", h("p.soft", "It was made from no other memory, and none from it."));
+  if (row.size === 1 && !others.length) return part("Genealogy", "made from, leads to, contradicts", h("p.soft", "It was made from no other memory, and none was made from it."));
   const known = new Map(kin.nodes.map((node) => [node.id, node]));
   const taken = new Map(), nodes = [], further = [];
   const place = (id, at, from, sub) => {
