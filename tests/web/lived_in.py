@@ -24,7 +24,8 @@ DAYS = 120
 TASKS = 150
 CONFIRMED = 25
 GAPS = {
-    "Apple Pay domain verification fails": 7,
+    "Apple Pay domain verification fails": 5,
+    "apple pay merchant domain verification": 2,
     "SEPA instant rejected with AC04": 4,
     "gRPC deadline exceeded between ledger and risk": 3,
     "Adyen terminal offline mode": 2,

@@ -82,9 +82,12 @@ export function table(columns, rows, look = "stack") {
     })))));
 }
 
+/** A message with its commands, which stand between backticks. */
+export const worded = (text) => text.split(/`([^`]+)`/).map((piece, i) => (i % 2 ? h("code", piece) : piece));
+
 let clearing;
 export function say(text) {
-  fill($("#toast"), text);
+  fill($("#toast"), worded(text));
   clearTimeout(clearing);
   clearing = setTimeout(() => fill($("#toast")), 4000);
 }
@@ -127,7 +130,7 @@ export async function form(title, lede, fields, agree, send) {
         close();
       } catch (error) {
         problem.hidden = false;
-        fill(problem, error.message);
+        fill(problem, worded(error.message));
       } finally {
         submit.disabled = false;
       }
@@ -160,7 +163,7 @@ export function failed(error) {
   const gone = [404, 410].includes(status), unreachable = error instanceof Unreachable;
   return h("div.empty", { role: "alert", class: unreachable ? "away" : "" },
     h("h2", gone ? "This does not exist, or you may not see it." : unreachable ? "The server cannot be reached." : "This could not be shown."),
-    h("p", `${capital(error.message).replace(/\.$/, "")}.`),
+    h("p", worded(`${capital(error.message).replace(/\.$/, "")}.`)),
     unreachable && [h("p.tip", "If nobody starts it again:"), command("reasonbank serve")],
     // What the caller asked for was wrong, or somebody else is served just now: nothing is broken.
     !unreachable && !(status >= 400 && status < 500) && [h("p.tip", "Find what is wrong:"), command("reasonbank doctor")]);

@@ -6,7 +6,7 @@ import { $, h, s } from "../dom.js";
 import { brief, changes } from "../lines.js";
 import { ask, button, kind, kindName, marks, memoryLink, part, say, warningBox, why } from "../parts.js";
 import { edit, takeBack } from "../record.js";
-import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, straight, writer } from "../words.js";
+import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, straight, tagged, writer } from "../words.js";
 
 const LONG = 6000;
 const NEWEST = 10; // Of the revisions; the others are drawn when they are asked for.
@@ -196,7 +196,7 @@ function cameFrom({ page, memory, origin }) {
     ["Author", writer(origin.author ?? memory.author, origin.peer)], ["Written by", HANDS[origin.principal]], ["Through", origin.surface],
     ["Session", origin.trace ? [h("a", { href: page.link(`sessions/${origin.trace.id}`) }, short(origin.trace.task, 60)), origin.trace.span && `, steps ${origin.trace.span.join(" to ")}`] : origin.session],
     ["Batch", origin.batch], ["Project", place ? spaceName(place) : !origin.peer && "another one, which shares it"], ["Seen by", SCOPES[memory.scope]],
-    ["Kind of task", memory.task_type], ["Tags", memory.tags.join(", ")], ["Id", h("code", memory.id)],
+    ["Kind of task", memory.task_type], ["Tags", tagged(memory.tags)], ["Id", h("code", memory.id)],
   ];
   return h("section", { "aria-label": "Where it came from" }, h("h2", "Where it came from"),
     h("dl.facts", facts.filter(([, value]) => value).map(([name, value]) => [h("dt", name), h("dd", value)])));

@@ -5,7 +5,7 @@ import { range } from "../charts.js";
 import { $, $$, fill, h } from "../dom.js";
 import { ask, button, choice, failed, field, form, head, key, mark, memoryLink, say, textField, warningBox } from "../parts.js";
 import { edit, takeBack } from "../record.js";
-import { TRUST, because, capital, count, day, fixed, plural, short, straight, when, writer } from "../words.js";
+import { TRUST, because, capital, count, day, fixed, plural, short, straight, tagged, when, writer } from "../words.js";
 
 const LIMIT = 200;
 const TABS = {
@@ -75,8 +75,8 @@ function resume(view, before) {
 // ---- What waits
 
 const WHY = {
-  waiting: "No prompt gets it until you accept it.",
-  untested: "Prompts give it with a warning. It is cleared by tasks that go well with it, or by you.",
+  waiting: "No prompt gets it until a person accepts it.",
+  untested: "Prompts give it with a warning. It is cleared by tasks that go well with it, or by a person.",
   hidden: "Searches do not show it.",
 };
 
@@ -188,7 +188,7 @@ function pane(view, item) {
       h("dt", "Evidence"), h("dd", capital(because(memory.belief))),
       h("dt", "Trust"), h("dd", `${TRUST[memory.belief.trust]?.name} ${fixed(memory.belief.confidence)}, nine times out of ten between ${fixed(memory.belief.low)} and ${fixed(memory.belief.high)}`, range(memory.belief)),
       h("dt", "Author"), h("dd", `${writer(memory.author, item.peer) ?? "not known"}, ${day(memory.created_at)}`),
-      memory.tags.length > 0 && [h("dt", "Tags"), h("dd", memory.tags.join(", "))],
+      memory.tags.length > 0 && [h("dt", "Tags"), h("dd", tagged(memory.tags))],
       h("dt", "All of it"), h("dd", memoryLink(page, memory.id, "Evidence, history and kin"))),
     may(page, item) && h("div.bar",
       button(yes, () => decide(view, true), { look: "main", hint: "a" }),

@@ -5,7 +5,7 @@ import { range, scoreBar, span, strip } from "../charts.js";
 import { $, $$, fill, h, s } from "../dom.js";
 import { button, command, failed, head, key, kind, marks, memoryLink, trustRow, warningBox, why } from "../parts.js";
 import { record } from "../record.js";
-import { TRUST, capital, count, fixed, percent, plural, points, short, when, writer } from "../words.js";
+import { TRUST, capital, count, fixed, percent, plural, points, short, tagged, when, writer } from "../words.js";
 
 const HITS = 12;
 const NEAR = 3;
@@ -305,7 +305,7 @@ function further(view, ask, cursor, list) {
 
 const facts = (memory, ...more) => h("p.meta",
   h("span", `by ${writer(memory.author ?? memory.agent) ?? "nobody known"}`), more.map((one) => one && h("span", one)),
-  memory.tags.length > 0 && h("span", { dir: "auto" }, memory.tags.slice(0, 6).join(", ")));
+  memory.tags.length > 0 && h("span", { dir: "auto" }, tagged(memory.tags.slice(0, 6))));
 
 function browseRow({ page, state }, memory, i) {
   return h("li.hit.brief", { class: i === state.at ? "at" : "", "data-i": i },

@@ -17,7 +17,7 @@ export async function show(page) {
   const lede = head("Sessions", "What agents did, which lessons they were given, and what was learned from it.");
   const reply = await api.get("/sessions", { limit: 50 }, page.signal);
   if (!reply.sessions.length && !page.id) {
-    return { nodes: [lede, h("div.empty", h("h2", "No session has been handed in yet."), h("p", "Wired agents hand in theirs when it ends. Those that were written down before can be read, too:"), command("reasonbank backfill"))] };
+    return { nodes: [lede, h("div.empty", h("h2", "No session has been handed in yet."), h("p", "Wired agents hand in each session when it ends. Those that were written down before can be read, too:"), command("reasonbank backfill"))] };
   }
   const view = { page, ...reply, list: h("ol", { "aria-label": "Sessions" }), pane: h("div.pane", { "aria-live": "polite" }) };
   view.at = page.id ? view.sessions.findIndex((session) => session.id === page.id) : 0;
