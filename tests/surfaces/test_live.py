@@ -113,6 +113,19 @@ def test_a_token_hears_of_its_own_workspaces_only(tmp_path):
 
 
 @requirement("SEC-6")
+def test_a_token_that_was_revoked_hears_no_more_of_what_is_written(tmp_path):
+    with serving(tmp_path) as server:
+        record(server)
+        token = a_token(tmp_path, "read")
+        [shown] = [one for one in server.ask("GET", "/tokens").json() if one["scope"] == "read"]
+        with listening(server, token) as heard:
+            assert server.ask("DELETE", f"/tokens/{shown['id']}").status_code == 200
+            record(server)
+            with pytest.raises((AssertionError, httpx2.RemoteProtocolError)):
+                heard.recorded()
+
+
+@requirement("SEC-6")
 @pytest.mark.parametrize("token", [NONE, "rbk_000000000000_" + "0" * 64])
 def test_nobody_listens_without_a_token(tmp_path, token):
     with serving(tmp_path) as server:

@@ -240,6 +240,17 @@ def test_a_bound_token_never_reaches_another_workspace(locked):
     assert server.ask("GET", f"/memories/{memory['id']}", **there).status_code == 200
 
 
+@requirement("SEC-6")
+def test_where_the_bank_lies_is_told_to_who_looks_after_all_of_it(locked):
+    server, secrets = locked
+    for path in ("/health", "/about"):
+        assert str(server.folder) in server.ask("GET", path, secrets["admin"]).text
+        for token in (secrets["read"], secrets["bound"]):
+            told = server.ask("GET", path, token)
+            assert told.status_code == 200
+            assert str(server.folder) not in told.text
+
+
 def test_a_token_of_two_workspaces_must_say_which(locked):
     server, secrets = locked
     with server.client(secrets["two"]) as client:

@@ -115,6 +115,18 @@ def test_where_nothing_is_known_the_nearest_is_named_and_how_often_it_was_asked(
     assert found["nearest"] is None or found["nearest"]["title"] == "Retry uploads"
 
 
+def test_a_gap_that_was_asked_in_several_wordings_is_told_as_one(api):
+    record(api)
+    wordings = ["quarterly tax return of a bakery", "quarterly tax returns of a bakery"]
+    for number, question in enumerate(wordings, 1):
+        for _ in range(number):
+            api.post("/search", json={"query": question})
+    [gap] = got(api, "/gaps")
+    assert (gap["question"], gap["wordings"], gap["asked"]) == (wordings[1], [wordings[0]], 3)
+    for question in wordings:
+        assert looked(api, question)["asked"] == gap
+
+
 # In pages
 
 

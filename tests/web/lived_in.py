@@ -24,7 +24,8 @@ DAYS = 120
 TASKS = 150
 CONFIRMED = 25
 GAPS = {
-    "Apple Pay domain verification fails": 7,
+    "Apple Pay domain verification fails": 5,
+    "apple pay merchant domain verification": 2,
     "SEPA instant rejected with AC04": 4,
     "gRPC deadline exceeded between ledger and risk": 3,
     "Adyen terminal offline mode": 2,
@@ -41,6 +42,14 @@ IMPORTED = "".join(
          "The bank's cut-off is midnight UTC; local midnight books eleven payouts twice."),
     )
 )  # fmt: skip
+LEARNED = {
+    "title": "Import the engine object, not its module, in post_fork hooks",
+    "description": "When a gunicorn hook says that a module has no attribute 'dispose'",
+    "content": "`from db import engine` gives the module of that name: write "
+    "`from db.engine import engine`, then dispose of it in post_fork.",
+    "outcome": "success",
+}
+"""What one of the sessions taught."""
 RIVALS = (("m14", "m15"), ("m12", "m13"))
 
 
@@ -156,21 +165,32 @@ def _people(bank: Bank, clock: Past, ids: dict[str, str]) -> None:
 
 def _sessions(bank: Bank, clock: Past, ids: dict[str, str]) -> None:
     told = [
-        ("Payout worker stops after deploy", "claude-code", Outcome.SUCCESS, "m03", 0.2),
-        ("Checkout 500 when the pool is full", "codex", Outcome.FAILURE, "m15", 0.3),
-        ("Lag alarm on settlements topic", "claude-code", Outcome.SUCCESS, "m22", 1.2),
-        ("Add merchant_ref to ledger_entries", "claude-code", Outcome.SUCCESS, "m04", 2.1),
-        ("Rounding differs on split invoices", "cursor", None, "m01", 2.6),
-        ("Refund twice on double click", "codex", Outcome.SUCCESS, "m01", 3.5),
-    ]
-    for task, agent, outcome, key, day in reversed(told):
+        ("Payout worker stops after deploy", "A gunicorn worker hangs on its first query after "
+         "a deploy", "claude-code", Outcome.SUCCESS, "m03", 0.2),
+        ("Checkout 500 when the pool is full", "QueuePool limit overflow errors in the checkout",
+         "codex", Outcome.FAILURE, "m15", 0.3),
+        ("Lag alarm on settlements topic", "Consumer lag jumps right after every deploy",
+         "claude-code", Outcome.SUCCESS, "m22", 1.2),
+        ("Add merchant_ref to ledger_entries", "A migration adds a column to a large table",
+         "claude-code", Outcome.SUCCESS, "m04", 2.1),
+        ("Rounding differs on split invoices", "Tax is computed per line and totals differ by a "
+         "cent", "cursor", None, "m01", 2.6),
+        ("Refund twice on double click", "Two refunds of one order arrive at the same time",
+         "codex", Outcome.SUCCESS, "m01", 3.5),
+    ]  # fmt: skip
+    for task, asked, agent, outcome, key, day in reversed(told):
         clock.back(day)
         who = bank.seen_by(author=agent)
         trace = Trace(
             task=task, outcome=outcome, metadata={"agent": agent}, trajectory=_steps(clock)
         )
-        who.search(task, session=trace.id)
-        who.store_trace(replace(trace, memories_used=(ids[key],)))
+        who.search(asked, session=trace.id)
+        learned = ()
+        if key == "m03":
+            learned = (who.record(LEARNED | {"source_session": trace.id, "source_span": (4, 6)}),)
+        who.store_trace(
+            replace(trace, memories_used=(ids[key],), memories_learned=tuple(m.id for m in learned))
+        )
 
 
 def _failed(bank: Bank, clock: Past) -> None:

@@ -33,6 +33,12 @@ def test_stored_text_neither_breaks_out_nor_breaks_the_layout(tab, world, text):
             assert page.evaluate("window.broken") is None
             assert page.locator("main b:text-is('bold'), main img, main script").count() == 0
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        if width == 1440:
+            # Nor does it leave the words beside it too little room for a line.
+            row = seen.open("/settings").get_by_role("region", name="Audit").locator("tr").nth(1)
+            lines = "e => new Set([...e.getClientRects()].map((r) => r.top)).size"
+            for words in (row.locator("td:first-child code"), row.locator("td:nth-child(3) span")):
+                assert words.evaluate(lines) == 1
     gone = world.server.ask("DELETE", f"/memories/{made.json()['id']}?confirm=true")
     assert gone.status_code == 200
 

@@ -23,7 +23,7 @@ def test_belief_is_drawn_over_time_with_its_evidence(tab, world):
     expect(chart).to_be_visible()
     told = world.server.ask("GET", f"/memories/{world.ids['m15']}/belief").json()
     assert chart.locator("title").count() == len(told["evidence"]) > 3
-    expect(page.get_by_role("region", name="Trust")).to_contain_text("Nine times of ten between")
+    expect(page.get_by_role("region", name="Trust")).to_contain_text("Nine times out of ten")
     expect(page.get_by_role("region", name="Why")).to_contain_text("succeeded with it")
 
 
@@ -65,6 +65,51 @@ def test_an_edit_shows_what_changed_and_can_be_undone(tab, world):
     expect(page.locator(".lesson")).not_to_contain_text("then more")
     page.get_by_role("button", name="Return to r2").click()
     expect(page.locator(".lesson")).to_contain_text("then more")
+
+
+@requirement("WEB-1")
+def test_an_edit_changes_nothing_that_was_left_alone(tab, world):
+    told = {"title": "Two\nlines", "description": "When one\nand two", "content": "First.\r\nThen.",
+            "outcome": "failure", "tags": ["one, two"],
+            "error_context": {"error_type": "Two\nlines", "failure_pattern": "one\ntwo",
+                              "corrective_guidance": "three\nfour"}}  # fmt: skip
+    made = world.server.ask("POST", "/memories", json=told).json()
+    page = tab().open(f"/memory/{made['id']}")
+    page.keyboard.press("e")
+    form = page.get_by_role("dialog")
+    form.get_by_label("What fails").fill("one\nthree")
+    form.get_by_role("button", name="Save").click()
+    expect(page.locator(".lesson .said")).to_contain_text("three")
+    now = world.server.ask("GET", f"/memories/{made['id']}").json()
+    made["error_context"]["failure_pattern"] = "one\nthree"
+    for name in told:
+        assert now[name] == made[name], name
+
+
+@requirement("WEB-1")
+def test_a_warning_that_is_recorded_here_says_what_fails_and_what_to_do_instead(tab, world):
+    page = tab().open("/")
+    page.locator("main").focus()
+    page.keyboard.press("n")
+    form = page.get_by_role("dialog")
+    form.get_by_label("Title").fill("Do not warn by half")
+    form.get_by_label("When it applies").fill("When a warning is written")
+    form.get_by_label("The lesson").fill("It was not found by its error.")
+    expect(form.get_by_label("What fails")).to_be_hidden()
+    form.locator("[name=outcome]").select_option("failure")
+    form.get_by_label("Kind of error").fill("HalfWarning")
+    form.get_by_label("What fails").fill("only the title is written")
+    form.get_by_role("button", name="Record it").click()
+    expect(form.locator("textarea:invalid")).to_have_attribute("name", "corrective_guidance")
+    form.get_by_label("What to do instead").fill("Name the error.")
+    form.get_by_role("button", name="Record it").click()
+    expect(page.locator(".lesson .said")).to_contain_text("HalfWarning: only the title is written")
+    page.keyboard.press("e")
+    expect(form.get_by_label("What to do instead")).to_have_value("Name the error.")
+    for label in ("Kind of error", "What fails", "What to do instead"):
+        form.get_by_label(label).fill("")
+    form.get_by_role("button", name="Save").click()
+    expect(page.locator(".lesson .said")).to_have_count(0)
 
 
 @requirement("WEB-1")

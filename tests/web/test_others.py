@@ -29,7 +29,7 @@ def test_a_session_is_shown_step_by_step_with_what_it_was_given(tab, world):
     expect(page.locator(".steps > li")).to_have_count(6)
     expect(page.locator(".steps .d-bad")).to_have_count(2)
     # A task that the lot fell on was given none, and the page says so.
-    without = page.get_by_text("Drawn to go without memory, so that")
+    without = page.get_by_text("Chosen at random to go without memory")
     expect(page.locator(".given a").first.or_(without)).to_be_visible()
     page.reload()
     expect(page.locator(".pane h2")).to_have_text("Checkout 500 when the pool is full")
@@ -54,7 +54,7 @@ def test_a_token_is_made_shown_once_and_revoked(tab, world):
     form.get_by_label("Name").fill("dashboard")
     form.get_by_label("May").select_option("read")
     form.get_by_role("button", name="Make it").click()
-    made = page.get_by_role("dialog").filter(has_text="nobody can show it again")
+    made = page.get_by_role("dialog").filter(has_text="cannot be shown again")
     secret = made.locator("code").inner_text()
     assert world.server.ask("GET", "/statistics", token=secret).status_code == 200
     made.get_by_role("button", name="Done").click()

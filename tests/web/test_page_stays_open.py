@@ -93,7 +93,7 @@ def test_a_view_that_could_not_be_shown_comes_with_the_server(page, small):
     port = small.port
     small.stop()
     page.get_by_role("link", name="Learning").click()
-    expect(page.get_by_role("alert")).to_contain_text("The server is not there")
+    expect(page.get_by_role("alert")).to_contain_text("The server cannot be reached")
     expect(page.get_by_role("alert")).to_contain_text("reasonbank serve")
     with serving(small.folder, "--port", port):
         expect(page.get_by_text("No task has said how it went yet")).to_be_visible(timeout=30_000)
@@ -180,6 +180,28 @@ def test_learning_and_settings_say_that_there_is_something_new(page, small):
     expect(page.get_by_role("button", name="Revoke watcher")).to_be_visible()
 
 
+@requirement("WEB-1", "SEC-5")
+def test_settings_lead_back_to_the_first_change_and_put_a_project_into_a_team(page, small):
+    for number in range(30):
+        small.ask("POST", "/memories", json=lesson(f"Number {number}"))
+    page.goto(entrance(small))
+    expect(page.get_by_role("heading", name="Your agents know 31 lessons")).to_be_visible()
+    small.ask("POST", "/memories", json=lesson("The last"))
+    page.get_by_role("link", name="Settings").click()
+    places = page.get_by_role("region", name="Workspaces")
+    expect(places.get_by_role("row", name="project")).to_contain_text("32")
+    audit = page.get_by_role("region", name="Audit")
+    expect(audit.locator("tbody tr")).to_have_count(25)
+    audit.get_by_role("button", name="Show older changes").click()
+    expect(audit.get_by_role("link", name="The first")).to_be_visible()
+    expect(audit.get_by_role("button", name="Show older changes")).to_have_count(0)
+    places.get_by_role("button", name="Team of project").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("Team").fill("payments")
+    form.get_by_role("button", name="Save").click()
+    expect(places.get_by_role("row", name="project")).to_contain_text("payments")
+
+
 @requirement("WEB-1")
 def test_a_session_outlives_a_server_that_was_killed(page, small):
     page.goto(entrance(small))
@@ -213,7 +235,7 @@ def test_what_was_asked_while_the_server_was_away_is_answered_when_it_is_back(pa
     port = small.port
     small.stop()
     page.get_by_label("Ask what is known").fill("the first")
-    expect(page.get_by_role("alert")).to_contain_text("The server is not there")
+    expect(page.get_by_role("alert")).to_contain_text("The server cannot be reached")
     with serving(small.folder, "--port", port):
         expect(page.locator(".hit").first).to_contain_text("The first", timeout=30_000)
         expect(page.get_by_label("Ask what is known")).to_have_value("the first")
@@ -254,6 +276,8 @@ def test_a_narrow_page_says_that_the_server_is_away_and_lets_one_sign_out(page, 
     # The view that one is in is named in full, also when there are numbers beside others.
     expect(page.locator("#count-review")).to_be_visible()
     expect(page.locator("#nav [aria-current]")).to_be_in_viewport(ratio=0.9)
+    edge = "document.querySelector('#nav [aria-current]').getBoundingClientRect().right"
+    assert page.evaluate(edge) < 395
     port = small.port
     small.stop()
     expect(page.get_by_text("Not connected, trying again")).to_be_visible()

@@ -106,7 +106,7 @@ def test_a_token_has_no_say_about_peers(browser, pair):
     bound = a_token(pair.server.folder, "admin", "--workspace", str(pair.server.folder))
     with signed_in(browser, pair.server, bound) as tab:
         page = tab.open("/peers")
-        expect(page.locator("main")).to_contain_text("Only who looks after the whole bank")
+        expect(page.locator("main")).to_contain_text("Only whoever looks after the whole bank")
         expect(page.locator("main")).not_to_contain_text("bob")
 
 

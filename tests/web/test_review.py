@@ -1,5 +1,7 @@
 """What waits for a person: answered one by one or together, from the keyboard, and taken back."""
 
+import re
+
 from playwright.sync_api import expect
 from tests.requirement import requirement
 from tests.surfaces.http_server import command, serving
@@ -88,6 +90,8 @@ def test_a_revert_shows_what_would_happen_before_it_does(tab, world):
     page = tab().open("/review")
     page.get_by_role("button", name="Revert a batch…").click()
     form = page.get_by_role("dialog")
+    expect(form.locator("#imports option")).to_have_text(re.compile("^3 memories"))
+    expect(form.locator("#sessions option").first).to_be_attached()
     form.get_by_label("Author").select_option("rogue")
     form.get_by_role("button", name="Show what would happen").click()
     plan = page.get_by_role("dialog").filter(has_text="Would archive 1 memory")
@@ -152,6 +156,14 @@ def test_what_is_selected_and_read_stays_so_while_others_write_much(browser, tmp
         titles = page.locator(".pick .t")
         expect(titles).to_have_text(["Number 3", "Number 2", "Number 0"])
     page.close()
+
+
+@requirement("WEB-1")
+def test_the_number_beside_review_is_how_many_it_lists(tab):
+    page = tab().open("/review")
+    expect(page.locator(".pick .mark", has_text="Doubted").first).to_be_attached()
+    listed = page.get_by_label("Kinds").get_by_role("link", name="All").locator("span")
+    expect(page.locator("#count-review")).to_have_text(f"{listed.inner_text()} waiting")
 
 
 @requirement("WEB-1")

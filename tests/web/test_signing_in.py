@@ -91,7 +91,7 @@ def test_a_token_of_another_workspace_sees_nothing_of_this_one(tab, world):
     expect(page.locator("#space option")).to_have_text(["infra"])
     with page.expect_console_message(lambda message: "404" in message.text):
         page.goto(f"{other.address}/memory/{world.ids['m15']}")
-    expect(page.get_by_role("alert")).to_contain_text("no such thing here")
+    expect(page.get_by_role("alert")).to_contain_text("This does not exist")
     # The refusal that was asked for, and nothing else.
     assert [line for line in other.said if "404" not in line] == []
     other.said.clear()

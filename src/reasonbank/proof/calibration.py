@@ -1,4 +1,4 @@
-"""Does a forecast of 0.7 mean seven times of ten? Predicted against observed success. Pure."""
+"""Does a forecast of 0.7 mean seven times out of ten? Predicted against observed success. Pure."""
 
 from __future__ import annotations
 

@@ -35,6 +35,19 @@ def gaps(context: Context, limit: int) -> list[Gap]:
     return found
 
 
+def asked(context: Context, question: str) -> Gap | None:
+    """The gap that this very question is part of."""
+    same = question.strip().casefold()
+    if not any(_is(entry, same) for entry in context.read().unanswered.of(context.view.workspace)):
+        return None  # It is looked at with every key: what means the same takes longer.
+    of_it = (group for group in _groups(context) if any(_is(entry, same) for entry in group))
+    return next(map(_gap, of_it), None)
+
+
+def _is(entry: UnansweredQuestion, question: str) -> bool:
+    return entry.question.strip().casefold() == question
+
+
 def forget(context: Context, question: str | None) -> int:
     if question is None:
         gone = [entry.question for entry in _unanswered(context)]

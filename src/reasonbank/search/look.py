@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from reasonbank.fields import checked, plain
 from reasonbank.ledger.port import Filter, Reading
-from reasonbank.model import JSON, Gap, Reply, from_micros
+from reasonbank.model import JSON, Gap, Reply
 from reasonbank.safety.patterns import compile
 from reasonbank.search.answer import recall
+from reasonbank.search.gaps import asked
 from reasonbank.search.gather import Question
 from reasonbank.store import beliefs
 from reasonbank.store.context import Context
@@ -32,7 +33,7 @@ class LeftOut:
 class Looked:
     """An explained answer, how far each hit is trusted, and what was left out, nearest first.
 
-    ``asked``: this very question was asked before, in vain.
+    ``asked``: this very question was asked before, in vain, perhaps in other words as well.
     """
 
     reply: Reply
@@ -93,7 +94,7 @@ def look(
         believed=tuple(row and beliefs.of(context, reading, row) for row in rows),
         dropped=_dropped(context, reading, reply),
         reasons=tuple(Counter(_general(reason) for _, reason in reply.dropped).most_common()),
-        asked=_asked(context, reading, query),
+        asked=asked(context, query),
         milliseconds=1000 * (time.perf_counter() - started),
     )
 
@@ -119,14 +120,3 @@ def _general(reason: str) -> str:
     if "tokens do not fit" in reason:
         return "too long for the answer"
     return _OWN_RIVAL.sub(r"\1 another", _OWN_NUMBER.sub(r"\1 is ", reason))
-
-
-def _asked(context: Context, reading: Reading, query: str) -> Gap | None:
-    same = query.strip().casefold()
-    for entry in reading.unanswered.of(context.view.workspace):
-        if entry.question.strip().casefold() == same:
-            return Gap(
-                question=entry.question, asked=entry.asked, wordings=(entry.question,),
-                first_asked=from_micros(entry.first), last_asked=from_micros(entry.last),
-            )  # fmt: skip
-    return None

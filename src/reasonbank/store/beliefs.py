@@ -48,7 +48,7 @@ _STANDING = {1: Trust.PROBATION, 2: Trust.QUARANTINED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Believed:
-    """``low`` and ``high``: nine times of ten it lies between them. Each task counts once."""
+    """``low`` and ``high``: nine times out of ten it lies between them. Each task counts once."""
 
     confidence: float
     low: float

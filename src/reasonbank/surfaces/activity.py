@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from typing import Annotated
 
 from reasonbank.arguments import TraceId
 from reasonbank.fields import Whole
+from reasonbank.health import Health
 from reasonbank.ledger.port import Reading
 from reasonbank.model import JobState, Outcome, State, Trace, from_micros
 from reasonbank.store import beliefs, traces, working
@@ -311,15 +312,35 @@ class About:
     org: str
 
 
+def health(call: Call) -> Health:
+    """Examine the store, the models, the queue and the disk; each problem names its repair."""
+    found = call.bank.health()
+    if _keeps(call):
+        return found
+    ledger = call.root.store.ledger
+    shorter = {ledger.url: ledger.url.partition(":")[0]}
+    if ledger.beside is not None:
+        shorter = {str(ledger.beside): ledger.beside.name} | shorter
+    checks = found.checks
+    for place, name in shorter.items():
+        checks = tuple(replace(each, found=each.found.replace(place, name)) for each in checks)
+    return replace(found, checks=checks)
+
+
+def _keeps(call: Call) -> bool:
+    """Whether they look after the whole bank, and may hear where it lies."""
+    return call.caller.whole or call.caller.local
+
+
 def about(call: Call) -> About:
     """Tell what this bank is made of, and from where it is seen."""
     context = call.bank.context
     settings, ledger = context.settings, context.store.ledger
     embedder = context.store.indexing.embedder
-    whole = call.caller.whole or call.caller.local
     return About(
-        version=version("reasonbank"), bank=ledger.bank_id, store=ledger.url if whole else None,
-        engine=" ".join(ledger.engine), embedder=embedder.name, semantic=embedder.semantic,
+        version=version("reasonbank"), bank=ledger.bank_id,
+        store=ledger.url if _keeps(call) else None, engine=" ".join(ledger.engine),
+        embedder=embedder.name, semantic=embedder.semantic,
         reasoner=reasoner_of(context),
         model=settings.llm.model if settings.llm.provider != "none" else None,
         belief=settings.belief.model, hold_out=settings.proof.hold_out,

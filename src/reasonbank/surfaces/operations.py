@@ -432,7 +432,7 @@ OPERATIONS = (
     # The bank
     op(Bank.statistics, READ, "GET /statistics"),
     op(Bank.reset_statistics, ADMIN, "DELETE /statistics", whole=True, message="Statistics reset"),
-    op(Bank.health, READ, "GET /health"),
+    op(activity.health, READ, "GET /health"),
     op(Bank.report, READ, "GET /report", alone=True, waits=True),
     op(Bank.audit, READ, "GET /audit", most={}),
     op(Bank.verify, ADMIN, "GET /audit/verify", alone=True, whole=True),

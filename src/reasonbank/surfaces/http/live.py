@@ -84,6 +84,7 @@ class Live:
             while not (gone.done() or stopping()):
                 news = await self._run(lambda: list(_news(call, reach, seen)))
                 if news:
+                    still()
                     await exchange.send_piece(b"".join(news), more=True)
                     quiet = 0.0
                 elif quiet >= HEARTBEAT_SECONDS:

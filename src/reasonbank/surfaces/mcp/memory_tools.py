@@ -32,6 +32,7 @@ from reasonbank.model import (
 from reasonbank.store import evidence
 from reasonbank.store.given import missing
 from reasonbank.store.statistics import Statistics
+from reasonbank.surfaces import activity
 from reasonbank.surfaces.call import Call
 from reasonbank.surfaces.mcp import answer
 from reasonbank.surfaces.mcp.consolidate_tools import memory_consolidate
@@ -445,12 +446,12 @@ def get_statistics(
 
 
 @tool("Check health", Right.READ, reads=True)
-def health_check(bank: Bank) -> Health:
+def health_check(call: Call) -> Health:
     """Check that the store answers, the embedding model loads and the disk has room.
 
     Call this when tools fail or answers say `degraded`; a check that is not ok names its repair.
     """
-    return bank.health()
+    return activity.health(call)
 
 
 @tool("Workspaces", Right.READ, destroys=True)

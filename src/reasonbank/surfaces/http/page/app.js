@@ -163,8 +163,11 @@ function showCounts() {
 const seeCurrent = () => $("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 async function waiting() {
-  const [review, work] = await Promise.all([api.get("/review", { limit: MOST }), api.get("/work")]);
-  return { review: review.length, work: work.queue.waiting + work.queue.running + work.queue.dead };
+  const [review, doubted, work] = await Promise.all([
+    api.get("/review", { limit: MOST }), api.get("/browse", { trust: "doubted", limit: MOST }), api.get("/work")]);
+  // What Review lists.
+  const ids = new Set([...review, ...doubted.memories].map((one) => one.id));
+  return { review: ids.size, work: work.queue.waiting + work.queue.running + work.queue.dead };
 }
 
 let counting = null;

@@ -27,7 +27,7 @@ export function figure(draw) {
 export function range({ confidence, low, high, prior = null }, height = 12) {
   const y = height / 2;
   return drawing(
-    `confidence ${fixed(confidence)}, nine times of ten between ${fixed(low)} and ${fixed(high)}`,
+    `confidence ${fixed(confidence)}, nine times out of ten between ${fixed(low)} and ${fixed(high)}`,
     { width: "100%", height },
     s("rect.f-track", { x: 0, y: y - 3, width: "100%", height: 6, rx: 3 }),
     s("rect.f-range", { x: pc(low), y: y - 3, width: pc(Math.max(0, high - low)), height: 6, rx: 3 }),

@@ -82,9 +82,12 @@ export function table(columns, rows, look = "stack") {
     })))));
 }
 
+/** A message with its commands, which stand between backticks. */
+export const worded = (text) => text.split(/`([^`]+)`/).map((piece, i) => (i % 2 ? h("code", piece) : piece));
+
 let clearing;
 export function say(text) {
-  fill($("#toast"), text);
+  fill($("#toast"), worded(text));
   clearTimeout(clearing);
   clearing = setTimeout(() => fill($("#toast")), 4000);
 }
@@ -109,7 +112,8 @@ export async function ask(title, body, agree) {
   return answer === "yes";
 }
 
-/** A form in a dialog. `send` gets its values; what it throws stands in the form. */
+/** A form in a dialog. `send` gets its values, and those that it began with, as its fields show
+ * them: a line has no line breaks. What it throws stands in the form. */
 export async function form(title, lede, fields, agree, send) {
   const problem = h("p.bad", { role: "alert", hidden: true });
   const values = (element) => Object.fromEntries(
@@ -122,11 +126,11 @@ export async function form(title, lede, fields, agree, send) {
       const submit = $("button.main", body);
       submit.disabled = true;
       try {
-        result = await send(values(body));
+        result = await send(values(body), first);
         close();
       } catch (error) {
         problem.hidden = false;
-        fill(problem, error.message);
+        fill(problem, worded(error.message));
       } finally {
         submit.disabled = false;
       }
@@ -135,6 +139,7 @@ export async function form(title, lede, fields, agree, send) {
   h("div.acts",
     h("button.btn", { type: "button", onclick: close }, "Cancel", key("Esc")),
     h("button.btn.main", { type: "submit" }, agree)));
+  const first = values(body);
   await dialog(title, [lede && h("p", lede), body], { look: "wide-one" });
   return result;
 }
@@ -157,8 +162,8 @@ export function failed(error) {
   const { status } = error;
   const gone = [404, 410].includes(status), unreachable = error instanceof Unreachable;
   return h("div.empty", { role: "alert", class: unreachable ? "away" : "" },
-    h("h2", gone ? "There is no such thing here, or you may not see it." : unreachable ? "The server is not there." : "This could not be shown."),
-    h("p", `${capital(error.message).replace(/\.$/, "")}.`),
+    h("h2", gone ? "This does not exist, or you may not see it." : unreachable ? "The server cannot be reached." : "This could not be shown."),
+    h("p", worded(`${capital(error.message).replace(/\.$/, "")}.`)),
     unreachable && [h("p.tip", "If nobody starts it again:"), command("reasonbank serve")],
     // What the caller asked for was wrong, or somebody else is served just now: nothing is broken.
     !unreachable && !(status >= 400 && status < 500) && [h("p.tip", "Find what is wrong:"), command("reasonbank doctor")]);

@@ -79,6 +79,8 @@ export function because(belief) {
  * words after it, too. */
 export const straight = (name) => name && String(name).replace(/[\u202a-\u202e\u2066-\u2069]/g, "");
 
+export const tagged = (tags) => tags.map(straight).join(", ");
+
 /** Who wrote it, and at which bank, where that is another one: its author names that by its key. */
 export const writer = (author, peer) => straight(peer ? `${(author ?? "").replace(/@[0-9a-f]{16}$/, "")} at ${peer}` : author);
 

@@ -8,7 +8,7 @@ import { short, when } from "../words.js";
 export async function show(page) {
   const lede = head("Agents", "Who asks this bank and who tells it how things went. An agent that never reports teaches it nothing.");
   if (!page.may("admin") || !page.session.whole) {
-    return { nodes: [lede, h("div.empty", h("h2", "Only who looks after the whole bank sees this."), h("p", "It tells of the machine that the server runs on."))] };
+    return { nodes: [lede, h("div.empty", h("h2", "Only whoever looks after the whole bank sees this."), h("p", "It tells of the machine that the server runs on."))] };
   }
   const agents = await api.get("/agents", {}, page.signal);
   const wiredFirst = [...agents].sort((a, b) => state(a).order - state(b).order || a.title.localeCompare(b.title));
@@ -20,12 +20,14 @@ export async function show(page) {
         return [
           [h("span.dot", { class: dot }), h("b", agent.title)],
           [text, agent.problem && h("p.small.warn", short(agent.problem, 200))],
-          { node: agent.last ? `${agent.last.event}, ${when(agent.last.at)}` : "never", soft: true },
+          { node: agent.last ? `${agent.last.event}, ${when(agent.last.at)}` : "never", soft: true, label: "last event" },
           agent.run ? command(agent.run) : h("span.soft.none", "nothing")];
       })),
+      !agents.some((agent) => agent.found) && h("div.empty", h("p", "None was found for the user who runs this server. Once one is installed here:"), command("reasonbank install")),
       part("What wiring does", "", h("dl.facts",
         h("dt", "MCP"), h("dd", "The agent can search, record and report when it decides to."),
-        h("dt", "Hooks"), h("dd", "Lessons are given at the start of a task and before risky commands; the outcome is reported at the end, without the agent deciding to."))),
+        h("dt", "Hooks"), h("dd", "Lessons are given at the start of a task and before risky commands; the outcome is reported at the end, without the agent deciding to."),
+        h("dt", "Others"), h("dd", "Any MCP client connects to ", h("code", `${location.origin}/mcp`), " with a token from ", h("a", { href: page.link("settings") }, "Settings"), "."))),
     ],
   };
 }

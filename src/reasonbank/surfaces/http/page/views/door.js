@@ -3,11 +3,11 @@
 import * as api from "../api.js";
 import { brand } from "../brand.js";
 import { $, fill, h } from "../dom.js";
-import { command } from "../parts.js";
+import { command, worded } from "../parts.js";
 import { capital } from "../words.js";
 
 export function door(problem, enter) {
-  const told = h("p.bad", { role: "alert", id: "told" }, problem);
+  const told = h("p.bad", { role: "alert", id: "told" }, problem && worded(problem));
   const enterWith = async (event) => {
     event.preventDefault();
     const field = $("input", event.target);
@@ -16,7 +16,7 @@ export function door(problem, enter) {
       field.value = "";
       enter();
     } catch (error) {
-      fill(told, `${capital(error.message)}.`);
+      fill(told, worded(`${capital(error.message)}.`));
       field.focus();
     }
   };

@@ -39,18 +39,18 @@ export async function show(page) {
 }
 
 function sentence({ difference, low, high }) {
-  if (difference === null) return "What memory is worth cannot be told yet: no task went without it.";
+  if (difference === null) return "What memory is worth cannot be told yet: no task has gone without it.";
   const more = Math.abs(Math.round(difference * 100)), direction = difference >= 0 ? "more" : "less";
-  if (low > 0) return `Tasks succeed ${more} points more often with memory. The interval leaves 0 out: it helps.`;
-  if (high < 0) return `Tasks succeed ${more} points less often with memory. The interval leaves 0 out: it hurts.`;
-  return `Tasks succeed ${more} points ${direction} often with memory. The interval still holds 0, so this is not proven.`;
+  if (low > 0) return `Tasks succeed ${more} points more often with memory. The interval excludes 0: it helps.`;
+  if (high < 0) return `Tasks succeed ${more} points less often with memory. The interval excludes 0: it hurts.`;
+  return `Tasks succeed ${more} points ${direction} often with memory. The interval still includes 0, so this is not proven.`;
 }
 
 function rested({ tasks, held_out: without, needed, hold_out_share: share }) {
   const more = needed?.tasks;
   return [
-    `${plural(tasks, "task")} ended, ${count(without)} of them went without memory by lot.`,
-    more ? ` About ${count(more)} more would settle it, if it stays as it is.` : "",
+    `${plural(tasks, "task")} ended; ${count(without)} of them went without memory, chosen at random.`,
+    more ? ` About ${count(more)} more would settle it, if the difference stays the same.` : "",
     without || share ? "" : " To compare, let a share of the tasks go without: the setting proof.hold_out.",
   ];
 }
@@ -68,12 +68,12 @@ function compared(memory) {
     h("b", percent(won / all)),
   ];
   if (!memory.with_memory && !memory.without) {
-    return part("With and without", "", h("p.soft", "None of these tasks had asked before it ended, so none counts as one with memory or without."));
+    return part("With and without", "", h("p.soft", "None of these tasks asked the bank before it ended, so none counts as with or without memory."));
   }
   const reach = memory.difference === null ? 0.5 : Math.min(1, Math.max(0.5, Math.abs(memory.low), Math.abs(memory.high)));
   return part("With and without", "bars are 95 % intervals", table([{ name: "Tasks" }, { name: "95 % interval" }, { name: "Success", num: true }], [
     row("With memory", memory.with_succeeded, memory.with_memory, ""),
-    row("Without, by lot", memory.without_succeeded, memory.without, "w-soft", ends("0 %", "100 %")),
+    row("Without, at random", memory.without_succeeded, memory.without, "w-soft", ends("0 %", "100 %")),
     memory.difference !== null && [
       ["Difference", h("br"), h("span.soft.small", "points")],
       [whisker({ value: memory.difference, low: memory.low, high: memory.high, lo: -reach, hi: reach, label: `difference ${points(memory.difference)} points, from ${points(memory.low)} to ${points(memory.high)}` }), ends(points(-reach), points(reach))],
@@ -82,10 +82,10 @@ function compared(memory) {
 }
 
 function forecasts({ count: uses, bins, expected_error: off, brier }) {
-  if (!uses) return part("Can forecasts be believed?", "", h("p.soft", "No forecast has met its outcome yet."));
+  if (!uses) return part("Can forecasts be believed?", "", h("p.soft", "No outcome has put a forecast to the test yet."));
   return part("Can forecasts be believed?", plural(uses, "use"), h("div.beside",
     figure((width) => calibration(bins, width)),
-    h("p.tip", `On the dashed line, 70 % means seven times of ten. Grey dots are off by more than chance. Off by ${fixed(off)} on average; Brier score ${fixed(brier)}, where always saying half gets 0.25.`)));
+    h("p.tip", `On the dashed line, 70 % means seven times out of ten. Grey dots are off by more than chance. Off by ${fixed(off)} on average; Brier score ${fixed(brier)}, where always saying 50 % gets 0.25.`)));
 }
 
 function learned({ learned: weeks = [] }) {
@@ -98,8 +98,8 @@ function mistakes(page, { repeated_mistakes: told }) {
   const { again, avoided, although_shown: shown } = told.in_sessions;
   if (!rows.length) {
     return part("Mistakes that came again", "after a warning was stored", h("p.soft", told.failures
-      ? `${count(told.warned)} of ${plural(told.failures, "failure")} had their like stored as a warning before.`
-      : "No session met a failure that a warning was stored for."));
+      ? `${count(told.warned)} of ${plural(told.failures, "failure")} came after a warning against the same mistake was stored.`
+      : "No session ran into a failure that a warning was stored for."));
   }
   return part("Mistakes that came again", "after a warning was stored", [
     table([{ name: "Warning" }, { name: "Again", num: true }, { name: "Avoided", num: true }],
@@ -108,12 +108,12 @@ function mistakes(page, { repeated_mistakes: told }) {
 }
 
 function missing(page, gaps) {
-  if (!gaps.length) return part("Gaps", "asked in vain", h("p.soft", "Nothing was asked in vain so far."));
+  if (!gaps.length) return part("Gaps", "asked in vain", h("p.soft", "Nothing has been asked in vain so far."));
   return part("Gaps", "asked in vain, most asked first", table(
     [{ name: "Question" }, { name: "Asked", num: true }, { name: "Wordings", num: true }, { name: "Last" }, { name: "Action", num: true, hide: true }],
     gaps.map((gap) => [
       h("a", { href: page.link("search", { q: gap.question }), dir: "auto" }, short(gap.question, 160)),
-      { node: count(gap.asked), num: true, label: "asked" }, { node: count(Math.max(1, gap.wordings.length)), num: true, label: "wordings" }, { node: when(gap.last_asked), soft: true },
+      { node: count(gap.asked), num: true, label: "asked" }, { node: count(1 + gap.wordings.length), num: true, label: "wordings" }, { node: when(gap.last_asked), soft: true },
       page.may("write") ? button("Record a lesson", () => record(page, { description: short(gap.question, 1000) }), { look: "quiet", label: `Record a lesson for: ${short(gap.question, 80)}` }) : ""])));
 }
 
@@ -124,9 +124,9 @@ function verdict({ without, low, high }) {
 }
 
 function lessons(page, { by_memory: by }) {
-  if (!by.length) return part("Which lessons help, which hurt", "", h("p.soft", "That shows once tasks went with and without a lesson."));
+  if (!by.length) return part("Which lessons help, which hurt", "", h("p.soft", "This shows once tasks have gone with and without a lesson."));
   const rows = by.length > SHOWN ? [...by.slice(0, SHOWN / 2), ...by.slice(-SHOWN / 2)] : by;
-  return part("Which lessons help, which hurt", `points of success with it, against tasks drawn to go without${rows.length < by.length ? `; the best and the worst of ${count(by.length)}` : ""}`, table(
+  return part("Which lessons help, which hurt", `points of success with it, against tasks chosen to go without${rows.length < by.length ? `; the best and the worst of ${count(by.length)}` : ""}`, table(
     [{ name: "Lesson" }, { name: "−100 to +100 points, 95 %" }, { name: "Points", num: true }, { name: "With", num: true }, { name: "Without", num: true }, { name: "Verdict" }],
     rows.map((one) => {
       const [word, look, tone] = verdict(one);

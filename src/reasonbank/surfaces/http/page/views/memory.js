@@ -6,7 +6,7 @@ import { $, h, s } from "../dom.js";
 import { brief, changes } from "../lines.js";
 import { ask, button, kind, kindName, marks, memoryLink, part, say, warningBox, why } from "../parts.js";
 import { edit, takeBack } from "../record.js";
-import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, straight, writer } from "../words.js";
+import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, straight, tagged, writer } from "../words.js";
 
 const LONG = 6000;
 const NEWEST = 10; // Of the revisions; the others are drawn when they are asked for.
@@ -167,9 +167,9 @@ function trust({ page, belief, memory }) {
   return h("section.first", { "aria-label": "Trust" }, h("h2", "Trust"), h("div.trust",
     h("div", h("b", fixed(now.confidence)), " ", h("span.mid", TRUST[now.trust]?.name)),
     range({ ...now, prior: now.initial }, 14),
-    h("p.tip", `Nine times of ten between ${fixed(now.low)} and ${fixed(now.high)}. It started at ${fixed(now.initial)}`,
+    h("p.tip", `Nine times out of ten between ${fixed(now.low)} and ${fixed(now.high)}. It started at ${fixed(now.initial)}`,
       STARTED[memory.source] ? `, ${STARTED[memory.source]}.` : "."),
-    now.trust === "probation" && h("p.note", "On probation: prompts give it with a warning until tasks went well with it, or a person accepts it."),
+    now.trust === "probation" && h("p.note", "On probation: prompts give it with a warning until tasks go well with it or a person accepts it."),
     ["probation", "quarantined"].includes(now.trust) && page.session.person && h("p", h("a", { href: page.link("review") }, "Accept or reject it in Review")),
     now.trust === "quarantined" && h("p.note.m-bad", "Quarantined: no prompt gets it until a person accepts it.")));
 }
@@ -196,7 +196,7 @@ function cameFrom({ page, memory, origin }) {
     ["Author", writer(origin.author ?? memory.author, origin.peer)], ["Written by", HANDS[origin.principal]], ["Through", origin.surface],
     ["Session", origin.trace ? [h("a", { href: page.link(`sessions/${origin.trace.id}`) }, short(origin.trace.task, 60)), origin.trace.span && `, steps ${origin.trace.span.join(" to ")}`] : origin.session],
     ["Batch", origin.batch], ["Project", place ? spaceName(place) : !origin.peer && "another one, which shares it"], ["Seen by", SCOPES[memory.scope]],
-    ["Kind of task", memory.task_type], ["Tags", memory.tags.join(", ")], ["Id", h("code", memory.id)],
+    ["Kind of task", memory.task_type], ["Tags", tagged(memory.tags)], ["Id", h("code", memory.id)],
   ];
   return h("section", { "aria-label": "Where it came from" }, h("h2", "Where it came from"),
     h("dl.facts", facts.filter(([, value]) => value).map(([name, value]) => [h("dt", name), h("dd", value)])));
@@ -297,7 +297,7 @@ function genealogy({ page, memory, kin }) {
     .map((edge) => ({ ...edge, other: edge.source === memory.id ? edge.target : edge.source })).filter((edge) => !row.has(edge.other))
     .sort((a, b) => (b.type === "contradicts") - (a.type === "contradicts") || b.strength - a.strength);
   const linked = beside.filter((edge, i) => beside.findIndex((one) => one.other === edge.other) === i), others = linked.slice(0, ACROSS);
-  if (row.size === 1 && !others.length) return part("Genealogy", "made from, leads to, contradicts", h("p.soft", "It was made from no other memory, and none from it."));
+  if (row.size === 1 && !others.length) return part("Genealogy", "made from, leads to, contradicts", h("p.soft", "It was made from no other memory, and none was made from it."));
   const known = new Map(kin.nodes.map((node) => [node.id, node]));
   const taken = new Map(), nodes = [], further = [];
   const place = (id, at, from, sub) => {

@@ -7,7 +7,7 @@ import { capital, count, day, plural, short, when } from "../words.js";
 
 const LOOKS = { "on probation": "dashed", trusted: "m-good", "cut off": "m-bad", "two stories": "m-bad" };
 const MEANS = {
-  "on probation": "Its memories are found by who searches, marked; no agent is given them unasked until somebody here confirms them.",
+  "on probation": "Searches find its memories and mark them; no agent is given them unasked until somebody here confirms them.",
   trusted: "What it says counts as if it had been said here.",
   "cut off": "Nothing is told to it or heard from it. To have it back, join it with an invitation that it makes.",
   "two stories": "It signed two histories that contradict each other. Nothing of it counts from where they part.",
@@ -19,7 +19,7 @@ const LOOK = 10_000;
 export async function show(page) {
   const lede = head("Peers", "Banks that learn together: what one records reaches the others, and is on probation there until it proves itself.");
   if (!page.may("admin") || !page.session.whole) {
-    return { nodes: [lede, h("div.empty", h("h2", "Only who looks after the whole bank sees this."), h("p", "Other banks are told of all workspaces that are shared with them."))] };
+    return { nodes: [lede, h("div.empty", h("h2", "Only whoever looks after the whole bank sees this."), h("p", "Other banks are told of all workspaces that are shared with them."))] };
   }
   const told = await api.get("/peers", {}, page.signal);
   if (told.missing) {
@@ -62,7 +62,7 @@ function invite(page, invitations, more) {
     }
   };
   return part("Invite another bank", "", [
-    more && h("p.tip", "It prints a token; ", h("code", "peer join"), " with that, at the other bank, is all it takes."),
+    more && h("p.tip", "This prints a token: ", h("code", "peer join"), " with that, at the other bank, is all it takes."),
     more && command("reasonbank peer invite"),
     invitations.length > 0 && h("p.tip", `${plural(invitations.length, "invitation is", "invitations are")} open:`),
     invitations.map((one) => h("p.tip", h("code", one.id.slice(0, 8)), ` ${one.name ? `for ${one.name}, ` : ""}until ${day(one.expires_at)} `, page.session.person && button("Take back", takeBack(one))))]);

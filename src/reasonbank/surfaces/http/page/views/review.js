@@ -5,7 +5,7 @@ import { range } from "../charts.js";
 import { $, $$, fill, h } from "../dom.js";
 import { ask, button, choice, failed, field, form, head, key, mark, memoryLink, say, textField, warningBox } from "../parts.js";
 import { edit, takeBack } from "../record.js";
-import { TRUST, because, capital, count, day, fixed, plural, short, straight, writer } from "../words.js";
+import { TRUST, because, capital, count, day, fixed, plural, short, straight, tagged, when, writer } from "../words.js";
 
 const LIMIT = 200;
 const TABS = {
@@ -75,8 +75,8 @@ function resume(view, before) {
 // ---- What waits
 
 const WHY = {
-  waiting: "No prompt gets it until you accept it.",
-  untested: "Prompts give it with a warning. Tasks that go well with it settle it, and so do you.",
+  waiting: "No prompt gets it until a person accepts it.",
+  untested: "Prompts give it with a warning. It is cleared by tasks that go well with it, or by a person.",
   hidden: "Searches do not show it.",
 };
 
@@ -105,8 +105,8 @@ async function proposals(page) {
   const plan = await api.post("/consolidate", { dry_run: true }, page.signal);
   for (const cluster of plan.clusters) {
     found.push({
-      kind: "merge", id: cluster.id, title: cluster.members[0].title, author: `${plural(cluster.members.length, "memory", "memories")}, ${fixed(cluster.mean_similarity)} alike`,
-      cluster, why: `${plural(cluster.members.length, "memory says", "memories say")} the same (${fixed(cluster.least_similarity)} alike at least). The merge keeps what each says; the parts go to the archive, and undo brings them back.`,
+      kind: "merge", id: cluster.id, title: cluster.members[0].title, author: `${plural(cluster.members.length, "memory", "memories")}, similarity ${fixed(cluster.mean_similarity)}`,
+      cluster, why: `${plural(cluster.members.length, "memory says", "memories say")} the same (similarity ${fixed(cluster.least_similarity)} or more). The merge keeps what each says; the parts go to the archive, and undo brings them back.`,
     });
   }
   if (page.may("admin") && page.session.whole) {
@@ -186,9 +186,9 @@ function pane(view, item) {
     item.cluster && h("div", h("h3", "Would become one"), h("ul.list", item.cluster.members.map((member) => h("li", memoryLink(page, member.id, member.title))))),
     memory && h("dl.facts",
       h("dt", "Evidence"), h("dd", capital(because(memory.belief))),
-      h("dt", "Trust"), h("dd", `${TRUST[memory.belief.trust]?.name} ${fixed(memory.belief.confidence)}, nine times of ten between ${fixed(memory.belief.low)} and ${fixed(memory.belief.high)}`, range(memory.belief)),
+      h("dt", "Trust"), h("dd", `${TRUST[memory.belief.trust]?.name} ${fixed(memory.belief.confidence)}, nine times out of ten between ${fixed(memory.belief.low)} and ${fixed(memory.belief.high)}`, range(memory.belief)),
       h("dt", "Author"), h("dd", `${writer(memory.author, item.peer) ?? "not known"}, ${day(memory.created_at)}`),
-      memory.tags.length > 0 && [h("dt", "Tags"), h("dd", memory.tags.join(", "))],
+      memory.tags.length > 0 && [h("dt", "Tags"), h("dd", tagged(memory.tags))],
       h("dt", "All of it"), h("dd", memoryLink(page, memory.id, "Evidence, history and kin"))),
     may(page, item) && h("div.bar",
       button(yes, () => decide(view, true), { look: "main", hint: "a" }),
@@ -327,7 +327,7 @@ async function change(view) {
 
 function empty({ tab }) {
   if (tab === "proposals") return h("div.empty", h("h2", "The bank proposes nothing."), h("p", "When several memories say the same, or several projects know the same, it is proposed here."));
-  return h("div.empty", h("h2", "Nothing waits for you."), h("p", "New lessons of agents come here until tasks went well with them. You may leave that to the evidence."));
+  return h("div.empty", h("h2", "Nothing waits for you."), h("p", "New lessons from agents wait here until tasks go well with them. You may leave that to the evidence."));
 }
 
 const ANSWERED = ["memory.archived", "memory.forgotten", "memory.accepted"];
@@ -351,7 +351,7 @@ function fresh(view, event) {
 }
 
 function grown(view) {
-  if (!$("#more-waits")) view.list.prepend(h("li", { id: "more-waits" }, h("button.new", { type: "button", onclick: () => view.page.redraw() }, "More may wait: look again")));
+  if (!$("#more-waits")) view.list.prepend(h("li", { id: "more-waits" }, h("button.new", { type: "button", onclick: () => view.page.redraw() }, "There may be more: look again")));
 }
 
 async function renewed(view, item) {
@@ -365,10 +365,15 @@ async function renewed(view, item) {
 // ---- Taking back
 
 async function revert(page) {
-  const { authors } = await api.get("/overview");
+  // What one would else have to know by its number is offered by its name.
+  const [{ authors }, batches, { sessions }] = await Promise.all([api.get("/overview"), api.get("/batches", { limit: 100 }), api.get("/sessions", { limit: 100 })]);
+  const known = (id, options) => h("datalist", { id }, options.map(([value, text]) => h("option", { value }, text)));
+  const imports = batches.filter(({ kind, steps, undone }) => kind === "import" && undone < steps);
   const asked = await form("Revert a batch", "Takes back all that one author, session or import wrote, and what was made from it. Nothing happens before you have seen what would.", [
     choice("Author", "author", [["", "Not by author"], ...authors.map(({ name, count: number }) => [name, `${writer(name)}, ${plural(number, "memory", "memories")}`])]),
-    h("div.pair", textField("Session", "session"), textField("Import or other batch", "batch")),
+    h("div.pair", textField("Session", "session", "", { list: "sessions", autocomplete: null }), textField("Import or other batch", "batch", "", { list: "imports", autocomplete: null })),
+    known("sessions", sessions.map((one) => [one.id, `${short(one.task, 80)}, ${when(one.created_at)}`])),
+    known("imports", imports.map((one) => [one.batch, `${plural(one.created.length, "memory", "memories")}, ${when(one.at)}`])),
     field("Since", h("input", { name: "since", type: "date" })),
   ], "Show what would happen", async (values) => {
     const what = Object.fromEntries(Object.entries(values).filter(([, value]) => value));

@@ -5,7 +5,7 @@ import { range, scoreBar, span, strip } from "../charts.js";
 import { $, $$, fill, h, s } from "../dom.js";
 import { button, command, failed, head, key, kind, marks, memoryLink, trustRow, warningBox, why } from "../parts.js";
 import { record } from "../record.js";
-import { TRUST, capital, count, fixed, percent, plural, points, short, when, writer } from "../words.js";
+import { TRUST, capital, count, fixed, percent, plural, points, short, tagged, when, writer } from "../words.js";
 
 const HITS = 12;
 const NEAR = 3;
@@ -91,8 +91,8 @@ function know({ page, overview, worthOf }) {
     worthOf && h("a.worth", { href: page.link("learning") },
       h("b", worthOf.difference === null ? "–" : points(worthOf.difference)),
       h("span.small.soft", worthOf.difference === null
-        ? "no task went without memory yet, so its worth is not known"
-        : `points of success with memory, 95\u00a0% ${points(worthOf.low)} to ${points(worthOf.high)}${worthOf.low <= 0 ? ": not proven yet" : ""}`)),
+        ? "no task has gone without memory yet, so its worth is not known"
+        : `points of success with memory, 95\u00a0%\u00a0interval ${points(worthOf.low)} to ${points(worthOf.high)}${worthOf.low <= 0 ? ": not proven yet" : ""}`)),
   ];
 }
 
@@ -232,9 +232,9 @@ async function found(view, counted) {
     h("div.names", { "aria-hidden": "true" }, h("span", "To help here"), h("span", "Lesson"), h("span", "Trust and score")),
     h("ol", sure.map((hit, i) => hitRow(view, hit, i))),
     shown.length > 0 && [
-      h("h2.near", "Near, but not surely about this"),
+      h("h2.near", "Close, but perhaps about something else"),
       h("ol", shown.map((hit, i) => hitRow(view, hit, sure.length + i))),
-      near.length > shown.length && h("p", button(`Show ${near.length - shown.length} more that are near`, () => {
+      near.length > shown.length && h("p", button(`Show ${near.length - shown.length} more that are close`, () => {
         state.all = true;
         answer(view);
       }, { look: "quiet" }))],
@@ -305,7 +305,7 @@ function further(view, ask, cursor, list) {
 
 const facts = (memory, ...more) => h("p.meta",
   h("span", `by ${writer(memory.author ?? memory.agent) ?? "nobody known"}`), more.map((one) => one && h("span", one)),
-  memory.tags.length > 0 && h("span", { dir: "auto" }, memory.tags.slice(0, 6).join(", ")));
+  memory.tags.length > 0 && h("span", { dir: "auto" }, tagged(memory.tags.slice(0, 6))));
 
 function browseRow({ page, state }, memory, i) {
   return h("li.hit.brief", { class: i === state.at ? "at" : "", "data-i": i },
@@ -351,7 +351,7 @@ function made(hit) {
   return {
     parts, composite: parts.composite, score: hit.score,
     added: [
-      { name: "Match", value: match, tint: "f-a", note: parts.bm25 > 0 ? "meaning and words alike" : "alike in meaning" },
+      { name: "Match", value: match, tint: "f-a", note: parts.bm25 > 0 ? "similar in meaning and in words" : "similar in meaning" },
       { name: "Experience", value: Math.abs(experience) < 0.0005 ? 0 : experience, tint: "f-b", note: Math.abs(experience) < 0.0005 ? "no outcome of a similar question is known" : `outcomes of similar questions speak ${experience > 0 ? "for" : "against"} it` },
       { name: "Recency", value: recency, tint: "f-c", note: "new lessons first; fades with age" },
       { name: "Error match", value: error, tint: "f-c", note: error ? "the error that was named" : "no error was named" },
@@ -417,10 +417,10 @@ function nothing(view, reply) {
     h("div.empty",
       h("h2", "Nothing is known about this yet."),
       h("p", "Agents that ask this get no answer rather than noise.",
-        gap && ` It was asked ${plural(gap.asked, "time")} in ${plural(Math.max(1, gap.wordings.length), "wording")}, last ${when(gap.last_asked)}.`),
+        gap && ` It was asked ${plural(gap.asked, "time")} in ${plural(1 + gap.wordings.length, "wording")}, last ${when(gap.last_asked)}.`),
       reply.nearest && h("p", "Nearest: ", memoryLink(page, reply.nearest.id, reply.nearest.title), " ", h("span.soft", `fits ${fixed(reply.nearest.relevance)}, too little`)),
       reply.hint && h("p", reply.hint),
-      reply.memories.length > 0 && h("p", button(`Show ${plural(reply.memories.length, "lesson")} that ${reply.memories.length === 1 ? "is" : "are"} near`, () => {
+      reply.memories.length > 0 && h("p", button(`Show the ${plural(reply.memories.length, "closest lesson")}`, () => {
         state.all = true;
         answer(view);
       }, { look: "quiet" })),
@@ -469,7 +469,7 @@ async function rail(view, reply) {
     h("section", h("details", { open: true }, h("summary", h("h2", "How to read a row")),
       h("dl.legend",
         h("div", h("dt", "Likely to help here"), h("dd", "The forecast for this very question: how well the lesson fits, corrected by how it went on similar ones.")),
-        h("div", h("dt", "Trust"), h("dd", "How far all evidence carries it.", range(LEGEND.belief), "The dot is the confidence, the bar where it lies nine times of ten. Evidence makes the bar shorter.")),
+        h("div", h("dt", "Trust"), h("dd", "How well all the evidence supports it.", range(LEGEND.belief), "The dot is the confidence, the bar where it lies nine times out of ten. Evidence makes the bar shorter.")),
         h("div", h("dt", "Score"), h("dd", scoreBar(LEGEND.score), "Match, experience, recency; hatched is what trust and scope take off."))))),
     reply?.left_out.length > 0 && h("section", h("details", { open: true }, h("summary", h("h2", "Left out")),
       h("ul.list", reasons(reply.left_out).map(([reason, number]) => h("li", h("span", capital(reason)), h("b", count(number))))),
@@ -529,5 +529,5 @@ async function grown(view) {
       if (!view.state.q.trim()) view.state.sort = "newest";
       answer(view);
     },
-  }, view.state.fresh === null ? "Much is new: look again" : `${count(view.state.fresh)} new`));
+  }, view.state.fresh === null ? "Much has changed: look again" : `${count(view.state.fresh)} new`));
 }

@@ -17,7 +17,7 @@ export async function show(page) {
   const lede = head("Sessions", "What agents did, which lessons they were given, and what was learned from it.");
   const reply = await api.get("/sessions", { limit: 50 }, page.signal);
   if (!reply.sessions.length && !page.id) {
-    return { nodes: [lede, h("div.empty", h("h2", "No session was handed in yet."), h("p", "Wired agents hand theirs in when they end. What was written down before can be read, too:"), command("reasonbank backfill"))] };
+    return { nodes: [lede, h("div.empty", h("h2", "No session has been handed in yet."), h("p", "Wired agents hand in each session when it ends. Those that were written down before can be read, too:"), command("reasonbank backfill"))] };
   }
   const view = { page, ...reply, list: h("ol", { "aria-label": "Sessions" }), pane: h("div.pane", { "aria-live": "polite" }) };
   view.at = page.id ? view.sessions.findIndex((session) => session.id === page.id) : 0;
@@ -38,7 +38,7 @@ function row(view, session, i) {
   return h("li", h("button.pick", { type: "button", "aria-current": i === view.at && "true", onclick: () => choose(view, i) }, dot(session),
     h("span", h("span.t", { dir: "auto" }, short(session.task, 120)),
       h("span.sub", [writer(session.agent), when(session.created_at), word(session)].filter(Boolean).join(", ")),
-      h("span.sub", session.held_out ? "drawn to go without memory" : `${plural(session.given, "lesson")} given, ${count(session.learned)} learned`))));
+      h("span.sub", session.held_out ? "went without memory, chosen at random" : `${plural(session.given, "lesson")} given, ${count(session.learned)} learned`))));
 }
 
 function more(view) {
@@ -90,9 +90,9 @@ function told(page, { trace, given, learned, held_out: without }) {
     h("div", h("h2.say", { dir: "auto" }, short(trace.task, 400)),
       h("p.meta", h("span.mono", trace.id), agent && h("span", writer(agent)), h("span", when(trace.created_at), lasted && `, ${lasted}`), h("span", plural(trace.trajectory.length, "step")),
         h("span", { class: TONES[trace.outcome] ?? "" }, word(trace)))),
-    without && h("p.note", "Drawn to go without memory, so that what memory is worth can be told."),
+    without && h("p.note", "Chosen at random to go without memory, so that the worth of memory can be measured."),
     given.map((one) => h("div", h("h3", "Given ", h("span.soft.small", [clock(one.at), one.moment].filter(Boolean).join(", "))),
-      h("ul.given", one.memories.map((memory) => h("li", memoryLink(page, memory.id, memory.title), memory.weak && h("span.soft", " near, not sure")))))),
+      h("ul.given", one.memories.map((memory) => h("li", memoryLink(page, memory.id, memory.title), memory.weak && h("span.soft", " weak match")))))),
     loose.length > 0 && h("p.learned", "Learned: ", lessons(page, loose)),
     h("ol.steps", trace.trajectory.slice(0, STEPS).map((step, i) => stepRow(page, step, i + 1, ofStep.get(i + 1)))),
     trace.trajectory.length > STEPS && h("p.tip", `${count(trace.trajectory.length - STEPS)} more steps: `, command(`reasonbank trace show ${trace.id}`)),
