@@ -97,11 +97,9 @@ def introduce(
         name = " ".join(name.split())
         if not name or len(name) > LONGEST_NAME or not name.isprintable():
             raise InvalidInput("name", f"is 1 to {LONGEST_NAME} letters that can be shown")
-    for place in (listen, address):
-        if place is not None:
-            host_and_port(place)
-    if address is not None and host_and_port(address)[1] == 0:
-        raise InvalidInput("address", f"{address!r} is no place that others could call")
+    for said, place in (("listen", listen), ("address", address)):
+        if place is not None and host_and_port(place)[1] == 0:
+            raise InvalidInput(said, f"{place!r} is no place that others could call; name a port")
     told = {"name": name, "listen": listen, "address": address}
 
     def work(txn: Writing) -> None:
