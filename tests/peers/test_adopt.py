@@ -544,11 +544,11 @@ def test_what_somebody_left_out_who_passed_it_on_its_owner_tells(three):
     carl.logs.take(Segment(whole.log, blank, whole.signature), bert.key)
     with pytest.raises(NotFound):
         carl.knows(shared.id)
-    [want] = carl.logs.wanted_of(anna.key)
+    [want] = carl.logs.met(anna.key)
     network.join(anna, carl)
     network.pump(carl, [(anna.key, want)])
     assert carl.knows(shared.id).content == shared.content
-    assert carl.logs.wanted_of(anna.key) == []
+    assert carl.logs.met(anna.key) == []
     # What was forgotten stays forgotten, whoever tells it again.
     anna.bank.forget(shared.id)
     network.tell()
@@ -624,6 +624,46 @@ def test_what_somebody_brought_who_was_cut_off_others_may_bring_again(bank_of):
     network.join(carl, dora, anna)
     network.settle()
     assert anna.titles() == {"Of carl", "More of carl"}
+
+
+@requirement("SEC-1", "BUS-4")
+@pytest.mark.parametrize("known_by", ["itself", "another", "itself, after a pardon"])
+def test_what_was_taken_back_with_who_brought_it_counts_when_somebody_answers_for_it(
+    bank_of, known_by
+):
+    anna, bert, carl, dora = (bank_of(name) for name in ("anna", "bert", "carl", "dora"))
+    befriend(anna, bert)
+    network = Network()
+    network.join(anna, bert, carl)
+    lesson, kept = carl.bank.record(a_lesson("Of carl")), carl.bank.record(a_lesson("Old", "Do."))
+    carl.bank.update(lesson.id, content="Better.")
+    carl.bank.feedback(lesson.id, helpful=True)
+    carl.bank.archive(kept.id)
+    bert.bank.record(a_lesson("Of bert"))
+    network.tell()
+    before, seen = anna.knows(lesson.id), anna.db.all("select num, event from evidence")
+    _, told = membership.revoke(anna.bank.context, "bert", revert=True)
+    assert len(told.archived) == 3
+    network.lines -= {(anna.key, bert.key), (bert.key, anna.key)}
+    if known_by != "another":
+        if "pardon" in known_by:
+            befriend(anna, bert)
+        befriend(carl, anna)
+        anna.logs.met(carl.key)
+    else:
+        network.join(carl, dora, anna)
+        carl.bank.record(a_lesson("More of carl"))
+        network.tell()
+    found = anna.knows(lesson.id)
+    assert (found.content, found.state, found.standing) == (
+        before.content, State.ACTIVE, Standing.UNTESTED,
+    )  # fmt: skip
+    assert anna.knows(kept.id).state is State.ARCHIVED
+    assert anna.db.all("select num, event from evidence") == seen != []
+    assert "Of bert" not in anna.titles()
+    assert anna.bank.store.ledger.check() == []
+    anna.bank.undo_batch(told.batch)
+    assert {"Of bert", "Of carl"} <= anna.titles()
 
 
 @requirement("BUS-5")

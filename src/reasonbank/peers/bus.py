@@ -414,7 +414,7 @@ class Bus:
         frames = await self._do(self.node.connected, talk.key, channels)
         # Also who knows nothing says so.
         self._send(frames or [(talk.key, Have([]))])
-        wanted = await self._do(self.logs.wanted_of, talk.key)
+        wanted = await self._do(self.logs.met, talk.key)
         self._send_to(talk, Lane.MEMORY, [want for want in wanted if want.log.channel in channels])
         self._send_to(talk, Lane.TASK, await self._do(self.tasks.met, talk.peer))
         return talk

@@ -603,7 +603,8 @@ def _take_back(context: Context, peer: Peer, *, dry_run: bool) -> Reverted:
     others = {each.key for each in context.read().peers.all()} - {peer.key}
     origins = tuple(sorted({peer.key, *(brought - others)}))
     whole = replace(context, whole=True)
-    return take_back(whole, Written(workspace=None, origins=origins), dry_run=dry_run)
+    wanted = Written(workspace=None, origins=origins, through=peer.key)
+    return take_back(whole, wanted, dry_run=dry_run)
 
 
 def trust(context: Context, name: str, *, trusted: bool) -> tuple[Peer, int]:
