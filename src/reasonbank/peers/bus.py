@@ -414,8 +414,8 @@ class Bus:
         frames = await self._do(self.node.connected, talk.key, channels)
         # Also who knows nothing says so.
         self._send(frames or [(talk.key, Have([]))])
-        wanted = await self._do(self.logs.met, talk.key)
-        self._send_to(talk, Lane.MEMORY, [want for want in wanted if want.log.channel in channels])
+        wanted = await self._do(self.logs.met, talk.key, talk.may_write)
+        self._send_to(talk, Lane.MEMORY, wanted)
         self._send_to(talk, Lane.TASK, await self._do(self.tasks.met, talk.peer))
         return talk
 

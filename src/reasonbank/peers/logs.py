@@ -146,17 +146,20 @@ class LedgerLogs:
             self.store.write(work)
             self.store.indexing.wake()
 
-    def met(self, key: bytes) -> list[Want]:
-        """The owner of logs is here: it answers for them, whoever had brought them. Returns what
-        to ask it for that others have passed on without what it says."""
+    def met(self, key: bytes, channels: Collection[str]) -> list[Want]:
+        """The owner of logs is here: of these channels, in which it may say something, it answers
+        for them, whoever had brought them. Returns what to ask it for that others have passed on
+        without what it says."""
         reading = self.store.ledger.read()
         for log in reading.peers.logs():
-            if log.key == key.hex() != log.via and (
-                self._is_cut_off(log.via) or reading.taken_back_through(log.key, log.via)
+            if (
+                log.channel in channels
+                and log.key == key.hex() != log.via
+                and (self._is_cut_off(log.via) or reading.taken_back_through(log.key, log.via))
             ):
                 self.store.write(partial(self._hear_anew, log, log.key))
         found = reading.peers.blank(key.hex())
-        return [Want(_wire(log), first) for log, first in found]
+        return [Want(_wire(log), first) for log, first in found if log.channel in channels]
 
     def forked(self, proof: Fork, via: bytes) -> bool:
         found = self._find(proof.one.log)
