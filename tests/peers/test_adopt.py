@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from functools import partial
 
 import pytest
 from msgspec import structs
@@ -13,7 +14,7 @@ from tests.requirement import requirement
 from reasonbank.errors import NotFound
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Peer
-from reasonbank.model import LinkType, Principal, Scope, Source, Standing, State, Trace
+from reasonbank.model import LinkType, Principal, Scope, Source, Standing, State, Trace, new_id
 from reasonbank.peers import adopt, membership
 from reasonbank.peers.publish import epoch_of
 from reasonbank.peers.wire import Segment
@@ -168,6 +169,57 @@ def test_one_more_observation_costs_the_same_however_many_there_are(liar, monkey
     assert says(*observed(1, 2000)).new == 1
     assert len(looked_at) == 1
     assert bank.db.all("select count(*) from evidence where kind = 'outcome'") == [(2001,)]
+
+
+def looked_through(bank, work):
+    """The statements by which a bank goes through all that it has of something."""
+    asked = []
+
+    def traced(_, sql, values):
+        asked.append((sql, values or ()))
+        return True
+
+    def trace(with_):
+        bank.bank.store.write(lambda txn: setattr(txn.db.handle, "exec_trace", with_))
+
+    trace(traced)
+    work()
+    trace(None)
+    plans = {
+        sql: str(bank.db.all(f"explain query plan {sql}", values))
+        for sql, values in asked
+        if sql.startswith("select")
+    }
+    assert len(plans) > 5
+    whole = ("SCAN events", "SCAN memories", "SCAN evidence", "SCAN log_entries")
+    return [sql for sql, _ in asked if any(each in plans.get(sql, "") for each in whole)]
+
+
+def test_a_new_project_of_a_peer_costs_the_same_however_much_is_known(liar):
+    bank, liar, says = liar
+    place = {"path": None, "team": "default", "org": "local"}
+    told = (EventType.JOINED, "another", place, {"workspace": "another"})
+    assert looked_through(bank, lambda: says(told)) == []
+
+
+def test_however_much_a_peer_takes_back_at_once_all_is_gone_through_once(liar):
+    bank, liar, says = liar
+    counts = []
+    for count in (1, 6):
+        lessons = [liar.lesson()[1] for _ in range(count)]
+        for *_, changes in lessons:
+            changes["id"] = new_id()
+        says(*lessons)
+        steps = [
+            (EventType.APPLIED, new_id(), {"kind": "revert", "created": None, "archived": [id],
+                                           "links": [], "events": [changes["id"]]}, {})
+            for _, id, _, changes in lessons
+        ]  # fmt: skip
+        counts.append(len(looked_through(bank, partial(says, *steps))))
+        for *_, changes in lessons:
+            gone = bank.db.all("select 1 from taken_back where id = ?", (changes["id"],))
+            assert gone == [(1,)]
+    assert counts[0] == counts[1] > 0
 
 
 def test_how_a_task_ended_is_told_of_the_shared_lessons_that_it_used(three):

@@ -116,9 +116,9 @@ class LogQueries(Queries):
     def taken_back_through(self, origin: str, through: str) -> list[Event]:
         contains = self.db.dialect.contains("payload", "?")
         found = self.db.all(
-            f"select {EVENT}, {IS_TAKEN_BACK} from events where what = ? and {contains}"
-            f" and {contains} and payload != '' order by {ORDER}",
-            (EventType.APPLIED, f'"origin":"{origin}"', f'"through":"{through}"'),
+            f"select {EVENT}, {IS_TAKEN_BACK} from events where what in {texts(BATCHES)}"
+            f" and {contains} and {contains} and payload != '' order by {ORDER}",
+            (f'"origin":"{origin}"', f'"through":"{through}"'),
         )
         return [event for event in map(event_of, found) if not event.taken_back]
 
