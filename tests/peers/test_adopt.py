@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from functools import partial
 
 import pytest
 from msgspec import structs
@@ -13,7 +14,7 @@ from tests.requirement import requirement
 from reasonbank.errors import NotFound
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Peer
-from reasonbank.model import LinkType, Principal, Scope, Source, Standing, State, Trace
+from reasonbank.model import LinkType, Principal, Scope, Source, Standing, State, Trace, new_id
 from reasonbank.peers import adopt, membership
 from reasonbank.peers.publish import epoch_of
 from reasonbank.peers.wire import Segment
@@ -168,6 +169,57 @@ def test_one_more_observation_costs_the_same_however_many_there_are(liar, monkey
     assert says(*observed(1, 2000)).new == 1
     assert len(looked_at) == 1
     assert bank.db.all("select count(*) from evidence where kind = 'outcome'") == [(2001,)]
+
+
+def looked_through(bank, work):
+    """The statements by which a bank goes through all that it has of something."""
+    asked = []
+
+    def traced(_, sql, values):
+        asked.append((sql, values or ()))
+        return True
+
+    def trace(with_):
+        bank.bank.store.write(lambda txn: setattr(txn.db.handle, "exec_trace", with_))
+
+    trace(traced)
+    work()
+    trace(None)
+    plans = {
+        sql: str(bank.db.all(f"explain query plan {sql}", values))
+        for sql, values in asked
+        if sql.startswith("select")
+    }
+    assert len(plans) > 5
+    whole = ("SCAN events", "SCAN memories", "SCAN evidence", "SCAN log_entries")
+    return [sql for sql, _ in asked if any(each in plans.get(sql, "") for each in whole)]
+
+
+def test_a_new_project_of_a_peer_costs_the_same_however_much_is_known(liar):
+    bank, liar, says = liar
+    place = {"path": None, "team": "default", "org": "local"}
+    told = (EventType.JOINED, "another", place, {"workspace": "another"})
+    assert looked_through(bank, lambda: says(told)) == []
+
+
+def test_however_much_a_peer_takes_back_at_once_all_is_gone_through_once(liar):
+    bank, liar, says = liar
+    counts = []
+    for count in (1, 6):
+        lessons = [liar.lesson()[1] for _ in range(count)]
+        for *_, changes in lessons:
+            changes["id"] = new_id()
+        says(*lessons)
+        steps = [
+            (EventType.APPLIED, new_id(), {"kind": "revert", "created": None, "archived": [id],
+                                           "links": [], "events": [changes["id"]]}, {})
+            for _, id, _, changes in lessons
+        ]  # fmt: skip
+        counts.append(len(looked_through(bank, partial(says, *steps))))
+        for *_, changes in lessons:
+            gone = bank.db.all("select 1 from taken_back where id = ?", (changes["id"],))
+            assert gone == [(1,)]
+    assert counts[0] == counts[1] > 0
 
 
 def test_how_a_task_ended_is_told_of_the_shared_lessons_that_it_used(three):
@@ -544,11 +596,11 @@ def test_what_somebody_left_out_who_passed_it_on_its_owner_tells(three):
     carl.logs.take(Segment(whole.log, blank, whole.signature), bert.key)
     with pytest.raises(NotFound):
         carl.knows(shared.id)
-    [want] = carl.logs.wanted_of(anna.key)
+    [want] = carl.logs.met(anna.key, [TEAM])
     network.join(anna, carl)
     network.pump(carl, [(anna.key, want)])
     assert carl.knows(shared.id).content == shared.content
-    assert carl.logs.wanted_of(anna.key) == []
+    assert carl.logs.met(anna.key, [TEAM]) == []
     # What was forgotten stays forgotten, whoever tells it again.
     anna.bank.forget(shared.id)
     network.tell()
@@ -624,6 +676,48 @@ def test_what_somebody_brought_who_was_cut_off_others_may_bring_again(bank_of):
     network.join(carl, dora, anna)
     network.settle()
     assert anna.titles() == {"Of carl", "More of carl"}
+
+
+@requirement("SEC-1", "BUS-4")
+@pytest.mark.parametrize("known_by", ["itself", "another", "itself, after a pardon"])
+def test_what_was_taken_back_with_who_brought_it_counts_when_somebody_answers_for_it(
+    bank_of, known_by
+):
+    anna, bert, carl, dora = (bank_of(name) for name in ("anna", "bert", "carl", "dora"))
+    befriend(anna, bert)
+    network = Network()
+    network.join(anna, bert, carl)
+    lesson, kept = carl.bank.record(a_lesson("Of carl")), carl.bank.record(a_lesson("Old", "Do."))
+    carl.bank.update(lesson.id, content="Better.")
+    carl.bank.feedback(lesson.id, helpful=True)
+    carl.bank.archive(kept.id)
+    bert.bank.record(a_lesson("Of bert"))
+    network.tell()
+    before, seen = anna.knows(lesson.id), anna.db.all("select num, event from evidence")
+    _, told = membership.revoke(anna.bank.context, "bert", revert=True)
+    assert len(told.archived) == 3
+    network.lines -= {(anna.key, bert.key), (bert.key, anna.key)}
+    if known_by != "another":
+        if "pardon" in known_by:
+            befriend(anna, bert)
+        befriend(carl, anna)
+        anna.logs.met(carl.key, [])  # As if it might only listen.
+        assert anna.knows(lesson.id).state is State.ARCHIVED
+        anna.logs.met(carl.key, [TEAM])
+    else:
+        network.join(carl, dora, anna)
+        carl.bank.record(a_lesson("More of carl"))
+        network.tell()
+    found = anna.knows(lesson.id)
+    assert (found.content, found.state, found.standing) == (
+        before.content, State.ACTIVE, Standing.UNTESTED,
+    )  # fmt: skip
+    assert anna.knows(kept.id).state is State.ARCHIVED
+    assert anna.db.all("select num, event from evidence") == seen != []
+    assert "Of bert" not in anna.titles()
+    assert anna.bank.store.ledger.check() == []
+    anna.bank.undo_batch(told.batch)
+    assert {"Of bert", "Of carl"} <= anna.titles()
 
 
 @requirement("BUS-5")

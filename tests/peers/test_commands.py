@@ -378,7 +378,8 @@ def test_an_invitation_to_where_nobody_can_listen_is_not_made(desks):
 
 def test_a_place_or_a_project_without_a_name_is_refused(desks):
     anna, _ = desks
-    assert "no place" in anna.refused("peer", "init", "--address", "laptop:0")
+    for option in ("--address", "--listen"):
+        assert "no place" in anna.refused("peer", "init", option, "127.0.0.1:0")
     assert "project" in anna.refused("peer", "invite", "--no-wait", "--project", "")
     assert anna("peer", "status")["invitations"] == []
 

@@ -41,6 +41,55 @@ def test_after_any_partition_heals_all_banks_are_equal_and_evidence_counts_once(
 
 
 @requirement("BUS-4")
+@pytest.mark.parametrize("word", ["join", "sync"])
+def test_who_joins_or_syncs_is_not_cut_short_by_its_own_server(tmp_path, monkeypatch, word):
+    """Both have one key, and the other bank talks to one of them at a time."""
+    monkeypatch.setattr(merge, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(wire, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(publish, "_EVERY", 1)
+    take = LedgerLogs.take
+
+    def slowly(logs, segment, via):
+        time.sleep(0.12)
+        return take(logs, segment, via)
+
+    monkeypatch.setattr(LedgerLogs, "take", slowly)
+
+    async def scene():
+        anna, bert = Banker(Member(tmp_path, "anna")), Banker(Member(tmp_path, "bert"))
+        await anna.start()
+        await bert.start()
+        pasted = membership.read(
+            membership.invite(anna.member.bank.context, address=anna.at, channels=[TEAM]).invitation
+        )
+        once = Bus(bert.member.bank.context, bert.quic)
+        if word == "sync":
+            first = await bert.bus.join(pasted)
+            await first.connection.close("begins anew, as a server would")
+            while bert.bus.talks.get(anna.member.key) in (None, first):
+                await asyncio.sleep(0.02)
+        anna.running.cancel()  # She has no time to tell of these by herself.
+        for number in range(12):
+            anna.member.bank.record(a_lesson(f"Lesson {number}"))
+        if word == "join":
+            talk = await once.join(pasted)
+            await once.until_quiet(talk)
+        else:
+            talk = await once.sync(membership.find(bert.member.bank.context, anna.member.key.hex()))
+        assert talk.unfinished is None
+        assert len(bert.member.titles()) == 12
+        await once.close()
+        async with asyncio.timeout(60):
+            while anna.member.key not in bert.bus.talks:  # Its server is in touch again.
+                await asyncio.sleep(0.02)
+        for banker in (anna, bert):
+            await banker.stop()
+            banker.member.close()
+
+    asyncio.run(scene())
+
+
+@requirement("BUS-4")
 def test_two_that_meet_once_tell_each_other_everything_however_long_one_thinks(
     tmp_path, monkeypatch
 ):

@@ -474,6 +474,8 @@ def test_nobody_there_is_said_in_time():
         for wrong in ("host", "host:", ":1", "host:99999", "host:-1"):
             with pytest.raises(InvalidInput, match="is not host:port"):
                 await quic.connect(wrong, HOME.key)
+        with pytest.raises(InvalidInput, match="in brackets"):
+            await quic.connect("fd00::1:7433", HOME.key)
 
     play(scene)
 

@@ -92,6 +92,8 @@ class Written:
     """The banks that wrote it; none: whichever."""
     events: tuple[str, ...] = ()
     """These alone; none: whichever."""
+    through: str | None = None
+    """The bank that brought them, where it is for its sake that they go."""
 
 
 class Order(StrEnum):
@@ -721,6 +723,10 @@ class Reading(VectorReading, Protocol):
 
     def written(self, wanted: Written) -> list[Event]:
         """What can be taken back, or was, oldest first; no revert is among it."""
+
+    def taken_back_through(self, origin: str, through: str) -> list[Event]:
+        """The steps by which the words of one bank were taken back for the sake of another, and
+        that nobody has undone."""
 
     def about(self, subjects: Iterable[str], types: frozenset[EventType]) -> list[Event]:
         """What was said of these, in any workspace, be it taken back or not; oldest first."""

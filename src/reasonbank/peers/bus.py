@@ -90,6 +90,12 @@ MOST_STREAMS = 32
 STATUS = "status "
 """What the notes about how peers are begin with."""
 GOODBYE = "this bank says goodbye"
+ANEW = "the same bank has called anew"
+ALONE = "alone with "
+"""What the notes begin with about whom a process of this bank talks to once, and until when:
+another one that keeps in touch does not call in between."""
+ALONE_SECONDS = 30.0
+"""For so long, unless it says so again: it may have been killed."""
 ECHO = "echo "
 """What the epoch of a log begins with that nobody has."""
 STALLED = 60.0
@@ -227,11 +233,11 @@ class Bus:
         """Call the bank that sent the invitation."""
         membership.must_be_a_person(self.context)
         peer = Peer(key=pasted.key.hex(), name=name or "", address=pasted.address, added_at=0)
-        return await self._call(peer, pasted)
+        return await self._call_once(peer, pasted)
 
     async def sync(self, peer: Peer, progress: Callable[[int, int], None] | None = None) -> Talk:
         """Call a peer, and listen until both have told each other everything."""
-        talk = await self._call(peer, None)
+        talk = await self._call_once(peer, None)
         talk.progress = progress
         await self.until_quiet(talk)
         return talk
@@ -277,15 +283,39 @@ class Bus:
             if bytes.fromhex(key) in self.talks:
                 await self.talks[bytes.fromhex(key)].connection.until_ended()
                 continue
+            if await self._do(self._talks_elsewhere, key):
+                await asyncio.sleep(self._pace.soonest)
+                continue
             try:
                 talk = await self._call(peer, None)
             except ReasonBankError as error:
                 _log.info("%s: %s", peer.name, error)
             else:
-                pause = self._pace.soonest
-                await talk.connection.until_ended()
+                # Two programs with one bank's key would else end each other's calls for ever.
+                if await talk.connection.until_ended() != ANEW:
+                    pause = self._pace.soonest
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # nosec B311
             pause = min(2 * pause, self._pace.latest)
+
+    async def _call_once(self, peer: Peer, pasted: Pasted | None) -> Talk:
+        """The other side talks to one process of a bank at a time."""
+        await self._do(self._is_alone_with, peer.key, ALONE_SECONDS)
+        try:
+            talk = await self._call(peer, pasted)
+        except BaseException:
+            await self._do(self._is_alone_with, peer.key, 0.0)
+            raise
+        self._start(self._stay_alone(talk))
+        return talk
+
+    async def _stay_alone(self, talk: Talk) -> None:
+        ended = asyncio.ensure_future(talk.connection.until_ended())
+        try:
+            while not (await asyncio.wait([ended], timeout=ALONE_SECONDS / 3))[0]:
+                await self._do(self._is_alone_with, talk.peer.key, ALONE_SECONDS)
+        finally:
+            ended.cancel()
+            await self._do(self._is_alone_with, talk.peer.key, 0.0)
 
     async def _call(self, peer: Peer, pasted: Pasted | None) -> Talk:
         assert peer.address is not None
@@ -376,7 +406,7 @@ class Bus:
         old = self.talks.get(talk.key)
         self.talks[talk.key] = talk
         if old is not None:
-            self._start(old.connection.close("the same bank has called anew"))
+            self._start(old.connection.close(ANEW))
         if called:
             self._start(self._accept(talk))
         saying = [self._start(self._write(talk)), self._start(self._tell_status(talk))]
@@ -384,8 +414,8 @@ class Bus:
         frames = await self._do(self.node.connected, talk.key, channels)
         # Also who knows nothing says so.
         self._send(frames or [(talk.key, Have([]))])
-        wanted = await self._do(self.logs.wanted_of, talk.key)
-        self._send_to(talk, Lane.MEMORY, [want for want in wanted if want.log.channel in channels])
+        wanted = await self._do(self.logs.met, talk.key, talk.may_write)
+        self._send_to(talk, Lane.MEMORY, wanted)
         self._send_to(talk, Lane.TASK, await self._do(self.tasks.met, talk.peer))
         return talk
 
@@ -598,6 +628,14 @@ class Bus:
 
     def _peer(self, key: str) -> Peer | None:
         return self.context.read().peers.peer(key)
+
+    def _is_alone_with(self, key: str, seconds: float) -> None:
+        until = self.context.now() + round(seconds * 1e6)
+        self.context.store.write(lambda txn: txn.peers.set_state(ALONE + key, str(until)))
+
+    def _talks_elsewhere(self, key: str) -> bool:
+        left = int(self.context.read().peers.state(ALONE + key) or 0) - self.context.now()
+        return 0 < left <= ALONE_SECONDS * 1e6  # Else the clock was set back meanwhile.
 
     def _status(self) -> Status:
         return status_of(self.context)

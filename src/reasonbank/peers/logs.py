@@ -16,7 +16,7 @@ from reasonbank.peers.merge import Forged, Taken
 from reasonbank.peers.publish import Grown, row_of
 from reasonbank.peers.wire import Entry, Fork, Head, Log, Segment, Want
 from reasonbank.store.context import Context
-from reasonbank.store.revert import take_back_in
+from reasonbank.store.revert import bring_back_in, take_back_in
 from reasonbank.store.transfer import erase_since
 
 MOST_LOGS = 1_000
@@ -119,6 +119,7 @@ class LedgerLogs:
     def _hear_anew(self, log: PeerLog, via: str, txn: Writing) -> None:
         """Whoever brought it was cut off, and with that went what it brought; now somebody else
         answers for it."""
+        bring_back_in(self.context, txn, log.key, log.via)
         txn.peers.comes_through(log.num, via)
         rows = txn.peers.entries(log.num, 0, log.length)
         adopt(self.context, txn, self.key, [row.subject for row in rows])
@@ -145,10 +146,20 @@ class LedgerLogs:
             self.store.write(work)
             self.store.indexing.wake()
 
-    def wanted_of(self, key: bytes) -> list[Want]:
-        """What to ask the owner of logs for that others have passed on without what it says."""
-        found = self.store.ledger.read().peers.blank(key.hex())
-        return [Want(_wire(log), first) for log, first in found]
+    def met(self, key: bytes, channels: Collection[str]) -> list[Want]:
+        """The owner of logs is here: of these channels, in which it may say something, it answers
+        for them, whoever had brought them. Returns what to ask it for that others have passed on
+        without what it says."""
+        reading = self.store.ledger.read()
+        for log in reading.peers.logs():
+            if (
+                log.channel in channels
+                and log.key == key.hex() != log.via
+                and (self._is_cut_off(log.via) or reading.taken_back_through(log.key, log.via))
+            ):
+                self.store.write(partial(self._hear_anew, log, log.key))
+        found = reading.peers.blank(key.hex())
+        return [Want(_wire(log), first) for log, first in found if log.channel in channels]
 
     def forked(self, proof: Fork, via: bytes) -> bool:
         found = self._find(proof.one.log)

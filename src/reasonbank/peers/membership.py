@@ -97,11 +97,9 @@ def introduce(
         name = " ".join(name.split())
         if not name or len(name) > LONGEST_NAME or not name.isprintable():
             raise InvalidInput("name", f"is 1 to {LONGEST_NAME} letters that can be shown")
-    for place in (listen, address):
-        if place is not None:
-            host_and_port(place)
-    if address is not None and host_and_port(address)[1] == 0:
-        raise InvalidInput("address", f"{address!r} is no place that others could call")
+    for said, place in (("listen", listen), ("address", address)):
+        if place is not None and host_and_port(place)[1] == 0:
+            raise InvalidInput(said, f"{place!r} is no place that others could call; name a port")
     told = {"name": name, "listen": listen, "address": address}
 
     def work(txn: Writing) -> None:
@@ -605,7 +603,8 @@ def _take_back(context: Context, peer: Peer, *, dry_run: bool) -> Reverted:
     others = {each.key for each in context.read().peers.all()} - {peer.key}
     origins = tuple(sorted({peer.key, *(brought - others)}))
     whole = replace(context, whole=True)
-    return take_back(whole, Written(workspace=None, origins=origins), dry_run=dry_run)
+    wanted = Written(workspace=None, origins=origins, through=peer.key)
+    return take_back(whole, wanted, dry_run=dry_run)
 
 
 def trust(context: Context, name: str, *, trusted: bool) -> tuple[Peer, int]:

@@ -306,7 +306,10 @@ class Link:
         self.on_known: Callable[[], None] = lambda: None
         self.on_id: Callable[[bytes, bool], None] = lambda name, issued: None
         self._overdue = self._loop.call_later(
-            limits.handshake, self.fail, f"nobody answered within {limits.handshake:g} s"
+            limits.handshake,
+            self.fail,
+            f"nobody answered within {limits.handshake:g} s: nothing listens there, or UDP to it"
+            " is blocked",
         )
         self._pulse = self._loop.call_later(limits.idle / 3, self._keep_alive, *self._clocks())
 
@@ -484,7 +487,7 @@ class Link:
         if self.called and not event.session_resumed:
             shown = self._quic.get_peercert()
             if shown is None or shown.public_key() != PUBLIC_KEY + self._key:
-                self.fail("who answered does not have the key that was asked for")
+                self.fail("another bank answers there: it does not have the key that was asked for")
                 return
         self._early = event.early_data_accepted
         self._overdue.cancel()

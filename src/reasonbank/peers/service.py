@@ -13,7 +13,7 @@ from reasonbank.peers.bus import Bus
 from reasonbank.peers.membership import identity_of
 from reasonbank.peers.quic import Quic
 from reasonbank.peers.tasks import Solver
-from reasonbank.peers.transport import ConnectionEnded
+from reasonbank.peers.transport import AddressTaken, ConnectionEnded
 from reasonbank.store.context import Context
 
 FAREWELL_SECONDS = 10.0
@@ -90,9 +90,9 @@ class _Service:
             try:
                 self._listens_at = await bus.listen(self._address)
             except ConnectionEnded as error:
+                stop = "stop what listens there, or " if isinstance(error, AddressTaken) else ""
                 raise Refused(
-                    f"{error}; stop what listens there, or choose another place with "
-                    "`reasonbank peer init --listen`"
+                    f"{error}; {stop}choose another place with `reasonbank peer init --listen`"
                 ) from None
             self._ready.set()
             await bus.run()

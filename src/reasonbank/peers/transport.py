@@ -26,8 +26,10 @@ class AddressTaken(ConnectionEnded):
 
 def host_and_port(address: str) -> tuple[str, int]:
     """Of ``host:port`` or ``[host]:port``."""
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
+    named, _, port = address.rpartition(":")
+    host = named.removeprefix("[").removesuffix("]")
+    if ":" in host and named == host:
+        raise InvalidInput("address", f"{address!r} is not [host]:port; put the host in brackets")
     if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
         raise InvalidInput("address", f"{address!r} is not host:port")
     return host, int(port)

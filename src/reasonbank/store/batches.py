@@ -37,6 +37,8 @@ class BatchStep:
     """Of what was made from others: the least of theirs."""
     hand: str | None = None
     """Whose work the sources are, where one hand wrote them all."""
+    brought: tuple[str, str] | None = None
+    """Whose words it takes back, for whose sake: the bank that they came through was cut off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,8 @@ def apply(context: Context, txn: Writing, batch: str, kind: str, step: BatchStep
     }
     if step.events:
         told["events"] = list(step.events)
+    if step.brought:
+        told["origin"], told["through"] = step.brought
     context.append(txn, EventType.APPLIED, batch, told)
 
 
@@ -131,6 +135,12 @@ def _count_again(context: Context, txn: Writing, id: str, steps: Sequence[Event]
         raise Forbidden(
             f"batch {id} took back memories of other workspaces; who undoes it must reach them all"
         )
+    return count_again(context, txn, id, steps)
+
+
+def count_again(context: Context, txn: Writing, id: str, steps: Sequence[Event]) -> Undone:
+    """Whether somebody may say so was asked before."""
+    archived = [id for event in steps for id in event.payload["archived"]]
     made = txn.about(archived, frozenset({EventType.ARCHIVED}))
     told = {
         "steps": [event.id for event in steps],

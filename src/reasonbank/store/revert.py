@@ -99,6 +99,16 @@ def take_back_in(context: Context, txn: Writing, wanted: Written) -> Reverted:
     return found.told(id)
 
 
+def bring_back_in(context: Context, txn: Writing, origin: str, through: str) -> None:
+    """What ``origin`` said counts again, where it was taken back for the sake of ``through``."""
+    batch: dict[str, list[Event]] = {}
+    for step in txn.taken_back_through(origin, through):
+        batch.setdefault(step.subject, []).append(step)
+    for id, steps in batch.items():
+        home = context.seen_by(workspace=steps[0].workspace).in_batch(id)
+        batches.count_again(home, txn, id, steps)
+
+
 def moment(told: str, now: int) -> int:
     """A time as people write it, in microseconds: a date, a time, or how long ago."""
     if ago := _AGO(told.strip()):
@@ -118,6 +128,9 @@ class Plan:
 
     here: str | None
     """The workspace whose things may be changed; None: all."""
+    through: str | None = None
+    """The bank for whose sake others' words go too."""
+    origins: frozenset[str] = frozenset()
     events: dict[str, Event] = field(default_factory=dict)
     left: dict[str, None] = field(default_factory=dict)
 
@@ -129,10 +142,22 @@ class Plan:
         return dict.fromkeys(event.subject for event in self.of(EventType.RECORDED))
 
     def steps(self) -> Iterable[BatchStep]:
-        events, archived = [*self.events], [*self.archived]
-        for start in range(0, len(events), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            yield BatchStep(events=tuple(events[part]), archived=tuple(archived[part]))
+        """Of each bank's words apart: some of them may come back without the others."""
+        by_origin: dict[str, list[Event]] = {}
+        for event in self.events.values():
+            by_origin.setdefault(event.origin, []).append(event)
+        gone: set[str] = set()
+        for origin, told in by_origin.items():
+            archived = dict.fromkeys(e.subject for e in told if e.type is EventType.RECORDED)
+            ids = [id for id in archived if id not in gone]
+            gone |= archived.keys()
+            others = self.through not in (None, origin) and origin in self.origins
+            for start in range(0, len(told), AT_ONCE):
+                part = slice(start, start + AT_ONCE)
+                yield BatchStep(
+                    events=tuple(event.id for event in told[part]), archived=tuple(ids[part]),
+                    brought=(origin, self.through or "") if others else None,
+                )  # fmt: skip
 
     def told(self, batch: str | None) -> Reverted:
         gone = self.archived
@@ -162,7 +187,7 @@ class _Planning:
     def __init__(self, context: Context, reading: Reading, wanted: Written) -> None:
         self.context = context
         self.reading = reading
-        self.plan = Plan(here=wanted.workspace)
+        self.plan = Plan(wanted.workspace, wanted.through, frozenset(wanted.origins))
         self.seen: set[str] = set()
         found = reading.written(wanted)
         gone = self._take(event for event in found if event.type is not EventType.TRACED)

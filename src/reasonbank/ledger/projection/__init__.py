@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 
-from reasonbank.ledger.events import CHANGES, OBSERVATIONS, Event, EventType, encode
+from reasonbank.ledger.events import BATCHES, CHANGES, OBSERVATIONS, Event, EventType, encode
 from reasonbank.ledger.migrations import APART_BEFORE, REFOLD_BEFORE, REWEIGH_BEFORE
 from reasonbank.ledger.port import SINCE, Token
 from reasonbank.ledger.projection.taking_back import TakingBack
@@ -92,9 +92,13 @@ class Writer(TakingBack):
                 self._take_redacted(event)
             else:
                 self._insert(event)
-                self._project(event)
+                if event.type not in BATCHES:
+                    self._project(event)
             if event.type is EventType.DELETED:
                 deleted.clear()
+        # Once, however many there are: it goes through all that was ever taken back.
+        if any(event.type in BATCHES and "events" in event.payload for event in new):
+            self._batches_told()
         self._observe_awaited(e.subject for e in new if e.type is EventType.RECORDED)
         for event in known:
             if event.type in (EventType.TRACED, EventType.LEARNED) and not event.redacted:
@@ -159,7 +163,8 @@ class Writer(TakingBack):
             case EventType.DELETED:
                 self._deleted(event)
             case EventType.APPLIED | EventType.REVERTED:
-                self._batch_told(event)
+                if "events" in event.payload and not self._replaying:
+                    self._batches_told()
 
     def _linked(self, event: Event) -> None:
         """Of all that was said about a link the latest stands, whichever came in first."""

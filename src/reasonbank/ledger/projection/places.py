@@ -10,6 +10,12 @@ from reasonbank.ledger.queries.base import COUNTS, EVENT, EVENT_AT_HOME, ORDER, 
 from reasonbank.model import Scope, up_to_a_slash
 
 _TASKS = frozenset({EventType.ENDED, EventType.WITHHELD})
+_OF_PLACES = (
+    "what in ('workspace.joined', 'workspace.named', 'workspace.moved', 'workspace.merged',"
+    " 'workspace.deleted')"
+)
+"""Word for word the condition of the index ``events_places``: SQLite uses it for no other, and
+looks through all that was ever said instead."""
 
 
 class Places(MemoryProjection):
@@ -38,7 +44,8 @@ class Places(MemoryProjection):
                 " org = excluded.org",
                 (id, *row),
             )
-        if old != (None if row is None else row[1:]):
+        has_any = self.db.one("select 1 from authors where workspace = ? limit 1", (id,))
+        if old != (None if row is None else row[1:]) and has_any is not None:
             # What it shares is shared with others now.
             for (memory,) in self.db.all("select id from memories where workspace = ?", (id,)):
                 self._stand(memory)
@@ -74,11 +81,9 @@ class Places(MemoryProjection):
         ordered = sorted(claims.items(), key=lambda claim: claim[1].order)
         owners = {event.payload["name"]: place for place, event in ordered}
         names = {id: name for name, id in owners.items()}
-        stale = [
-            (id, names.get(id))
-            for id, name in self.db.all("select id, name from workspaces")
-            if name != names.get(id)
-        ]
+        # Most have no name, other banks' projects above all, and those may be very many.
+        had = dict(self.db.all("select id, name from workspaces where name > ''"))
+        stale = [(id, names.get(id)) for id in had | names if had.get(id) != names.get(id)]
         self.db.many("update workspaces set name = null where id = ?", [(id,) for id, _ in stale])
         self.db.many("update workspaces set name = ? where id = ?", [(n, id) for id, n in stale])
 
@@ -178,7 +183,8 @@ class Places(MemoryProjection):
         if of is not None:
             which, values = f" and subject in ({', '.join('?' * len(of))})", tuple(of)
         found = self.db.all(
-            f"select {EVENT} from events where what in ({', '.join('?' * len(types))})"
+            f"select {EVENT} from events where {_OF_PLACES}"
+            f" and what in ({', '.join('?' * len(types))})"
             f" and payload != ''{which} order by {ORDER}",
             (*types, *values),
         )

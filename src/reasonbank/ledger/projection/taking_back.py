@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reasonbank.ledger.events import BATCHES, CHANGES, Event, EventType, taken_back
+from reasonbank.ledger.events import BATCHES, CHANGES, EventType, taken_back
 from reasonbank.ledger.projection.forgetting import Forgetting
 from reasonbank.ledger.queries.base import EVENT, EVENT_AT_HOME, event_of, texts
 
@@ -13,10 +13,8 @@ class TakingBack(Forgetting):
     def _is_taken_back(self, event: str) -> bool:
         return self.db.one("select 1 from taken_back where id = ?", (event,)) is not None
 
-    def _batch_told(self, event: Event) -> None:
+    def _batches_told(self) -> None:
         """Fold anew what is said to count no longer, or again; most batches say no such thing."""
-        if "events" not in event.payload or self._replaying:
-            return
         before, after = self._fold_taken_back()
         changed = {id for id in before.keys() | after.keys() if before.get(id) != after.get(id)}
         if changed:

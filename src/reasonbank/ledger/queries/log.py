@@ -113,6 +113,15 @@ class LogQueries(Queries):
         events = map(event_of, found)
         return [e for e in events if wanted.session is None or wanted.session in sessions_of(e)]
 
+    def taken_back_through(self, origin: str, through: str) -> list[Event]:
+        contains = self.db.dialect.contains("payload", "?")
+        found = self.db.all(
+            f"select {EVENT}, {IS_TAKEN_BACK} from events where what in {texts(BATCHES)}"
+            f" and {contains} and {contains} and payload != '' order by {ORDER}",
+            (f'"origin":"{origin}"', f'"through":"{through}"'),
+        )
+        return [event for event in map(event_of, found) if not event.taken_back]
+
     def about(self, subjects: Iterable[str], types: frozenset[EventType]) -> list[Event]:
         wanted = self.db.dialect.texts([*subjects])
         found = self.db.all(
