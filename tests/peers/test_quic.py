@@ -357,21 +357,29 @@ def test_a_slow_reader_makes_its_sender_wait_and_nobody_else():
 
 
 def test_what_was_sent_before_the_end_arrives():
-    async def scene():
-        async def serve(link: Link) -> None:
-            stream = await link.accept()
-            for number in range(50):
-                await stream.send(bytes([1, number]) * 1000)
-            await stream.close()
+    """Also what was lost, and waits for its turn to be sent again."""
+    frames = [bytes([1, number]) * 1000 for number in range(50)]
 
-        door = await Quic(HOME).listen("127.0.0.1:0", serve)
-        async with Relay(door.address, seed=3, drop=0.2) as relay:
+    async def serve(link: Link) -> None:
+        stream = await link.accept()
+        for frame in frames:
+            await stream.send(frame)
+        await stream.close()
+
+    async def hear(address: str, seed: int) -> None:
+        async with Relay(address, seed=seed) as relay:
             link = await Quic(GUEST).connect(relay.address, HOME.key)
+            relay.drop = 0.2
             stream = await link.stream(Lane.MEMORY)
             await stream.send(HAVE)
-            got = [await stream.receive() for _ in range(51)]
-            assert got == [*(bytes([1, number]) * 1000 for number in range(50)), None]
+            assert [await stream.receive() for _ in range(51)] == [*frames, None]
             await link.close()
+
+    async def scene():
+        door = await Quic(HOME).listen("127.0.0.1:0", serve)
+        async with asyncio.TaskGroup() as callers:
+            for seed in range(8):
+                callers.create_task(hear(door.address, seed))
         await door.close()
 
     play(scene)

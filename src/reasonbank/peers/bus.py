@@ -212,8 +212,8 @@ class Bus:
             await asyncio.sleep(seconds * random.uniform(0.7, 1.3))  # nosec B311
 
     async def close(self) -> None:
-        for talk in list(self.talks.values()):
-            await talk.connection.close(GOODBYE)
+        # At once: each waits a moment for what was sent to arrive, and some will not hear it.
+        await asyncio.gather(*(talk.connection.close(GOODBYE) for talk in self.talks.values()))
         if self._listener is not None:
             await self._listener.close()
         for task in list(self._running):

@@ -55,7 +55,7 @@ ID_LENGTH = 20
 """Bytes of a connection id: the longest, for a Hello is bound to the first one."""
 HALF_OPEN = 64
 """Callers that are not established; with more of them, each must show that it can be answered."""
-FLUSH = 1.0
+FLUSH = 5.0
 """Seconds that a connection that is closed waits for what was sent to arrive."""
 LONGEST_REASON = 200
 _LANES = tuple(Lane)
@@ -549,7 +549,12 @@ class Link:
 
     def _under_way(self) -> bool:
         core = self._quic._core
-        return core is not None and bool(self._quic.get_send_buffer_size() or core.bytes_in_flight)
+        if core is None:
+            return False
+        # What was lost is neither unsent nor in flight until its turn comes to be sent again.
+        timer = core.get_timer()
+        paced = timer is not None and timer[0] == "pacing"
+        return paced or bool(self._quic.get_send_buffer_size() or core.bytes_in_flight)
 
     async def _next_progress(self) -> None:
         await self._progress.wait()
