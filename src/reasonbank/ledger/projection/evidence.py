@@ -353,7 +353,7 @@ class EvidenceProjection(AuthorProjection):
                 "select hand, witnessed, workspace, share from evidence where num = ?"
                 " and positive = 1 and kind != 'usage' and counter > ? and hand is not null"
                 # That git kept what somebody says that it led to is half their word.
-                " and not (rater = 'git' and witnessed = 0)",
+                " and (witnessed = 1 or coalesce(rater, '') != 'git')",
                 (num, since),
             )
             writers = self._writers(num) if said else frozenset()
