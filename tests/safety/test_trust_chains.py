@@ -11,7 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.conftest import HASHED, Clock
@@ -21,8 +21,19 @@ from tests.tidy.conftest import merged
 
 from reasonbank import Bank
 from reasonbank.errors import ReasonBankError
-from reasonbank.model import Filter, Memory, Outcome, Principal, Scope, Source, State, Step
+from reasonbank.model import (
+    Filter,
+    Memory,
+    Outcome,
+    Principal,
+    Scope,
+    Source,
+    Standing,
+    State,
+    Step,
+)
 from reasonbank.safety.risky import risks
+from reasonbank.store.probation import told
 from reasonbank.testing import a_memory, a_trace
 from reasonbank.testing.memory_ledger import MemoryLedger
 from reasonbank.trust.belief import initial_confidence
@@ -286,6 +297,8 @@ class Chain:
                     initial_confidence(source, Outcome.SUCCESS) for source in Source
                 ) + LITTLE  # fmt: skip
                 continue
+            if move.name == "carry":
+                sources = [_in_another_bank(source) for source in sources]
             assert now.level >= max(source.level for source in sources), move.name
             if any(source.level for source in sources):
                 least = min(source.confidence for source in sources)
@@ -301,6 +314,14 @@ def _sources(
     elsewhere = [(name, id) for name, _ in PLACES if name != bank]
     return [before.get(each) or after[each] for each in (*parents, *elsewhere)
             if each in before or each in after]  # fmt: skip
+
+
+def _in_another_bank(source: Trust) -> Trust:
+    """What waits for what it asked before somebody rewrote it is there as untested as any text
+    that asks for nothing."""
+    if source.memory.standing == "waiting" and not risks("\n".join(told(source.memory))):
+        return replace(source, memory=replace(source.memory, standing=Standing.UNTESTED))
+    return source
 
 
 def _of_another(who: str) -> Callable[[Trust], bool]:

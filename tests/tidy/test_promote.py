@@ -9,7 +9,13 @@ from tests.tidy.conftest import dough, timeout
 from reasonbank import Bank, Settings
 from reasonbank.errors import Forbidden, InvalidInput
 from reasonbank.fields import plain
+from reasonbank.learn import credits
+from reasonbank.learn.credits import Credit
+from reasonbank.learn.observed import Observation
+from reasonbank.learn.outcome import Basis
 from reasonbank.model import Outcome, Principal, Scope, State
+from reasonbank.store import traces
+from reasonbank.testing import a_trace
 from reasonbank.tidy.promote import promote
 
 
@@ -86,6 +92,25 @@ def test_what_its_author_says_of_it_forty_times_shares_nothing(bank, elsewhere):
     assert result.promoted == ()
     [proposal] = result.proposals
     assert proposal.hands == 1 and "one hand" in proposal.waiting
+
+
+@requirement("CON-9", "SEC-1")
+@pytest.mark.parametrize("read", [False, True], ids=["told by its author", "read by the bank"])
+def test_sessions_that_its_author_tells_of_say_nothing_to_others(bank, elsewhere, clock, read):
+    agent = bank.seen_by(surface="mcp", principal=Principal.AGENT)
+    mine, other = agent.record(timeout(0)), elsewhere.seen_by(author="another").record(timeout(2))
+    bank.seen_by(principal=Principal.PERSON).accept((mine.id,))
+    elsewhere.seen_by(principal=Principal.PERSON).accept((other.id,))
+    worker = bank.seen_by(surface="worker", principal=Principal.MODEL).context
+    teller = worker if read else agent.context
+    for number in range(20):
+        told = traces.store(teller, a_trace(outcome=None))
+        seen = Observation(memory=mine.id, succeeded=True, by=Basis.TESTS, reason="", followed=True)
+        credit = Credit(session=f"{number}", seen=(seen,))
+        worker.write(lambda txn, t=told, c=credit: credits.store(worker, txn, t, [c]))
+        clock.advance(days=1)
+    [proposal] = promote(bank.context, dry_run=True).proposals
+    assert (proposal.hands, proposal.ready) == (2, read)
 
 
 @requirement("CON-9")

@@ -16,7 +16,7 @@ from reasonbank.learn import observed, session
 from reasonbank.learn.judge import Verdict, verified
 from reasonbank.learn.observed import Observation
 from reasonbank.learn.outcome import Basis
-from reasonbank.ledger.events import EventType
+from reasonbank.ledger.events import EventType, hand_of
 from reasonbank.ledger.port import Reading, Wanted, Writing
 from reasonbank.ledger.sessions import Giving
 from reasonbank.model import EvidenceKind, Memory, Outcome, Principal, Trace
@@ -108,13 +108,11 @@ def led_to(context: Context, trace: Trace, commit: str) -> list[str]:
 
 def store(context: Context, txn: Writing, trace: Trace, credits: Sequence[Credit]) -> None:
     witnessed = is_read_in(txn, trace.id)
-    # Nobody's opinion: it is what ran that says so, and the bank that looked.
-    context = replace(context, acts_as=Principal.BANK)
     for credit in credits:
         if _is_told(context, txn, credit.session):
             continue
         for seen in credit.seen:
-            _observe(context, txn, credit.session, seen, witnessed=witnessed)
+            _observe(context, txn, trace.id, credit.session, seen, witnessed=witnessed)
 
 
 def is_read_in(reading: Reading, trace: str) -> bool:
@@ -122,6 +120,21 @@ def is_read_in(reading: Reading, trace: str) -> bool:
     tells of itself what it ran is not believed for that alone."""
     told = reading.about([trace], frozenset({EventType.TRACED}))
     return bool(told) and all(e.principal in (Principal.MODEL, Principal.PERSON) for e in told)
+
+
+def observer(context: Context, reading: Reading, trace: str, by: str) -> Context:
+    """Nobody's opinion: it is what ran that says so, and the bank that looked. Of a session that
+    somebody tells of, it is their word."""
+    if is_read_in(reading, trace):
+        return replace(context, acts_as=Principal.BANK).seen_by(author=by)
+    who = whose(context, reading, trace)
+    return replace(context, acts_as=Principal.MODEL).seen_by(author=by, identity=who)
+
+
+def whose(context: Context, reading: Reading, trace: str) -> str:
+    """Who worked in a session, whoever reads it."""
+    told = reading.about([trace], frozenset({EventType.TRACED}))
+    return next((hand_of(event).partition(":")[2] for event in told), context.who)
 
 
 def _is_told(context: Context, txn: Writing, name: str) -> bool:
@@ -138,22 +151,22 @@ def judge(context: Context, txn: Writing, trace: Trace, verdict: Verdict) -> Non
     if verdict.outcome is Outcome.MIXED:
         return
     succeeded = verdict.outcome is Outcome.SUCCESS
-    # As above: it is what ran, or who judged it, that says so.
-    observer = replace(context, acts_as=Principal.BANK).seen_by(author=verdict.by)
+    # It is what ran, or who judged it, that says so.
+    judging = replace(context, acts_as=Principal.BANK).seen_by(author=verdict.by)
     for name in names_of(trace):
         known = txn.withheld(context.view, name) or txn.session_uses(context.view, name)
         if known and txn.judged(context.view, name) is not succeeded:
-            observer.append(txn, EventType.JUDGED, name, {"succeeded": succeeded})
+            judging.append(txn, EventType.JUDGED, name, {"succeeded": succeeded})
 
 
 def _observe(
-    context: Context, txn: Writing, name: str, seen: Observation, *, witnessed: bool
+    context: Context, txn: Writing, trace: str, name: str, seen: Observation, *, witnessed: bool
 ) -> None:
     if txn.row(context.view, seen.memory) is None:
         return
-    observer = context.seen_by(author=str(seen.by))
+    observing = observer(context, txn, trace, str(seen.by))
     reason = context.without_secrets(seen.reason)[: context.settings.limits.comment]
     evidence.observe_in(
-        observer, txn, seen.memory, EvidenceKind.OUTCOME, seen.succeeded, name, reason, shared=True,
-        witnessed=witnessed and seen.followed and seen.by is not Basis.CALLER,
+        observing, txn, seen.memory, EvidenceKind.OUTCOME, seen.succeeded, name, reason,
+        shared=True, witnessed=witnessed and seen.followed and seen.by is not Basis.CALLER,
     )  # fmt: skip

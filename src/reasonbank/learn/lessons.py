@@ -11,10 +11,10 @@ from reasonbank.errors import EmbeddingError
 from reasonbank.fields import LIMITS
 from reasonbank.index.port import Unreachable
 from reasonbank.learn import about
-from reasonbank.learn.credits import judge, names_of
+from reasonbank.learn.credits import judge, names_of, whose
 from reasonbank.learn.judge import Verdict
 from reasonbank.learn.session import shown_to
-from reasonbank.ledger.events import EventType, hand_of
+from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Reading, Row, Writing
 from reasonbank.ledger.sessions import learned_steps
 from reasonbank.model import (
@@ -276,9 +276,9 @@ def for_whom(context: Context, txn: Writing, trace: Trace) -> Context:
     of memories is their word, whoever reads it. What an agent told of itself, it told through the
     door at which it did so."""
     told = txn.about([trace.id], frozenset({EventType.TRACED}))
-    whose = next((hand_of(event).partition(":")[2] for event in told), context.who)
     door = next((e.surface for e in told if e.principal is Principal.AGENT), "worker")
-    return replace(context, acts_as=Principal.MODEL, identity=whose, surface=door)
+    who = whose(context, txn, trace.id)
+    return replace(context, acts_as=Principal.MODEL, identity=who, surface=door)
 
 
 def _archive_what_was_put_right(

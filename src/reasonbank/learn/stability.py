@@ -85,8 +85,7 @@ def look(context: Context) -> Looked:
 def observe(context: Context) -> Looked:
     """Look, and write down what is known now; a second time changes nothing."""
     found = look(context)
-    # It is git that says so, and the bank that looked: nobody's opinion.
-    context = replace(context.seen_by(author=AUTHOR), acts_as=Principal.BANK)
+    bank = replace(context.seen_by(author=AUTHOR), acts_as=Principal.BANK)
 
     def work(txn: Writing) -> int:
         count = 0
@@ -95,18 +94,19 @@ def observe(context: Context) -> Looked:
             # That it was kept says something of what it went by, not of what was learned from it.
             learned = trace.memories_learned if trace else ()
             read_in = credits.is_read_in(txn, each.trace)
+            observer = credits.observer(context, txn, each.trace, AUTHOR)
             for id in each.memories if each.kept is not None else ():
                 if txn.row(context.view, id) is None:
                     continue
                 if _said(context, txn, id, each.commit) is each.kept:
                     continue
                 evidence.observe_in(
-                    context, txn, id, EvidenceKind.STABILITY, bool(each.kept),
+                    observer, txn, id, EvidenceKind.STABILITY, bool(each.kept),
                     _session(each.commit), each.reason, witnessed=read_in and id not in learned,
                 )  # fmt: skip
                 count += 1
             if each.reverted:
-                _take_back(context, txn, each)
+                _take_back(bank, txn, each)
         return count
 
     told = any(each.kept is not None for each in found.commits)

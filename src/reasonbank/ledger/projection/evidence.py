@@ -351,7 +351,9 @@ class EvidenceProjection(AuthorProjection):
         if entered:
             said = self.db.all(
                 "select hand, witnessed, workspace, share from evidence where num = ?"
-                " and positive = 1 and kind != 'usage' and counter > ? and hand is not null",
+                " and positive = 1 and kind != 'usage' and counter > ? and hand is not null"
+                # That git kept what somebody says that it led to is half their word.
+                " and (witnessed = 1 or coalesce(rater, '') != 'git')",
                 (num, since),
             )
             writers = self._writers(num) if said else frozenset()
