@@ -174,12 +174,17 @@ FORGED = (
         (FORGED, "tokens of aaaaaaaaaaaa: a row that the log does not tell of"),
         ("update tokens set revoked_at = null", "revoked_at is not what the log tells"),
         ("delete from tokens", "a row is missing"),
+        ("update tokens set scope = 'admin'", "what it opens is not what the log tells"),
+        ("update tokens set workspaces = null", "what it opens is not what the log tells"),
+        ("update tokens set expires_at = null", "what it opens is not what the log tells"),
+        ("update tokens set digest = x'00'", "what it opens is not what the log tells"),
     ],
 )
 @requirement("SEC-5")
-def test_a_token_that_nobody_made_or_that_opens_again_is_named(path, sql, found):
+def test_a_token_that_nobody_made_or_that_opens_more_or_again_is_named(path, sql, found):
     filled(path)
-    code, made = run(path, "token", "create", "--scope", "write", "--name", "old")
+    limits = ("--workspace", str(path.parent), "--expires", "9")
+    code, made = run(path, "token", "create", "--scope", "write", "--name", "old", *limits)
     assert code == 0
     run(path, "token", "revoke", made["id"])
     assert run(path, "audit", "verify")[0] == 0

@@ -281,7 +281,7 @@ class TokenStore:
             if spendable is not None:
                 # One more: what was never limited has no such meter, and 0 is a limit too.
                 txn.add_meters([(f"{CAP}{token.id}", TOTAL, spendable + 1)])
-            by.context.note(txn, EventType.ADMITTED, token.id)
+            by.context.note(txn, EventType.ADMITTED, token.id, token.seal)
 
         self._ledger.write(work)
         return NewToken(**self._facts(token), token=f"rbk_{id}_{key}")
@@ -383,12 +383,13 @@ class TokenStore:
             self._bank.context.note(txn, EventType.REVOKED, token.id)
         id, key = secrets.token_hex(6), secrets.token_hex(32)
         taken = any(token.name == name and not _is_owners(token) for token in known)
-        txn.put_token(Token(
+        made = Token(
             id=id, name=f"{name} {id}" if taken else name, scope=str(Right.ADMIN),
             workspaces=None, may=(), digest=_digest(key), created_at=self._clock(),
             created_by=OWNERS_MAKER, expires_at=None,
-        ))  # fmt: skip
-        self._bank.context.note(txn, EventType.ADMITTED, id)
+        )  # fmt: skip
+        txn.put_token(made)
+        self._bank.context.note(txn, EventType.ADMITTED, id, made.seal)
         secret = f"rbk_{id}_{key}"
         try:
             # If the transaction fails after this, the file opens nothing and is written again.

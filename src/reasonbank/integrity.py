@@ -3,7 +3,7 @@
 The log is a chain of hashes, in which nothing can be changed unseen. Every table follows from the
 log: it is folded again, beside the bank, and compared row by row. So whoever edits the bank's file
 is noticed, unless they have made all of it anew. What does not follow from the log is not looked
-at: vectors, jobs, counters, and what a token opens.
+at: vectors, jobs, counters, and what a token may spend.
 """
 
 from __future__ import annotations

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from reasonbank.ledger.database import Database
+from reasonbank.ledger.database import Database, records
 from reasonbank.ledger.events import CHANGES, OBSERVATIONS, EventType
+from reasonbank.ledger.port import SEAL, Token
+from reasonbank.ledger.queries.administration import TOKEN
 from reasonbank.ledger.queries.base import EVENT, texts
 from reasonbank.ledger.tables import TABLES, Table
 from reasonbank.trust.belief import day_of, parts
@@ -77,9 +79,9 @@ def unknown(db: Database) -> list[Difference]:
 
 
 def tokens(db: Database) -> list[Difference]:
-    """Tokens that nobody made, that are gone, or that were revoked and are valid again: the log
-    says that each was made and revoked, though not what it opens. One that a backup knew as valid
-    stays revoked, of which its log says nothing."""
+    """Tokens that nobody made, that are gone, that open something else than when they were made, or
+    that were revoked and are valid again. One that a backup knew as valid stays revoked, of which
+    its log says nothing; of old ones it does not say what they open."""
     noted = "select 1 from events where subject = tokens.id and what = ?"
     found = db.all(
         f"select id, exists ({noted}) from tokens where not exists ({noted})"
@@ -90,7 +92,12 @@ def tokens(db: Database) -> list[Difference]:
         "select subject from events where what = ? and subject not in (select id from tokens)",
         (EventType.ADMITTED,),
     )
+    seals = dict(db.all("select subject, digest from events where what = ? and digest like ?",
+                        (EventType.ADMITTED, f"{SEAL}%")))  # fmt: skip
+    every = records(Token, TOKEN, db.all(f"select {TOKEN} from tokens"))
+    wider = [token.id for token in every if seals.get(token.id, token.seal) != token.seal]
     return [
+        *(_changed("tokens", id, ["what it opens"]) for id in wider),
         *(_changed("tokens", id, ["revoked_at"]) if made else _added("tokens", id)
           for id, made in found),
         *(_removed("tokens", id) for (id,) in gone),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SINCE = "since"
+SEAL = "opens "
+"""What a token's seal begins with; what was noted of older ones holds nothing of them."""
 """The meter whose total is the time of the last reset."""
 
 # Masses, then the track record, then the day of the newest.
@@ -198,6 +201,13 @@ class Token:
     last_used: int | None = None
     revoked_at: int | None = None
     may: tuple[str, ...] | None = None
+
+    @property
+    def seal(self) -> str:
+        """What it opens, and to whom: what the log keeps of that, which the chain holds."""
+        told = (self.id, self.name, self.scope, self.workspaces, self.may, self.digest.hex(),
+                self.created_at, self.created_by, self.expires_at)  # fmt: skip
+        return f"{SEAL}{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]}"
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)

@@ -393,10 +393,16 @@ class Context:
         """What is written from here is part of what can be taken back in one go."""
         return replace(self, batch=batch)
 
-    def note(self, txn: Writing, type: EventType, subject: str | None = None) -> None:
-        """For the audit: something was done that changes no memory, by default to the bank."""
+    def note(
+        self, txn: Writing, type: EventType, subject: str | None = None, digest: str | None = None
+    ) -> None:
+        """For the audit: something was done that changes no memory, by default to the bank.
+
+        ``digest``: of what it was done to, which the chain holds from then on.
+        """
         subject = subject or self.store.ledger.bank_id
-        txn.note(self._event(type, subject, self.view.workspace, txn.stamp(), {}))
+        event = self._event(type, subject, self.view.workspace, txn.stamp(), {})
+        txn.note(replace(event, digest=digest))
 
     def _event(
         self, type: EventType, subject: str, workspace: str, at: int, payload: JSON

@@ -50,9 +50,11 @@ class Writer(TakingBack):
 
     def note(self, event: Event) -> None:
         """Without a payload it is read by the audit alone: not replayed, not exported. Notes
-        have a chain of their own, so that the one that is exported has no gaps."""
+        have a chain of their own, so that the one that is exported has no gaps. A digest that
+        it has already stays, and is held by the chain."""
         counter, head, notes = self._tip()
-        event = event.sealed(counter + 1, notes)
+        sealed = event.sealed(counter + 1, notes)
+        event = replace(sealed, digest=event.digest or sealed.digest)
         self._remember(event.counter, head, event.link)
         self._insert(replace(event, salt=None, redacted=True))
 
