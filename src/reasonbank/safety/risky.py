@@ -309,7 +309,9 @@ _DENIED = patterns.compile(
 _EXAMPLE = patterns.compile(
     r"(?i)(?:cp|copy|mv|rename)\s+\S{0,60}\.env\.(?:example|sample|template|dist)[`\"']?\s+(?:(?:to|as|into)\s+)?\S{0,60}\.env\S{0,10}"
 )
-_TOLD = patterns.compile(r"\s+(?:-m\s+json\.tool\b|-(?:n|p|l|s)?[ce]\s)[^\n]{0,200}")
+_TOLD = patterns.compile(
+    r"\s+(?:-m\s+json\.tool\b|-[npls]?[ce]\s+(?:'[^'\n]{0,150}'|\"[^\"\n]{0,150}\"))"
+)
 _INTERPRETER = patterns.compile(r"(?i)\b(?:python[\d.]*|perl|ruby|node|php)\z")
 _RUNS = patterns.compile(
     r"(?i)exec|eval|system|popen|subprocess|import\(|compile|spawn|require|marshal|pickle|`"
