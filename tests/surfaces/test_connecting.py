@@ -1,10 +1,13 @@
 """What a server says about how to connect: every agent names its project, none its token."""
 
 import json
+import subprocess
+import sys
 import tomllib
 
 import pytest
 from tests.requirement import requirement
+from tests.surfaces.http_server import environment
 
 from reasonbank.surfaces.connecting import WORKSPACE, snippets
 
@@ -44,3 +47,19 @@ def test_codex_reads_both_from_its_environment(locked):
 
 def test_the_json_api_is_asked_from_a_project_too():
     assert f'-H "{WORKSPACE}: $PWD"' in told(True)["Anything else"]
+
+
+def test_a_terminal_ends_with_the_address_of_the_page(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-m", "reasonbank.surfaces.cli", "serve", "--port", "0"],
+        env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
+    ) as server:  # fmt: skip
+        assert server.stdout is not None
+        lines = []
+        while not lines or not lines[-1].startswith("Control-C"):
+            lines.append(server.stdout.readline())
+            assert lines[-1], "".join(lines)
+        server.terminate()
+    assert "#code=" in lines[-3]
+    assert any("serves at" in line for line in lines[:-10])

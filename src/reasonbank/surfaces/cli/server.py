@@ -200,17 +200,20 @@ def announce(shell: Shell, bank: Bank, opened: Opened) -> None:
 
     page = address_of(bank, address, seconds=FIRST_CODE_SECONDS) if owner else address
     click.secho(f"ReasonBank serves at {address}", bold=True, err=True)
-    # On standard output, which is for whoever started it: standard error is its log.
-    click.echo(page)
-    sys.stdout.flush()
     if owner is not None:
-        click.echo("Open it within an hour, and once; `reasonbank open` makes another.", err=True)
         click.echo(f"Your token is in {owner.file}. For agents and programs:", err=True)
         click.echo(f"export {VARIABLE}=$(cat {shlex.quote(str(owner.file))})", err=True)
     for snippet in snippets(address, locked=opened.locked):
         click.secho(f"\n{snippet.agent} ({snippet.where}):", bold=True, err=True)
         click.echo(snippet.text, err=True)
-    click.echo("\nControl-C ends it.", err=True)
+    # What a person needs first comes last, where a terminal still shows it.
+    click.secho("\nThe page, for you:", bold=True, err=True)
+    # On standard output, which is for whoever started it: standard error is its log.
+    click.echo(page)
+    sys.stdout.flush()
+    if owner is not None:
+        click.echo("Open it within an hour, and once; `reasonbank open` makes another.", err=True)
+    click.echo("Control-C ends it.", err=True)
 
 
 @command("open")

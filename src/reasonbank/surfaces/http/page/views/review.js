@@ -90,7 +90,7 @@ async function waiting(page, hand) {
     if (known.has(memory.id)) continue;
     found.push({
       kind: "doubted", id: memory.id, title: memory.title, author: writer(memory.author), memory,
-      why: `${capital(because(memory.belief))}. Confidence has fallen to ${fixed(memory.belief.confidence)}. Archive it?`,
+      why: `${capital(because(memory.belief))}. Confidence has fallen to ${fixed(memory.belief.confidence)}. Archive it? Keeping it rates it helpful; as long as it is doubted it comes back here.`,
     });
   }
   const order = TABS.all.kinds;

@@ -420,7 +420,7 @@ function nothing(view, reply) {
         gap && ` It was asked ${plural(gap.asked, "time")} in ${plural(1 + gap.wordings.length, "wording")}, last ${when(gap.last_asked)}.`),
       reply.nearest && h("p", "Nearest: ", memoryLink(page, reply.nearest.id, reply.nearest.title), " ", h("span.soft", `fits ${fixed(reply.nearest.relevance)}, too little`)),
       reply.hint && h("p", reply.hint),
-      reply.memories.length > 0 && h("p", button(`Show the ${plural(reply.memories.length, "closest lesson")}`, () => {
+      reply.memories.length > 0 && h("p", button(reply.memories.length === 1 ? "Show the closest lesson" : `Show the ${count(reply.memories.length)} closest lessons`, () => {
         state.all = true;
         answer(view);
       }, { look: "quiet" })),

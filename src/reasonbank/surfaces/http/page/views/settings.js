@@ -156,7 +156,7 @@ const listed = (page, changes, titles) => table(
     h("code.nowrap", change.what), titles.has(change.subject) ? memoryLink(page, change.subject, short(titles.get(change.subject), 100))
       : /^trace\.(stored|learned)$/.test(change.what) ? h("a", { href: page.link(`sessions/${change.subject}`) }, "a session")
       : h("span.soft", short(change.subject, 40)),
-    h("span.nowrap", straight(short(change.author, 32))), { node: h("span.nowrap", change.surface), label: "through" }, { node: when(change.at), num: true, soft: true }, { node: count(change.seq), num: true, soft: true }]));
+    h("span.nowrap", straight(short(change.author, 32))), { node: h("span.nowrap", change.surface), label: "through" }, { node: when(change.at), num: true, soft: true }, { node: count(change.seq), num: true, soft: true, label: "no." }]));
 
 function log(page, changes, titles) {
   if (!changes.length) return part("Audit", "who changed what; never the text", h("p.soft", "Nothing was written yet."));
