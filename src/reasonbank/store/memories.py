@@ -90,8 +90,10 @@ def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
 def update_in(context: Context, txn: Writing, id: str, changes: Mapping[str, Any]) -> Memory:
     from reasonbank.store.reviewing import must_be_free  # It stores what it changes.
 
-    old = context.own_row(txn, id).memory()
-    must_be_free(context, txn, id)
+    row = context.own_row(txn, id)
+    if row.state == State.ARCHIVED:
+        must_be_free(context, txn, id)
+    old = row.memory()
     fit = context.fit(replace(old, **changes))
     new = lesson(fit)
     was = lesson(old)
