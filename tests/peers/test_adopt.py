@@ -256,6 +256,26 @@ def test_however_much_a_peer_says_of_one_thing_at_once_it_is_folded_once(liar, k
     assert bank.bank.store.ledger.check() == []
 
 
+def test_who_changes_a_lesson_without_end_is_heard_so_far_and_no_further(liar, monkeypatch):
+    bank, liar, says = liar
+    monkeypatch.setattr(adopt, "MOST_CHANGES", 20)
+    id, lesson = liar.lesson()
+    says(lesson)
+
+    def changes(first):
+        said = [{"changes": {"content": f"Take {n}."}} for n in range(first, first + 10)]
+        return [(EventType.REVISED, id, each, {}) for each in said]
+
+    for first in range(0, 60, 10):
+        assert says(*changes(first)).new == 10  # Kept, and passed on.
+    assert bank.knows(id).content == "Take 19."
+    assert says((EventType.OBSERVED, id, {"kind": "outcome", "positive": False}, {})).new == 1
+    assert bank.db.all("select positive from evidence where kind = 'outcome'") == [(0,)]
+    says((EventType.FORGOTTEN, id, {}, {}))
+    with pytest.raises(NotFound):
+        bank.knows(id)
+
+
 def test_how_a_task_ended_is_told_of_the_shared_lessons_that_it_used(three):
     anna, bert, _, network = three
     shared = anna.bank.record(a_lesson())
