@@ -171,8 +171,8 @@ def test_one_more_observation_costs_the_same_however_many_there_are(liar, monkey
     assert bank.db.all("select count(*) from evidence where kind = 'outcome'") == [(2001,)]
 
 
-def looked_through(bank, work):
-    """The statements by which a bank goes through all that it has of something."""
+def asked_by(bank, work):
+    """The statements of a bank, and what with."""
     asked = []
 
     def traced(_, sql, values):
@@ -185,6 +185,12 @@ def looked_through(bank, work):
     trace(traced)
     work()
     trace(None)
+    return asked
+
+
+def looked_through(bank, work):
+    """The statements by which a bank goes through all that it has of something."""
+    asked = asked_by(bank, work)
     plans = {
         sql: str(bank.db.all(f"explain query plan {sql}", values))
         for sql, values in asked
@@ -220,6 +226,54 @@ def test_however_much_a_peer_takes_back_at_once_all_is_gone_through_once(liar):
             gone = bank.db.all("select 1 from taken_back where id = ?", (changes["id"],))
             assert gone == [(1,)]
     assert counts[0] == counts[1] > 0
+
+
+@pytest.mark.parametrize("kind", ["revised", "linked", "joined", "observed", "forgotten"])
+def test_however_much_a_peer_says_of_one_thing_at_once_it_is_folded_once(liar, kind):
+    """What was said before is read for each fold: who goes on and on would keep the bank busy."""
+    bank, liar, says = liar
+    (id, lesson), (other, another) = liar.lesson(), liar.lesson()
+    says(lesson, another)
+    if kind == "forgotten":
+        says((EventType.FORGOTTEN, id, {}, {}))
+    link = {"target": other, "type": str(LinkType.SIMILAR), "strength": 0.5}
+    folded, told = {
+        "revised": ("update memories set id", [
+            (EventType.REVISED, id, {"changes": {"content": f"Take {n}."}}, {}) for n in range(9)
+        ]),
+        "linked": ("delete from links where source", [(EventType.LINKED, id, link, {})] * 9),
+        "joined": ("insert into workspaces", [liar.place()] * 9),
+        "observed": ("update memories set standing", [
+            (EventType.OBSERVED, id, {"kind": "outcome", "positive": True, "session": f"{n}"}, {})
+            for n in range(9)
+        ]),
+        "forgotten": ("insert into tombstones", [(EventType.FORGOTTEN, id, {}, {})] * 9),
+    }[kind]  # fmt: skip
+    asked = asked_by(bank, lambda: says(*told))
+    assert [sql.startswith(folded) for sql, _ in asked].count(True) == 1
+    if kind == "revised":
+        assert bank.knows(id).content == "Take 8."
+    assert bank.bank.store.ledger.check() == []
+
+
+def test_who_changes_a_lesson_without_end_is_heard_so_far_and_no_further(liar, monkeypatch):
+    bank, liar, says = liar
+    monkeypatch.setattr(adopt, "MOST_CHANGES", 20)
+    id, lesson = liar.lesson()
+    says(lesson)
+
+    def changes(first):
+        said = [{"changes": {"content": f"Take {n}."}} for n in range(first, first + 10)]
+        return [(EventType.REVISED, id, each, {}) for each in said]
+
+    for first in range(0, 60, 10):
+        assert says(*changes(first)).new == 10  # Kept, and passed on.
+    assert bank.knows(id).content == "Take 19."
+    assert says((EventType.OBSERVED, id, {"kind": "outcome", "positive": False}, {})).new == 1
+    assert bank.db.all("select positive from evidence where kind = 'outcome'") == [(0,)]
+    says((EventType.FORGOTTEN, id, {}, {}))
+    with pytest.raises(NotFound):
+        bank.knows(id)
 
 
 def test_how_a_task_ended_is_told_of_the_shared_lessons_that_it_used(three):

@@ -242,6 +242,15 @@ class PeerBook:
         row = self._db.one("select count(*), sum(size) from logs where via = ?", (via,))
         return (row[0], row[1] or 0) if row else (0, 0)
 
+    def changed(self, ids: Iterable[str]) -> dict[tuple[str, str], int]:
+        wanted = self._db.dialect.texts([*ids])
+        found = self._db.all(
+            f"select subject, origin, count(*) from events where subject in {wanted.sql}"
+            f" and what in {texts(CHANGES | LINKS)} group by subject, origin",
+            wanted.values,
+        )
+        return {(id, origin): count for id, origin, count in found}
+
     def recorders(self, ids: Iterable[str]) -> dict[str, set[str]]:
         wanted = self._db.dialect.texts([*ids])
         found: dict[str, set[str]] = {}

@@ -329,6 +329,9 @@ class PeerReading(Protocol):
     def brought_by(self, via: str) -> tuple[int, int]:
         """How many logs of others, and how many bytes, a peer brought."""
 
+    def changed(self, ids: Iterable[str]) -> dict[tuple[str, str], int]:
+        """How often each bank has changed or linked each of these memories."""
+
     def recorders(self, ids: Iterable[str]) -> dict[str, set[str]]:
         """By memory: the origins that recorded it."""
 

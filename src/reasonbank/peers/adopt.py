@@ -45,6 +45,9 @@ SHORT = 16
 """Digits of a key that tell peers apart."""
 MOST_BEFORE = 100
 """Entries of a log about a memory among which the one that records it is looked for."""
+MOST_CHANGES = 1_000
+"""Of one memory, by one stranger; what is said then is kept and passed on. How a memory stands is
+told from all its changes, whenever there is another."""
 _SCOPES = {"team": Scope.TEAM, "org": Scope.ORG, "project": Scope.PROJECT}
 _ALWAYS = frozenset({
     EventType.RECORDED, EventType.REVISED, EventType.ARCHIVED, EventType.RESTORED,
@@ -109,6 +112,7 @@ class _Adopting:
                     ids.add(parse_id(said(row.payload).get("target", "")))
         self.recorders = txn.peers.recorders(ids)
         self.rejected = txn.peers.rejected(ids)
+        self.changed = txn.peers.changed(ids)
         self.latest = context.now() + DAY
         self.heard = txn.last_counter()
 
@@ -234,6 +238,8 @@ class _Adopting:
             return True
         if event.type in _BRINGS_BACK and event.subject in self.rejected:
             return False
+        if self.changed.get((event.subject, key), 0) >= MOST_CHANGES:
+            return event.type is EventType.FORGOTTEN
         named = [event.subject]
         if event.type in LINKS and not event.redacted:
             named.append(event.payload["target"])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
-from reasonbank.ledger.events import BATCHES, CHANGES, OBSERVATIONS, Event, EventType, encode
+from reasonbank.ledger.events import CHANGES, OBSERVATIONS, Event, EventType, encode
 from reasonbank.ledger.migrations import APART_BEFORE, REFOLD_BEFORE, REWEIGH_BEFORE
 from reasonbank.ledger.port import SINCE, Token
 from reasonbank.ledger.projection.taking_back import TakingBack
@@ -78,9 +78,18 @@ class Writer(TakingBack):
         self, events: Iterable[Event], progress: Callable[[int, int], None] | None = None
     ) -> int:
         events = sorted(events, key=lambda e: e.order)
+        with self._refolding_once():
+            new = self._take(events, progress)
+        if events:
+            counter, head, notes = self._tip()
+            self._remember(max(counter, events[-1].counter), head, notes)
+        return new
+
+    def _take(self, events: Sequence[Event], progress: Callable[[int, int], None] | None) -> int:
         new: list[Event] = []
         known: list[Event] = []
         deleted: dict[str, tuple[int, str]] = {}
+        later: dict[tuple[str, ...], Event] = {}
         for done, event in enumerate(events, 1):
             if progress is not None:
                 progress(done, len(events))
@@ -94,21 +103,39 @@ class Writer(TakingBack):
                 self._take_redacted(event)
             else:
                 self._insert(event)
-                if event.type not in BATCHES:
+                if (whole := self._part_of(event)) is None:
                     self._project(event)
+                else:
+                    # Any would do, but of what was forgotten it stays when it was last.
+                    later[whole] = max(event, later.get(whole, event), key=lambda e: e.at)
             if event.type is EventType.DELETED:
                 deleted.clear()
-        # Once, however many there are: it goes through all that was ever taken back.
-        if any(event.type in BATCHES and "events" in event.payload for event in new):
-            self._batches_told()
+        for event in later.values():
+            self._project(event)
         self._observe_awaited(e.subject for e in new if e.type is EventType.RECORDED)
         for event in known:
             if event.type in (EventType.TRACED, EventType.LEARNED) and not event.redacted:
                 self._join_quotes(event)
-        if events:
-            counter, head, notes = self._tip()
-            self._remember(max(counter, events[-1].counter), head, notes)
         return len(new)
+
+    def _part_of(self, event: Event) -> tuple[str, ...] | None:
+        """What is folded anew from all that was ever said of it, and is so once for all that comes
+        together: else who says much of one thing makes everybody wait. None: nothing that is here.
+        """
+        match event.type:
+            case EventType.APPLIED | EventType.REVERTED if "events" in event.payload:
+                return ("batches",)
+            case EventType.LINKED | EventType.UNLINKED:
+                return ("link", event.subject, event.payload["target"], event.payload["type"])
+            case EventType.FORGOTTEN if self.forgotten(event.subject):
+                return ("forgotten", event.subject)
+            case EventType.JOINED if self.place(self.home(event.subject)) is not None:
+                return ("workspace", event.subject)
+            case _ if event.type in CHANGES and self.db.one(
+                "select 1 from memories where id = ?", (event.subject,)
+            ):
+                return ("memory", event.subject)
+        return None
 
     def _take_redacted(self, event: Event) -> None:
         self._insert(replace(event, redacted=True, salt=None))
@@ -172,8 +199,9 @@ class Writer(TakingBack):
         """Of all that was said about a link the latest stands, whichever came in first."""
         link = (event.subject, event.payload["target"], event.payload["type"])
         said = self.db.all(
-            f"select {EVENT} from events where subject = ? and what in (?, ?) and {COUNTS}",
-            (event.subject, EventType.LINKED, EventType.UNLINKED),
+            f"select {EVENT} from events where subject = ? and what in (?, ?) and {COUNTS}"
+            f" and {self.db.dialect.contains('payload', '?')}",
+            (event.subject, EventType.LINKED, EventType.UNLINKED, encode(link[1])),
         )
         last = max(
             (

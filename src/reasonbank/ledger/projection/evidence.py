@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from reasonbank.ledger.database import Database
@@ -33,6 +34,8 @@ class EvidenceProjection(AuthorProjection):
         self._clock = clock
         self._half_life = half_life
         self._replaying = False
+        self._waiting: dict[int, None] | None = None
+        """Memories whose evidence is folded later, once for all that comes together."""
 
     def _observed(self, event: Event, *, live: bool = False) -> None:
         """What somebody reported of one memory."""
@@ -312,9 +315,24 @@ class EvidenceProjection(AuthorProjection):
             elif event.subject in nums:
                 self._observed(event)
 
+    @contextmanager
+    def _refolding_once(self) -> Iterator[None]:
+        waiting: dict[int, None] = {}
+        self._waiting = waiting
+        try:
+            yield
+        finally:
+            self._waiting = None
+        for num in waiting:
+            if self.db.one("select 1 from memories where num = ?", (num,)):
+                self._refold(num)
+
     def _refold(self, num: int) -> None:
         """Store what the memory's evidence amounts to, in its project and in each other one that
         has seen it; all of it can be made anew."""
+        if self._waiting is not None:
+            self._waiting[num] = None
+            return
         row = self.db.one("select workspace, scope from memories where num = ?", (num,))
         assert row is not None
         tallies = self._tallies_by_workspace(num)
