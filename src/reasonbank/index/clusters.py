@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reasonbank.forking import computation
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -71,13 +73,14 @@ def pairs(vectors: Floats, threshold: float) -> Pairs:
         mine = vectors[rows]
         for start in range(0, len(rows), BLOCK):
             block, later = mine[start : start + BLOCK], mine[start + BLOCK :]
-            # numpy computes half of a matrix times itself. Nothing is compared twice.
-            near = _above(block @ block.T, threshold)
-            upper = near.first < near.second
-            kept.append(near.of(rows[start:], rows[start:], upper))
-            if len(later):
-                near = _above(block @ later.T, threshold)
-                kept.append(near.of(rows[start:], rows[start + BLOCK :]))
+            with computation():
+                # numpy computes half of a matrix times itself. Nothing is compared twice.
+                near = _above(block @ block.T, threshold)
+                upper = near.first < near.second
+                kept.append(near.of(rows[start:], rows[start:], upper))
+                if len(later):
+                    near = _above(block @ later.T, threshold)
+                    kept.append(near.of(rows[start:], rows[start + BLOCK :]))
             if sum(map(len, kept)) > MOST_AT_ONCE:
                 kept = [_few(kept, len(vectors))]
     return _few(kept, len(vectors))

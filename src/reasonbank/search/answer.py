@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasonbank.errors import EmbeddingError, ReasonBankError, StorageError
 from reasonbank.fields import checked
+from reasonbank.forking import computation
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Filter, Reading, UnansweredQuestion
 from reasonbank.model import JSON, Hit, Reply
@@ -156,7 +157,7 @@ def recall(context: Context, question: Question, *, at_once: bool = False) -> Re
     reading = store.ledger.cached_read()
     if why := reading.cached("unused", reading.unused):
         senses.notes.append(why)  # It may be long out of date.
-    with store.searching if _is_small(reading) else nullcontext():
+    with store.searching if _is_small(reading) else nullcontext(), computation():
         found = gather(context, reading, question, senses)
         fusion = hits.fused(context, reading, found, senses)
         expected = found.trust.expected(fusion.similarity, found.cosine)

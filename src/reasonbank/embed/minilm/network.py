@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reasonbank.forking import computation
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -163,11 +165,12 @@ class Network:
         runs = [(len(list(group)), length) for length, group in groupby(lengths)]
         scratch = np.empty(WIDTH * WIDE, np.float32)
 
-        x = self.embedded(texts)
-        self.norm(x)
-        for layer in self.layers:
-            x = layer(x, runs, scratch)
-        return self.pooled(x, np.cumsum([0, *lengths[:-1]]))
+        with computation():
+            x = self.embedded(texts)
+            self.norm(x)
+            for layer in self.layers:
+                x = layer(x, runs, scratch)
+            return self.pooled(x, np.cumsum([0, *lengths[:-1]]))
 
     def embedded(self, texts: list[list[int]]) -> Floats:
         """What each token means by itself and where it stands, one a row."""
