@@ -1,10 +1,7 @@
 """A program that forks while others of its threads compute does not hang."""
 
-import os
 import subprocess
 import sys
-
-import pytest
 
 from tests.requirement import requirement
 
@@ -41,7 +38,6 @@ print(codes)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system knows no forks")
 @requirement("MEM-9")
 def test_a_fork_waits_for_what_other_threads_compute():
     told = subprocess.run(

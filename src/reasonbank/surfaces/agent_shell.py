@@ -28,7 +28,7 @@ _PACKAGES = re.compile(
     r"/(?:@anthropic-ai/claude-code|@openai/codex|@google/gemini-cli|@qwen-code/qwen-code"
     r"|@github/copilot|opencode-ai)/"
 )
-_INTERPRETERS = re.compile(r"(?:^|/)(?:node|bun|deno|python[\d.]*)$")
+_INTERPRETERS = ("node", "bun", "deno", "python")
 DEEPEST = 32
 """So many processes above ours are looked at."""
 
@@ -58,6 +58,6 @@ def _is_run_by_one() -> bool:
 
 def _run(words: list[str]) -> list[str]:
     """The program, and the script or module that an interpreter runs, whatever its options."""
-    if _INTERPRETERS.search(words[0]):
+    if words[0].rpartition("/")[2].rstrip("0123456789.") in _INTERPRETERS:
         return [words[0], *[word for word in words[1:] if not word.startswith("-")][:1]]
     return words[:2]
