@@ -1,5 +1,7 @@
 """Learning, sessions, work and settings: what they show, and what is done there."""
 
+from contextlib import contextmanager
+
 from playwright.sync_api import expect
 from tests.requirement import requirement
 from tests.surfaces.http_server import serving
@@ -64,10 +66,10 @@ def test_a_token_is_made_shown_once_and_revoked(tab, world):
     assert world.server.ask("GET", "/statistics", token=secret).status_code == 401
 
 
-@requirement("WEB-1")
-def test_what_was_accepted_is_merged_by_a_plan_that_can_be_taken_back(browser, tmp_path):
-    page = browser.new_page()
-    with serving(tmp_path / "project", REASONBANK_EMBED_MODEL="minilm") as server:
+@contextmanager
+def proposed(page, project):
+    """A page on which three lessons are proposed to become one."""
+    with serving(project, REASONBANK_EMBED_MODEL="minilm") as server:
         for name in NAMES:
             lesson = {"title": f"Restart the proxy, says {name}", "description": SAME,
                       "content": f"{SAME}.", "outcome": "success"}  # fmt: skip
@@ -81,10 +83,32 @@ def test_what_was_accepted_is_merged_by_a_plan_that_can_be_taken_back(browser, t
         expect(page.get_by_role("status").filter(has_text="3 accepted")).to_be_visible()
         page.goto(server.address + "/review?tab=proposals")
         expect(page.locator(".pane")).to_contain_text("Would become one")
-        page.get_by_role("button", name="Merge").click()
+        yield server
+
+
+@requirement("WEB-1")
+def test_what_was_accepted_is_merged_by_a_plan_that_can_be_taken_back(browser, tmp_path):
+    page = browser.new_page()
+    with proposed(page, tmp_path / "project") as server:
+        page.get_by_role("button", name="Merge").first.click()
         expect(page.get_by_role("status").filter(has_text="Undo with u")).to_be_visible()
         assert len(server.ask("GET", "/memories").json()) == 1
         page.keyboard.press("u")
         expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
         assert len(server.ask("GET", "/memories").json()) == 3
+    page.close()
+
+
+@requirement("WEB-1")
+def test_a_merge_is_edited_as_it_is_accepted(browser, tmp_path):
+    page = browser.new_page()
+    with proposed(page, tmp_path / "project") as server:
+        page.get_by_role("button", name="Merge and edit").click()
+        form = page.get_by_role("dialog")
+        expect(form.get_by_label("When it applies")).to_have_value(SAME)
+        form.get_by_label("Title").fill("Restart the proxy first")
+        form.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("heading", name="The bank proposes nothing.")).to_be_visible()
+        [merged] = server.ask("GET", "/memories").json()
+        assert (merged["title"], merged["revision"]) == ("Restart the proxy first", 2)
     page.close()

@@ -192,7 +192,7 @@ function pane(view, item) {
       h("dt", "All of it"), h("dd", memoryLink(page, memory.id, "Evidence, history and kin"))),
     may(page, item) && h("div.bar",
       button(yes, () => decide(view, true), { look: "main", hint: "a" }),
-      memory && button("Edit", () => change(view), { hint: "e" }),
+      (memory || item.cluster) && button(memory ? "Edit" : "Merge and edit", () => change(view), { hint: "e" }),
       no && button(no, () => decide(view, false), { look: "risk", hint: "r" }),
       picked.size > 0 && mark(`${picked.size} selected: the answer goes to all`, "m-accent"),
       h("span.tip", key("j"), " ", key("k"), " move, ", key("x"), " select, ", key("u"), " undo")));
@@ -317,12 +317,31 @@ function dropped(view, ids) {
 
 async function change(view) {
   const item = view.items[view.at];
+  if (item?.cluster) return changeMerged(view, item);
   if (!item?.memory) return;
   const now = await edit(item.memory);
   if (!now) return;
   Object.assign(item, { title: now.title, memory: { ...item.memory, ...now } });
   view.page.done("Saved; the earlier revision is kept", takeBack(now));
   draw(view);
+}
+
+/** What would become one is written when it does: then it is edited. Whoever leaves that keeps the merge. */
+async function changeMerged(view, item) {
+  if (view.busy || !may(view.page, item)) return;
+  view.busy = true;
+  try {
+    const { batch, created_memories: [id] } = await api.post("/consolidate", { only: [item.id], force: true });
+    if (!id) return view.page.redraw(); // It was merged meanwhile.
+    view.page.done("Merged", () => api.post(`/batches/${api.part(batch)}/undo`));
+    const now = await edit(await api.get(`/memories/${api.part(id)}`));
+    if (now) view.page.done("Merged and saved", takeBack(now));
+    dropped(view, [item.id]);
+  } catch (error) {
+    say(capital(error.message));
+  } finally {
+    view.busy = false;
+  }
 }
 
 function empty({ tab }) {
