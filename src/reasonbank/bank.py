@@ -580,7 +580,8 @@ class Bank:
     def revert(
         self,
         *,
-        author: Annotated[Name, "What they wrote, as the log has it."] | None = None,
+        author: Annotated[Name, "What they wrote: a name of the log, or agent:alice, person:alice."]
+        | None = None,
         session: Annotated[Name, "What came of this session."] | None = None,
         batch: Annotated[BatchId, "What this import brought."] | None = None,
         since: Annotated[str, Text(64), "Not before this time, or this long ago: 2h, 3d."]

@@ -12,7 +12,7 @@ from tests.tidy.conftest import merged, timeout
 from tests.tidy.test_promote import prove
 
 from reasonbank import Bank, Forbidden, InvalidInput, Refused, Scope, Settings, State
-from reasonbank.model import Filter, Right, Step, Trace
+from reasonbank.model import Filter, Principal, Right, Step, Trace
 from reasonbank.testing import a_memory
 from reasonbank.tidy.promote import promote
 
@@ -287,6 +287,23 @@ def test_who_wrote_is_what_the_log_says_and_no_claim_of_theirs(bank, mallory):
     mine = bank.record(a_memory(title="By mallory", agent="mallory"))
     assert bank.revert(author="mallory").archived == (said.id,)
     assert active(bank) == {mine.id}
+
+
+@requirement("SEC-1")
+def test_what_an_agent_wrote_goes_whatever_it_called_itself_and_what_its_person_wrote_stays(bank):
+    def by(principal, author):
+        return Bank(bank.context.seen_by(author=author, identity="alice", principal=principal))
+
+    own = by(Principal.PERSON, "alice").record(a_memory(title="Own"))
+    theirs = [
+        by(Principal.AGENT, name).record(a_memory(title=name)).id for name in ("alice", "zoe")
+    ]
+    person = by(Principal.PERSON, "alice")
+    assert {each.hand for each in person.review()} == {"agent:alice"}, "so it is told who it was"
+    found = person.revert(author="agent:alice")
+    assert set(found.archived) == {*theirs} and active(bank) == {own.id}
+    assert not person.revert(author="agent:bob", dry_run=True).archived
+    assert person.revert(author="person:alice", dry_run=True).archived == (own.id,)
 
 
 @requirement("SEC-6")

@@ -76,6 +76,8 @@ def test_what_somebody_wrote_is_nowhere_after_a_revert_and_back_after_its_undo(t
     assert "state: archived" in section
 
     assert typed.json("revert", "--author", "mallory")["batch"] is None
+    again = typed("revert", "--author", "mallory", "--dry-run").stdout
+    assert again == "There is nothing to take back.\n"
     assert typed.json("maintain", "--rebuild") and typed.active() == before
     assert typed.json("audit", "verify")["sound"]
 

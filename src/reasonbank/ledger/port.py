@@ -88,6 +88,7 @@ class Written:
     workspace: str | None
     """By it, or to its memories; None: anywhere."""
     author: str | None = None
+    """By its name, or by its hand: ``agent:alice`` is no ``person:alice``."""
     batch: str | None = None
     session: str | None = None
     since: int | None = None

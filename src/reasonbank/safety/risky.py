@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from reasonbank.safety import patterns
+from reasonbank.safety import other_languages, patterns
 from reasonbank.safety.disguises import readings
 
 
@@ -89,7 +89,7 @@ _GUARDS = (
     r"(?:(?:git|commit|push|pre-\w+) hooks?|pre-commit|pre-push|linters?|lint(?:ing)?|type[- ]?check(?:er|s|ing)?|(?:secret|security|licen[cs]e|dependency|"
     r"vulnerability) scan(?:ner|s|ning)?|audits?|ci (?:jobs?|checks?|gates?)|branch protection|signatures?|checksums?|certificates?|tls|ssl|csrf|"
     r"host[- ]key\w*|selinux|apparmor|firewall|antivirus|sandbox|authentication|authorization|auth(?: \w+)? (?:middleware|guards?|checks?|filters?)|"
-    r"(?:trivy|snyk|bandit|semgrep|gitleaks|codeql|sonar\w*|grype|hadolint|eslint|mypy|pylint|ruff|flake8) (?:step|job|stage|check|scan)|permission (?:checks?|prompts?)|verification|"
+    r"(?:trivy|snyk|bandit|semgrep|gitleaks|codeql|sonar\w*|grype|hadolint|eslint|mypy|pylint|ruff|flake8|conftest|policy|security|scan|lint|test|audit|compliance|verification) (?:step|job|stage|check|scan)|permission (?:checks?|prompts?)|verification|"
     r"validation|code reviews?|approvals?|assertions?|rate limit(?:er|s|ing)?|2fa|mfa|coverage (?:threshold|gate|check))"
 )
 _KEEPS = r"(?:passwords?|passphrases?|secrets?|credentials?|(?:api|access|private|deploy|ssh|signing|encryption) keys?|\S{0,20}\.pem|kubeconfig|keystore|vault|tokens? (?:in|to|into|with|over|from|of|and|by)\b)"
@@ -97,6 +97,11 @@ _SHOWN_IN = r"(?:logs?|tickets?|issues?|bug reports?|reports?|wiki|chat|slack|te
 _PURPOSE = r"(?:so that|so|until|to (?:make|keep|get|let|turn)|and)"
 _ROOTS = r"(?:bin|boot|dev|etc|home|lib|lib64|mnt|opt|root|sbin|srv|usr|var|Users|Library)"
 _END = r"(?:$|[\s\"'`.,;:)])"
+_CLOUDS = r"(?:gcloud|az|aws|kubectl|oc|eksctl|doctl|oci|ibmcloud|scw|hcloud|linode-cli|heroku|fly|flyctl|nomad|velero|glab|bq|gsutil)"
+_LASTING = (
+    r"(?:projects?|groups?|db|databases?|sql|db-(?:instance|cluster)|clusters?|volumes?|disks?|buckets?|pvcs?|pvs?|persistentvolumeclaims?|"
+    r"persistentvolumes?|namespaces?|instances?|snapshots?|backups?|repos?|repositor(?:y|ies)|stacks?|vaults?|apps?|tables?|datasets?|crds?)"
+)
 
 _RISKS = (
     (Action.PIPES, rf"(?i)\b{_LOADER}\b[^\n|]{{0,300}}(?:\|[^\n|]{{0,60}}){{0,2}}\|\s*{_SHELL}"),
@@ -196,7 +201,25 @@ _RISKS = (
     (Action.CHECK_OFF, r"(?i)\bNOPASSWD\b|\bufw allow\b|\bfirewall-cmd\b[^\n]{0,40}--add|\bchmod\b[^.\n]{0,40}\b(?:to )?0?777\b|\b(?:tests?|reviews?|checks?|approvals?|ci) (?:is|are) optional\b|\bexclude\b[^.\n]{0,30} from (?:the )?(?:mypy|pyright|ruff|eslint|lint\w*|bandit|the scan\w*|type[- ]check\w*)\b|\b(?:push|merge|deploy|release|commit) without (?:it|them)\b|\s-n on git commit\b"),
     (Action.CREDENTIALS, rf"(?i)\b(?:show|print|log|echo|display|dump)\b[^.\n]{{0,30}}\b(?-i:{_VARIABLE})\b[^.\n]{{0,30}}\b(?:in|into|to) (?:the |a |every )?(?:\w+ )?(?:logs?|output|report|console|page|ticket|issue)\b|\b{_KEEPS}[^\n]{{0,80}}\b(?:read|take|use|get) (?:it|them) (?:from|out of)\b|\b(?:owner|admin|user|colleague|customer)'s (?:session )?cookies?\b|\bkubectl\b[^\n]{{0,40}} get secrets?\b|\brun [`\"']?(?:env|printenv|set)[`\"']? and\b"),
     (Action.PIPES, r"(?i)\b(?:with|using|by) (?:wget|curl)\b[^.\n]{0,40}\b(?:pass|give|hand|feed|pipe)\b[^.\n]{0,20}\bto (?:the )?(?:(?:ba|z|da)?sh|shell|python\d?|node)\b"),
+    # What is declared: rights for everything, policies and scanners that let all pass
+    (Action.CHECK_OFF, r"(?i)\b(?:pid|ipc|network_mode): host\b|\bcap_add:\s{0,3}\[?[\"']?ALL\b|\bpermissions: write-all\b|\bsoft_fail: true\b|\b(?:privileged|host(?:PID|IPC|Network)|allowPrivilegeEscalation|android:debuggable|cleartextTrafficPermitted|usesCleartextTraffic)[\"']?\s?[:=]\s?[\"']?true\b|\bpod-security\.kubernetes\.io/enforce\s?[:=]\s?[\"']?privileged|\bNSAllowsArbitraryLoads\b[^.\n]{0,20}\b(?:true|yes)\b|\brunAsUser[\"']?\s?:\s?0\b|\bfailurePolicy[\"']?\s?[:=]\s?[\"']?Ignore\b|\b(?:delete|remove)\b[^.\n]{0,20}\b(?:validating|mutating)(?:webhookconfigurations?|admissionpolic\w{1,3})\b"),
+    (Action.CHECK_OFF, r"(?i)\b(?:grant|give|attach|assign|bind|add|put|make|use|run|create|with|to|clusterrole[= ])(?:s|ing)?\b[^.\n]{0,60}\b(?:cluster-admin|AdministratorAccess|PowerUserAccess|roles/(?:owner|editor)|db_owner|system:masters)\b|\balter (?:role|user) \S{1,60} (?:with )?superuser\b|\bgrant all (?:privileges )?on (?:\*\.\*|all )|\b(?:disable trigger|nocheck constraint|disable row level security)\b|\bsession_replication_role\s?=\s?[\"']?replica"),
+    (Action.CHECK_OFF, r"(?i)\b(?:tfsec|checkov|kics|semgrep|trivy|gitleaks|snyk|sonar)\s?:\s?(?:ignore|skip|allow|disable)\b|\b(?:abortOnError|checkReleaseBuilds|failOnError|failOnViolation|failBuildOnCVSS|breakBuild)[\"']?\s?[ =:]\s?false\b|\bignore_?Failures?[\"']?\s?[ =:]\s?true\b|\bmaven\.test\.failure\.ignore\b|\bexit[-_]?code[\"'`]?(?:\s?[ =:]\s?| to )0[^.\n]{0,30}\b(?:pass|green|scan|find\w*|go through)\b|\b(?:trust manager|hostname verifier|certificate (?:validator|callback))\b[^.\n]{0,30}\b(?:accept|trust|allow|return)s? (?:everything|all|any|true)\b"),
+    (Action.CHECK_OFF, r"(?i)\b(?:security|scan\w*|lint|policy|audit|licen[cs]e|test) (?:stage|step|job)s?\b[^.\n]{0,40}(?:\bwhen: never\b|\bif: false\b)|(?:\bwhen: never\b|\bif: false\b)[^.\n]{0,30}\b(?:security|scan\w*|lint|policy|audit|licen[cs]e|test) (?:stage|step|job)s?\b|\badvfirewall\b[^\n]{0,40}\bstate off\b|\bSet-NetFirewallProfile\b[^\n]{0,60}-Enabled \$?false\b|\b(?:Add|Set)-MpPreference\b|-InstallationPolicy Trusted\b|\bbcdedit\b[^\n]{0,40}\btestsigning on\b"),
+    # What lasts, by the tools of clouds and databases, and where people work with it
+    (Action.DESTROYS, rf"(?i)\b{_CLOUDS}\b[^\n|;&`]{{0,60}}?\s{_LASTING}\s+(?:delete|destroy|purge|rm|remove)\b|\b{_CLOUDS}\b[^\n|;&`]{{0,60}}?\s(?:delete|destroy|purge|terminate|remove)[ -](?:[\w-]+[ -])?{_LASTING}\b|\b(?:terraform|tofu)\b[^\n]{{0,40}}\s-(?:destroy\b|replace=)|\bheroku pg:reset\b"),
+    (Action.DESTROYS, r"(?i)\b(?:drop|delete|uninstall|clean|reset|downgrade|wipe|recreate|destroy|purge|empty|truncate|erase|flush|flushdb)\b[^.\n]{0,60}(?:(?:\s-n|\s-e|\s-c|--namespace|--env(?:ironment)?|--context|\b\w*_ENV)[= ]prod\w*|\b(?:on|in|of|against) (?:the |a )?(?:production|prod|live) (?:database|db|schema|server|system|data|cluster|site|tables?)\b)"),
+    (Action.DESTROYS, r"(?i)\b(?:Remove-Item|rmdir|rd|del|erase)\b[^\n|;]{0,60}\s[\"'`]?(?:[a-z]:[\\/]?|\$env:(?:SystemDrive|USERPROFILE|windir)|\$HOME)(?:\*|(?:Windows|Users|Data|Program\w*)\b)?(?:[\"'`\s,;.]|$)|\bformat\s+[a-z]:|\bdiskpart\b[^\n]{0,60}\bclean\b|\b(?:vssadmin|wbadmin|wmic shadowcopy) delete\b|\b(?:Clear-Disk|Format-Volume|Initialize-Disk)\b"),
+    (Action.CREDENTIALS, r"(?i)\bkubectl\b[^\n]{0,20} create token\b|\b(?:terraform|tofu|pulumi)\b[^\n]{0,20} (?:output|stack output|state pull)\b[^\n]{0,60}(?:passw|secret|token|private_?key)|\baz keyvault secret (?:show|download|list)\b|\bgcloud secrets versions access\b|\bdocker inspect\b[^.\n]{0,60}\b(?:passwords?|secrets?|tokens?)\b"),
+    (Action.INSTALLS, r"(?i)\binstall_(?:github|gitlab|bitbucket|git|url)\s?\([^)\n]{1,80}|\b(?:inputs\.)?[\w-]+\.url\s?=\s?[\"'](?:github|gitlab|sourcehut):[^\s\"']{1,80}"),
 )  # fmt: skip
+
+_ALL = (
+    *_RISKS,
+    *((Action.CHECK_OFF, pattern) for pattern in other_languages.CHECKS_OFF),
+    *((Action.CREDENTIALS, pattern) for pattern in other_languages.CREDENTIALS),
+    *((Action.DESTROYS, pattern) for pattern in other_languages.DESTROYS),
+)
 
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}\.){1,8}[A-Za-z0-9-]{1,62}"
 _MOVING = (
@@ -208,7 +231,7 @@ _VERBS = (
     rf"(?:{_MOVING}|curl|wget|put|open|visit|browse|follow|read|call|contact|ping|add|set|scp|rsync|s?ftp|ssh|nc|ncat|netcat|"
     r"telnet|import|source|ask|point|use|cc|bcc|reach|get|urlopen|urlretrieve|requests?|httpx?|HTTPS?Connection|axios|"
     r"Invoke-WebRequest|Invoke-RestMethod|iwr|irm|remote|docker|podman|helm|deb|pip\w*|npm|uv|npx|pnpm|yarn|conda|cargo|gem|composer|"
-    r"nuget|maven|gradle|aria2c|lftp|rclone|certutil|bitsadmin|yum-config-manager|dnf|WebSocket|EventSource|fetches|replace|route|proxy)"
+    r"nuget|maven|gradle|mshta|msiexec|regsvr32|rundll32|[cw]script|aria2c|lftp|rclone|certutil|bitsadmin|yum-config-manager|dnf|WebSocket|EventSource|fetches|replace|route|proxy)"
 )
 # Of an address behind one of these it is said what it is for; where it is cited, they are no orders.
 _ROLES = (
@@ -251,13 +274,18 @@ _BARE_ROLE = patterns.compile(
     rf"(?i)\b({_BARE_HOST})(?::\d{{1,5}})?[`\"']? as (?:the |a |an |your |our )?(?:\w+ )?(?:upstream|proxy|mirror|registry|gateway|index|endpoint|server|host|relay|nameserver|resolver|dns)\b|"
     rf"\b((?:\d{{1,3}}\.){{3}}\d{{1,3}})\b[^\n]{{0,60}}/etc/(?:hosts|resolv)|\b(?:download|fetch|get|grab|open|load|visit|run)\s+[`\"']?({_BARE_HOST}/[\w./-]{{1,200}})"
 )
+# An address that a program is given: behind its name or an option.
+_GIVEN = patterns.compile(
+    r"(?:[`;|&(]\s{0,3}(?:[a-z][\w.-]{1,30})|(?:^|\s)[A-Z][a-z]{1,20}-[A-Z]\w{1,30}|\s-{1,2}[a-z][\w-]{0,30})[ =][\"']?\z"
+)
+_SERVES = patterns.compile(rf"^[`\"']? as (?:[\w-]+ ){{0,5}}{_ROLES}\b")
 # A name with dots that is a host, wherever it stands: modules and products have other endings or fewer parts.
 _NAMED = patterns.compile(
     rf"(?i)(?:^|[\s`\"'(=<>@/])((?:(?:[a-z0-9-]{{1,62}}\.){{2,6}}{_TLD}|[a-z0-9-]{{3,62}}\.(?:com|org|cc|xyz|ru|cn|top|info|biz)|(?:\d{{1,3}}\.){{3}}\d{{1,3}})(?::\d{{1,5}}|/[\w./-]{{0,200}})?)"
 )
 _ORDER = patterns.compile(
     rf"(?i)\b(?:{_MOVING}|must|have to|has to|needs? to|always|go(?:es)? to|comes? from|against|goes through|ship(?:s|ped)?|reach|contact|call|"
-    r"visit|set|take|use|add|put|point|change|replace|give|ask|dig|ntpdate|quer(?:y|ies)|served by|served from|lives? on|from now on)\b"
+    r"visit|set|take|taken|use|used|add|put|point|change|replace|give|ask|dig|ntpdate|quer(?:y|ies)|served by|served from|lives? on|from now on)\b"
 )
 _INNER = patterns.compile(
     r"^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.)|\.(?:kubernetes|k8s|argoproj|cert-manager)\.io$"
@@ -346,18 +374,19 @@ def risks(text: str) -> tuple[Risk, ...]:
 
 @cache
 def _known() -> tuple[Any, tuple[patterns.Pattern, ...]]:
-    written = [pattern for _, pattern in _RISKS]
+    written = [pattern for _, pattern in _ALL]
     return patterns.any_of(written), tuple(map(patterns.compile, written))
 
 
 def _asked(text: str) -> Iterator[Risk]:
     any_of, each = _known()
     for number in any_of.Match(text.encode("utf-8", "replace")) or ():
-        action = _RISKS[number][0]
+        action = _ALL[number][0]
         for match in each[number].finditer(text):
             snippet = match[0].strip(" \t\n`\"'.,;")
             host, place = next(_reached(snippet), (None, None))
-            if _denied(text, match.start(), match.end()):
+            denied = _denied if number < len(_RISKS) else other_languages.denied
+            if denied(text, match.start(), match.end()):
                 continue
             if snippet.endswith(("header", "cookie")) and not _TELLS.match(snippet):
                 continue  # Where it belongs.
@@ -393,6 +422,10 @@ def _contacts(text: str) -> Iterator[Risk]:
         if not said and not _CITED.search(sentence) and not _READ_ONLY.search(match[1]):
             roles = [role.start() for role in _ROLE.finditer(sentence)]
             said = roles[-1:] or [order.start() for order in _ORDER.finditer(sentence)][-1:]
+            if not said and (
+                _GIVEN.search(sentence) or _SERVES.match(text[match.end() : match.end() + 80])
+            ):
+                said = [len(sentence)]
             if not said and _is_foreign(sentence + text[match.end() : match.end() + 60]):
                 said = [0]  # Whatever it says, in words that we do not know.
         start = match.start() - len(sentence) + said[0] if said else -1

@@ -17,6 +17,7 @@ from reasonbank.ledger.events import (
     Event,
     EventType,
     encode,
+    hand_of,
     sessions_of,
 )
 from reasonbank.ledger.identity import chains_of, own_ids
@@ -86,7 +87,6 @@ class LogQueries(Queries):
         ]
         values: list[Any] = [EventType.APPLIED, f'"kind":"{REVERT}"']
         for test, value in (
-            ("author = ?", wanted.author),
             ("batch = ?", wanted.batch),
             ("at >= ?", wanted.since),
         ):
@@ -98,8 +98,13 @@ class LogQueries(Queries):
                 among = self.db.dialect.texts(list(chosen))
                 parts.append(f"{column} in {among.sql}")
                 values += among.values
+        contains = self.db.dialect.contains("payload", "?")
+        if wanted.author is not None:
+            who = wanted.author.partition(":")[2]
+            parts.append(f"(author in (?, ?) or {contains})")
+            values += [wanted.author, who, f'"who":{encode(who)}']
         if wanted.session is not None:
-            parts.append(f"(subject = ? or {self.db.dialect.contains('payload', '?')})")
+            parts.append(f"(subject = ? or {contains})")
             values += [wanted.session, encode(wanted.session)]
         if wanted.workspace is not None:
             mine = "subject in (select id from memories where workspace = ?)"
@@ -110,8 +115,12 @@ class LogQueries(Queries):
             f" order by {ORDER}",
             values,
         )
-        events = map(event_of, found)
-        return [e for e in events if wanted.session is None or wanted.session in sessions_of(e)]
+        return [
+            event
+            for event in map(event_of, found)
+            if (wanted.session is None or wanted.session in sessions_of(event))
+            and (wanted.author is None or wanted.author in (event.author, hand_of(event)))
+        ]
 
     def taken_back_through(self, origin: str, through: str) -> list[Event]:
         contains = self.db.dialect.contains("payload", "?")

@@ -62,7 +62,7 @@ def promote(shell: Shell, dry_run: bool, accept: tuple[str, ...], reject: tuple[
 
 
 @command()
-@click.option("--author", help="What they wrote, as the log has it.")
+@click.option("--author", help="What they wrote: a name of the log, or agent:alice, person:alice.")
 @click.option("--session", help="What came of this session.")
 @click.option("--import", "imported", metavar="BATCH_OR_FILE", help="What this import brought.")
 @click.option("--since", metavar="WHEN",

@@ -277,10 +277,10 @@ def reverted(found: Reverted, titles: Mapping[str, str]) -> None:
         _print(table)
     _print_more(len(rows))
     told = f"With them {{}} {found.evidence} observations and {found.links} links"
-    if found.dry_run:
+    if not (rows or found.evidence or found.links or found.batch):
+        _print("There is nothing to take back.")
+    elif found.dry_run:
         _print(_text(f"{told.format('would go')}. Nothing was changed."))
-    elif found.batch is None:
-        _print("There was nothing to take back.")
     else:
         _print(_text(f"{told.format('went')}. To bring all of it back:"))
         _print(_text(f"reasonbank undo {found.batch}", style="bold"))
