@@ -277,6 +277,40 @@ def test_who_comes_and_goes_leaves_nothing_behind(tmp_path):
     play(tmp_path, act)
 
 
+def lines_of(caplog, name=""):
+    return [each for each in caplog.records if each.name in ("asyncio", "reasonbank.bus")
+            and each.levelname != "DEBUG" and name in each.getMessage()]  # fmt: skip
+
+
+def test_who_lies_again_and_again_is_said_a_few_lines_about(tmp_path, caplog):
+    caplog.set_level("INFO")
+
+    async def act(scene):
+        for number in range(20):
+            link, _ = await scene.says(wire.Grant(f"\x1b[31m\n{number}"))
+            await link.close(f"\x1b[31mI will be back\n{number}")
+            await until(lambda: scene.liar.key not in scene.anna.bus.talks)
+        assert scene.anna.bus.joined.qsize() == 1
+
+    play(tmp_path, act)
+    found = lines_of(caplog, "liar")
+    assert 10 <= len(found) <= 11
+    assert all(each.getMessage().isprintable() for each in found)
+
+
+@requirement("BUS-2")
+def test_who_is_refused_and_does_not_go_leaves_no_line(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("reasonbank.peers.bus.HEARD", 0.1)
+
+    async def act(scene):
+        link, answer = await scene.calls(b"")
+        assert isinstance(answer, wire.Refused)
+        await link.until_ended()
+
+    play(tmp_path, act)
+    assert [each for each in lines_of(caplog) if each.levelname == "ERROR"] == []
+
+
 def test_a_bank_that_is_there_and_does_not_answer_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("reasonbank.peers.bus.STALLED", 0.3)
 
