@@ -182,8 +182,8 @@ class Bus:
         self._running: set[asyncio.Task[None]] = set()
         self._listener: Listener | None = None
         self._seen: object = None
-        self._noted: dict[str, tuple[float, int]] = {}
-        """By key: since when, and how many lines of the log are about it."""
+        self._noted: dict[str, tuple[float, int, str]] = {}
+        """By key: since when, how many lines of the log are about it, and what the last says."""
         self._lacks: dict[str, float] = {}
         """Channels in which others know more of this bank than it does, and how long to wait."""
         self._waited: dict[tuple[bytes, str], float] = {}
@@ -297,6 +297,9 @@ class Bus:
                 talk = await self._call(peer, None)
             except ReasonBankError as error:
                 self._note(logging.INFO, peer, str(error))
+            except Exception:  # noqa: BLE001
+                # A fault of this program: what one peer answers must not end the talk with others.
+                self._note(logging.ERROR, peer, "what it answered", exc_info=True)
             else:
                 # Two programs with one bank's key would else end each other's calls for ever.
                 if await talk.connection.until_ended() != ANEW:
@@ -671,14 +674,14 @@ class Bus:
         calls again and again, and lies each time in other words, fills no disk."""
         now = asyncio.get_running_loop().time()
         key = peer.key if peer is not None else ""
-        since, count = self._noted.get(key, (now, 0))
+        since, count, last = self._noted.get(key, (now, 0, ""))
         if now - since > NOTED_SECONDS:
-            since, count = now, 0
-        self._noted[key] = (since, count + 1)
-        if count > MOST_NOTED:
+            since, count, last = now, 0, ""
+        if what == last or count > MOST_NOTED:
             return
+        self._noted[key] = (since, count + 1, what)
         if count == MOST_NOTED:
-            what = f"more than {MOST_NOTED} things to say; the others go unsaid for a while"
+            what, exc_info = f"more than {MOST_NOTED} things to say; others go unsaid now", False
         shown = "".join(letter if letter.isprintable() else " " for letter in what[:LONGEST_NOTE])
         name = peer.name if peer is not None else "the bus"
         _log.log(level, "%s: %s", name, shown, exc_info=exc_info)
