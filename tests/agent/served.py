@@ -16,8 +16,9 @@ from tests.agent.player import Player
 
 
 @contextmanager
-def served(player: Player) -> Iterator[dict[str, str]]:
-    """The environment in which `reasonbank` finds this model."""
+def served(player: Player, cost: float | None = None) -> Iterator[dict[str, str]]:
+    """The environment in which `reasonbank` finds this model; ``cost`` is what it says that each
+    reply did."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -33,6 +34,7 @@ def served(player: Player) -> Iterator[dict[str, str]]:
                       "message": {"role": "assistant", "content": text}}  # fmt: skip
             usage = {"prompt_tokens": used.input, "completion_tokens": used.output,
                      "total_tokens": used.tokens}  # fmt: skip
+            usage |= {} if cost is None else {"cost": cost}
             told = {"id": "1", "object": "chat.completion", "created": 1, "model": "player",
                     "choices": [choice], "usage": usage}  # fmt: skip
             data = json.dumps(told).encode()

@@ -15,7 +15,7 @@ from reasonbank.errors import NotFound
 from reasonbank.ledger.events import EventType
 from reasonbank.ledger.port import Peer
 from reasonbank.model import LinkType, Principal, Scope, Source, Standing, State, Trace, new_id
-from reasonbank.peers import adopt, membership
+from reasonbank.peers import adopt, logs, membership
 from reasonbank.peers.publish import epoch_of
 from reasonbank.peers.wire import Segment
 
@@ -274,6 +274,22 @@ def test_who_changes_a_lesson_without_end_is_heard_so_far_and_no_further(liar, m
     says((EventType.FORGOTTEN, id, {}, {}))
     with pytest.raises(NotFound):
         bank.knows(id)
+
+
+@requirement("BUS-5")
+def test_who_claimed_a_lesson_first_does_not_forget_it_for_whom_a_person_trusts(liar, monkeypatch):
+    """Not even who has said so much of it that nothing more is heard."""
+    bank, liar, says = liar
+    monkeypatch.setattr(adopt, "MOST_CHANGES", 5)
+    owner = Liar("owner")
+    trusted = Peer(key=owner.key.hex(), name="owner", added_at=0, trusted=True)
+    bank.bank.context.write(lambda txn: txn.peers.put(trusted))
+    id, lesson = liar.lesson()
+    says(lesson)
+    says(*[(EventType.REVISED, id, {"changes": {"content": f"Take {n}."}}, {}) for n in range(6)])
+    bank.logs.take(owner.says(owner.place(), owner.lesson(id)[1]), owner.key)
+    says((EventType.FORGOTTEN, id, {}, {}))
+    assert bank.knows(id).title == "A gift"
 
 
 def test_how_a_task_ended_is_told_of_the_shared_lessons_that_it_used(three):
@@ -662,6 +678,83 @@ def test_what_somebody_left_out_who_passed_it_on_its_owner_tells(three):
     with pytest.raises(NotFound):
         carl.knows(shared.id)
     assert b"uv pip compile" not in _all_bytes(carl)
+
+
+def blank(segment):
+    entries = [structs.replace(entry, salt=None, payload=None) for entry in segment.entries]
+    return structs.replace(segment, entries=entries)
+
+
+@requirement("BUS-2", "BUS-5")
+def test_what_somebody_left_out_nobody_else_makes_up(three):
+    anna, bert, carl, _ = three
+    shared = anna.bank.record(a_lesson())
+    anna.logs.publish([TEAM])
+    [head] = anna.logs.heads([TEAM])
+    whole = anna.logs.segment(head.log, 0)
+    carl.logs.take(blank(whole), bert.key)
+    made_up = [
+        structs.replace(entry, payload=entry.payload.replace(b"Use uv", b"Use rm"))
+        for entry in whole.entries
+    ]
+    assert b"Use rm" in b"".join(entry.payload for entry in made_up)
+    for entries in (made_up, [structs.replace(e, salt=bytes(32)) for e in whole.entries]):
+        taken = carl.logs.take(structs.replace(whole, entries=entries), bert.key)
+        assert "another payload" in taken.refused
+    assert carl.titles() == set()
+    assert carl.logs.take(whole, bert.key).refused is None
+    assert carl.knows(shared.id).content == shared.content
+
+
+@requirement("SEC-3")
+def test_what_is_told_later_takes_as_much_room_as_what_is_told_at_once(liar, monkeypatch):
+    bank, liar, _ = liar
+    told = [liar.says(liar.lesson(lesson={"content": "x" * 10_000})[1]) for _ in range(4)]
+    for segment in told:
+        assert bank.logs.take(blank(segment), liar.key).new == 1
+    monkeypatch.setattr(logs, "MOST_BYTES", 15_000)
+    taken = [bank.logs.take(segment, liar.key) for segment in told for _ in range(2)]
+    assert [each.refused for each in taken] == [None] * 8
+    [(payloads, size)] = bank.db.all(
+        "select count(payload), max(size) from log_entries join logs on logs.num = log"
+    )
+    assert payloads == 1 + 2  # Where it is, and two lessons.
+    assert 20_000 < size < 25_000
+
+
+@requirement("SEC-3")
+def test_two_who_bring_one_log_have_no_more_room_than_one(bank_of, monkeypatch):
+    bank, liar, other, owner = bank_of("anna"), Liar(), Liar("other"), Liar("owner")
+    monkeypatch.setattr(logs, "MOST_BYTES", 15_000)
+
+    def brings(whose, via):
+        _, lesson = whose.lesson(lesson={"content": "x" * 10_000})
+        return bank.logs.take(whose.says(lesson), via.key)
+
+    assert [brings(liar, liar).refused for _ in range(2)] == [None] * 2
+    assert "are the most" in brings(liar, liar).refused
+    liar.links.pop()
+    assert "are the most" in brings(liar, other).refused
+    # But whoever fills its own room keeps nobody else from what they say themselves.
+    assert brings(owner, other).refused is None
+    assert brings(other, other).refused is None
+    assert "are the most" in brings(owner, other).refused
+    owner.links.pop()
+    assert brings(owner, owner).refused is None
+
+
+@pytest.mark.parametrize("at", [253_402_300_800_000_000, 2**62 - 1])
+@requirement("SEC-3", "MEM-12")
+def test_what_was_said_after_the_end_of_the_calendar_is_passed_on_and_harms_nobody(liar, at):
+    bank, liar, says = liar
+    _, lesson = liar.lesson(lesson={"title": "Of another age"}, at=at)
+    assert says(lesson).new == 1
+    assert "Of another age" not in bank.titles()
+    says(liar.lesson(lesson={"title": "Of today"})[1])
+    assert "Of today" in bank.titles()
+    late = liar.lesson(lesson={"title": "Of the last day"}, at=253_402_300_799_999_999)
+    says(late[1])
+    assert bank.knows(late[0]).created_at.year == 9999
 
 
 @requirement("BUS-4")

@@ -178,8 +178,38 @@ def initial(rng: random.Random) -> bytes:
     return b"\xc3" + version + ids + b"\0" + b"\x44\x9e" + rng.randbytes(1182)
 
 
+async def answers(address: str, datagrams: list[bytes]) -> list[bytes]:
+    """What comes back to a stranger's socket; an opening that is answered marks the end."""
+    host, port = address.split(":")
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    socket = await udp(lambda data, sender: heard.put_nowait(data), (host, int(port)))
+    for datagram in datagrams:
+        socket.transport.sendto(datagram)
+    socket.transport.sendto(b"\xc3\xff\xff\xff\xff" + bytes(1195))  # Of another version.
+    got = []
+    while (data := await heard.get())[0] < 0x80:
+        got.append(data)
+    socket.transport.close()
+    return got
+
+
+def test_what_belongs_to_no_connection_is_answered_by_less_than_came():
+    """So that nobody is flooded through a bank, and two banks do not answer each other."""
+
+    async def scene():
+        async with Home() as home, an_attack(home):
+            known = home.links[0]._quic.host_cid
+            got = await answers(home.address, [b"\x40" + bytes(size) for size in range(60)])
+            assert {len(data) for data in got} == {quic_module.RESET}
+            assert len(got) == 60 - quic_module.RESET
+            assert await answers(home.address, got) == []
+            assert await answers(home.address, [b"\x40" + known + bytes(40)]) == []
+
+    play(scene)
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_garbage_is_not_answered_and_harms_nobody(seed):
+def test_garbage_harms_nobody(seed):
     async def scene():
         rng = random.Random(seed)
         async with Home(Quic(HOME, limits=GIVES_UP_SOON)) as home, an_attack(home) as attacker:

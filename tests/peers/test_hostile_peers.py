@@ -14,7 +14,7 @@ from tests.requirement import requirement
 
 from reasonbank.model import State
 from reasonbank.peers import capability, membership, wire
-from reasonbank.peers.bus import MOST_BYTES_WAITING, MOST_STREAMS
+from reasonbank.peers.bus import MOST_BYTES_WAITING, MOST_NOTED, MOST_STREAMS
 from reasonbank.peers.hello import hello
 from reasonbank.peers.merge import ZERO
 from reasonbank.peers.quic import Quic
@@ -277,6 +277,41 @@ def test_who_comes_and_goes_leaves_nothing_behind(tmp_path):
     play(tmp_path, act)
 
 
+def lines_of(caplog, name=""):
+    return [each for each in caplog.records if each.name in ("asyncio", "reasonbank.bus")
+            and each.levelname != "DEBUG" and name in each.getMessage()]  # fmt: skip
+
+
+def test_who_lies_again_and_again_is_said_a_few_lines_about(tmp_path, caplog):
+    caplog.set_level("INFO")
+
+    async def act(scene):
+        for number in range(2 * MOST_NOTED):
+            link, _ = await scene.says()
+            await link.close(f"\x1b[31mI will be back\n{number}")
+            await until(lambda: scene.liar.key not in scene.anna.bus.talks)
+        assert scene.anna.bus.joined.qsize() == 1
+
+    play(tmp_path, act)
+    found = lines_of(caplog, "liar")
+    assert len(found) == MOST_NOTED + 1
+    assert len({each.getMessage() for each in found}) == len(found)
+    assert all(each.getMessage().isprintable() for each in found)
+
+
+@requirement("BUS-2")
+def test_who_is_refused_and_does_not_go_leaves_no_line(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("reasonbank.peers.bus.HEARD", 0.1)
+
+    async def act(scene):
+        link, answer = await scene.calls(b"")
+        assert isinstance(answer, wire.Refused)
+        await link.until_ended()
+
+    play(tmp_path, act)
+    assert [each for each in lines_of(caplog) if each.levelname == "ERROR"] == []
+
+
 def test_a_bank_that_is_there_and_does_not_answer_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("reasonbank.peers.bus.STALLED", 0.3)
 
@@ -292,6 +327,52 @@ def test_a_bank_that_is_there_and_does_not_answer_is_given_up(tmp_path, monkeypa
         await door.close()
 
     play(tmp_path, act)
+
+
+NO_TEXT = b"\x93\xa7refused\xa1\xff\xa1\xff"
+
+
+@requirement("SEC-3")
+def test_what_is_no_text_is_no_frame():
+    with pytest.raises(wire.BadFrame):
+        wire.decode(NO_TEXT)
+
+
+@requirement("SEC-3", "BUS-4")
+def test_whatever_one_answers_who_is_called_the_talk_with_others_goes_on(tmp_path):
+    async def act(scene):
+        answered = 0
+
+        async def answers(link):
+            nonlocal answered
+            control = await link.accept()
+            await control.receive()
+            answered += 1
+            await control.send(NO_TEXT)
+            await link.until_ended()
+
+        door = await Quic(scene.liar.identity, limits=LIMITS).listen("127.0.0.1:0", answers)
+        pasted = membership.Pasted(door.address, scene.liar.key, b"", [TEAM])
+        membership.joined(scene.bert.member.bank.context, pasted, "liar")
+        await until(lambda: answered > 2)
+        assert not scene.bert.running.done()
+        await scene.goes_on()
+        await door.close()
+
+    play(tmp_path, act)
+
+
+@requirement("BUS-2", "SEC-3")
+def test_who_says_what_is_no_text_instead_of_hello_leaves_no_line(tmp_path, caplog):
+    async def act(scene):
+        link = await Quic(scene.liar.identity, limits=LIMITS).connect(scene.anna.at, scene.bank.key)
+        control = await link.stream(Lane.CONTROL)
+        await control.send(NO_TEXT)
+        assert isinstance(wire.decode(await control.receive()), wire.Refused)
+        await link.close()
+
+    play(tmp_path, act)
+    assert [each for each in lines_of(caplog) if each.levelname == "ERROR"] == []
 
 
 async def until_ended(link):

@@ -9,6 +9,7 @@ from tests.requirement import requirement
 
 from reasonbank.ledger.events import EventType
 from reasonbank.peers import membership, tasks, wire
+from reasonbank.peers.merge import Taken
 from reasonbank.peers.tasks import Tasks
 
 DEEP = "[" * 5_000 + "]" * 5_000
@@ -41,7 +42,11 @@ PAYLOADS = (
     '{"ids": [[]], "events": {}}',
     f'{{"events": [{HALF}, 1, null], "archived": [{{}}], "steps": 1}}',
     f'{{"kind": "merge", "events": [{NUL}], "archived": [{NUL}], "links": [], "created": null}}',
+    '{"kind": "merge", "events": null, "archived": [], "links": [], "created": null}',
+    '{"kind": "merge", "events": [], "archived": null, "links": null, "created": null}',
+    '{"steps": [], "events": null}',
     LESSON % (HALF, NUL, 0),
+    (LESSON % ('"t"', '"d"', 0)).replace('"c",', '"c", "tags": null, "parents": null,'),
     LESSON % (NUL, '"d"', "9e99"),
     LESSON % ('"t"', '"d"', 10**30),
     f'{{"path": {HALF}, "team": {HALF}, "org": {NUL}}}',
@@ -87,6 +92,23 @@ def test_whatever_a_peer_signs_the_next_honest_lesson_is_heard(bank):
     assert "The last word" in bank.titles()
     assert "The last word" in [hit.memory.title for hit in bank.bank.search("the last word")]
     assert as_it_comes(bank.logs.segment(liar.log, 0))
+
+
+@requirement("BUS-4")
+def test_what_somebody_left_out_is_filled_in_by_its_owners_words_alone(bank):
+    liar = Liar()
+    whole = as_it_comes(liar.says(liar.place(), liar.lesson(lesson={"title": "Said"})[1]))
+    bare, made_up = (
+        structs.replace(whole, entries=[structs.replace(each, **said) for each in whole.entries])
+        for said in ({"salt": None, "payload": None}, {"payload": b"{}"})
+    )
+    assert bank.logs.take(bare, liar.key).new == 2
+    assert "another payload" in bank.logs.take(made_up, liar.key).refused
+    assert bank.titles() == set()
+    for _ in range(2):
+        assert bank.logs.take(whole, liar.key) == Taken()
+    assert bank.titles() == {"Said"}
+    assert as_it_comes(bank.logs.segment(liar.log, 0)) == whole
 
 
 @requirement("SEC-3")

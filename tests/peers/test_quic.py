@@ -271,6 +271,53 @@ def test_a_bank_that_was_started_anew_does_not_know_old_tickets_and_is_reached_a
     play(scene)
 
 
+@pytest.mark.parametrize("early", [False, True])
+def test_who_was_killed_and_started_anew_is_called_again_at_the_next_word(early):
+    """And not only when nothing came for long."""
+
+    async def scene():
+        quic = Quic(GUEST)
+        async with Home() as home, Relay(home.address) as relay:
+            link, control = await call(quic, relay.address)
+            await welcomed(control)
+            if early:
+                await link.close()
+                link, control = await call(quic, relay.address)
+                await welcomed(control)
+                assert link.early
+            relay.parted = True  # Nobody hears of its end.
+            await home.door.close()
+            relay.parted = False
+            home.door = await Quic(HOME).listen(home.address, home.serve)
+            with pytest.raises(ConnectionEnded, match="does not know this connection"):
+                await echoed(link)
+            link, control = await call(quic, relay.address)
+            await welcomed(control)
+            assert await echoed(link) == HAVE
+            await link.close()
+
+    play(scene)
+
+
+def test_nobody_else_ends_a_connection_in_the_name_of_the_bank():
+    async def scene():
+        async with Home() as home, Home(identity=OTHER) as other, Relay(home.address) as relay:
+            link, control = await call(Quic(GUEST), relay.address)
+            await welcomed(control)
+            relay.target = tuple(other.door.name)
+            relay.rebind()  # Its datagrams go to another bank, which knows nothing of it.
+            stream = await link.stream(Lane.MEMORY)
+            await stream.send(HAVE)
+            await relay.until_passed(4)
+            assert link.ended is None
+            relay.target = tuple(home.door.name)
+            relay.rebind()
+            assert await stream.receive() == HAVE
+            await link.close()
+
+    play(scene)
+
+
 def test_the_certificate_is_one_that_others_can_read_too():
     shown, secret = certificate(HOME)
     parsed = x509.load_pem_x509_certificate(shown)
@@ -385,6 +432,18 @@ def test_what_was_sent_before_the_end_arrives():
     play(scene)
 
 
+async def reached(quic: Quic, address: str) -> Link:
+    """As a bank does, which calls again where a call comes to nothing: of a hundred that begin with
+    early data on such a network one does, for the library has nothing more to send."""
+    while True:
+        link, control = await call(quic, address)
+        try:
+            await welcomed(control)
+        except ConnectionEnded:
+            continue
+        return link
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_frames_come_once_and_in_order_over_a_bad_network(seed):
     async def scene():
@@ -392,8 +451,7 @@ def test_frames_come_once_and_in_order_over_a_bad_network(seed):
         async with Home() as home, Relay(home.address, **weather) as relay:
             quic = Quic(GUEST)
             for _ in range(3):
-                link, control = await call(quic, relay.address)
-                await welcomed(control)
+                link = await reached(quic, relay.address)
                 stream = await link.stream(Lane.TASK)
                 sent = [wire.encode(wire.Take(str(number))) for number in range(100)]
                 for frame in sent:

@@ -16,6 +16,7 @@ from reasonbank.peers import capability, membership, tasks, wire
 from reasonbank.peers.bus import Bus
 from reasonbank.peers.quic import Quic
 from reasonbank.peers.tasks import State, Tasks
+from reasonbank.surfaces.peers import offers
 
 DOLLAR = 1_000_000
 
@@ -45,7 +46,8 @@ class Office:
         return self
 
     async def _bus(self, member, name):
-        async def solve(task):
+        async def solve(offer):
+            task = offer.task
             self.did.append((name, task))
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
@@ -211,6 +213,14 @@ def test_who_offers_and_never_grants_keeps_no_task_of_another_bank_out_and_fills
     worker.bank.store.clock = lambda: clock() + 10**10
     there.heard(hostile, an_offer(worker, "y"))
     assert [each.id for each in worker.bank.context.read().peers.offers()] == ["y"]
+
+
+def test_an_offer_for_a_million_years_can_be_shown(pair):
+    _, worker, _, other = pair
+    there = Tasks(worker.bank.context, takes=True)
+    assert there.heard(other, wire.Offer("x", "Task", 1, (1 << 62) - 1)) == [wire.Take("x")]
+    [shown] = offers(worker.bank.context)
+    assert shown.task == "Task"
 
 
 def test_a_result_longer_than_a_frame_is_cut_and_arrives(pair):

@@ -33,7 +33,7 @@ from reasonbank.llm.layers import Limited
 from reasonbank.llm.port import Effort, Model
 from reasonbank.llm.roles import names_of
 from reasonbank.llm.tokens import counter
-from reasonbank.model import Hit, Memory, Outcome, Trace, from_micros, new_id
+from reasonbank.model import Filter, Hit, Memory, Outcome, Trace, from_micros, new_id
 from reasonbank.search.answer import search
 from reasonbank.search.inject import CHECKED
 from reasonbank.store import queue, traces
@@ -60,6 +60,7 @@ async def solve(
     verify: str | Verifier | None = None,
     ask_model: bool = True,
     use_memory: bool = True,
+    filter: Filter = CHECKED,
     store: bool = True,
     budget: int | None = None,
     effort: Effort | None = None,
@@ -71,6 +72,7 @@ async def solve(
 
     What is left out comes from the settings (``agent``). ``verify`` is the name of a verifier
     that the operator allows, or one of your own; with ``ask_model=False`` it alone evaluates.
+    Of the memories, those are shown that ``filter`` lets through.
     ``budget`` is in tokens, for everything that this task asks of the model; 0 means no limit.
     ``difficulty`` (simple, moderate or complex) tells the adaptive mode how many attempts the
     task needs; left out, it is that of the memories that fit.
@@ -93,6 +95,7 @@ async def solve(
         verifier=_verifier(context, verify),
         ask_model=ask_model,
         use_memory=use_memory,
+        filter=filter,
         store=store,
         budget=whole(
             defaults.budget_tokens if budget is None else budget,
@@ -121,8 +124,8 @@ class _Work:
 
     def __init__(
         self, *, context: Context, task: str, model: Model, mode: Mode, k: int, iterations: int,
-        verifier: Verifier | None, ask_model: bool, use_memory: bool, store: bool, budget: int,
-        effort: Effort | None, difficulty: Difficulty | None, parent: str | None,
+        verifier: Verifier | None, ask_model: bool, use_memory: bool, filter: Filter, store: bool,
+        budget: int, effort: Effort | None, difficulty: Difficulty | None, parent: str | None,
         on_progress: OnProgress | None,
     ) -> None:  # fmt: skip
         self._context = context
@@ -130,6 +133,7 @@ class _Work:
         self._k = k
         self._iterations = iterations
         self._use_memory = use_memory
+        self._filter = filter
         self._store = store
         self._budget = budget
         self._difficulty = difficulty
@@ -199,7 +203,7 @@ class _Work:
             self._context,
             self._thinking.task,
             limit=settings.agent.memories,
-            filter=CHECKED,
+            filter=self._filter,
             min_confidence=settings.belief.inject_above,
             session=self._trace_id,
             unread=True,

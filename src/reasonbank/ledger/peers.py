@@ -221,12 +221,23 @@ class PeerBook:
         logs = {log.num: log for log in self.logs()} if found else {}
         return [(logs[log], first) for log, first in found]
 
-    def fill(self, log: int, entries: Sequence[LogEntry]) -> None:
-        self._db.many(
-            "update log_entries set salt = ?, payload = ? where log = ? and seq = ? and link = ?"
+    def empty(self, log: int, first: int, last: int) -> dict[int, bytes]:
+        found = self._db.all(
+            "select seq, link from log_entries where log = ? and seq between ? and ?"
             " and payload is null and subject not in (select id from tombstones)",
-            [(each.salt, each.payload, log, each.seq, each.link) for each in entries],
+            (log, first, last),
         )
+        return {seq: bytes(link) for seq, link in found}
+
+    def fill(self, log: int, entries: Sequence[LogEntry]) -> None:
+        empty = self.empty(log, entries[0].seq, entries[-1].seq)
+        new = [each for each in entries if empty.get(each.seq) == each.link]
+        self._db.many(
+            "update log_entries set salt = ?, payload = ? where log = ? and seq = ?",
+            [(each.salt, each.payload, log, each.seq) for each in new],
+        )
+        more = sum(len(each.payload or b"") for each in new)
+        self._db.execute("update logs set size = size + ? where num = ?", (more, log))
 
     def said(self, key: str, channel: str | None, events: Iterable[str]) -> set[str]:
         wanted = self._db.dialect.texts([*events])

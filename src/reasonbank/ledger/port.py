@@ -327,6 +327,10 @@ class PeerReading(Protocol):
     def said(self, key: str, channel: str | None, events: Iterable[str]) -> set[str]:
         """Those of these events that stand in a log of this bank in this channel, or in any."""
 
+    def empty(self, log: int, first: int, last: int) -> dict[int, bytes]:
+        """The links of those of these entries of which it is missing what they say, unless it was
+        forgotten here."""
+
     def brought_by(self, via: str) -> tuple[int, int]:
         """How many logs of others, and how many bytes, a peer brought."""
 

@@ -20,7 +20,7 @@ import msgspec
 
 from reasonbank.errors import InvalidInput
 from reasonbank.fields import parse_id
-from reasonbank.ledger.events import BATCHES, CHANGES, LINKS, Event, EventType
+from reasonbank.ledger.events import BATCHES, CHANGES, END_OF_TIME, LINKS, Event, EventType
 from reasonbank.ledger.payloads import check_event
 from reasonbank.ledger.port import LogEntry, PeerLog, Writing
 from reasonbank.model import (
@@ -153,7 +153,7 @@ class _Adopting:
     def _event(self, log: PeerLog, entry: Entry) -> Event | None:
         type = EventType(entry.type)
         # A counter runs far behind any clock; one that does not would push all others up to it.
-        if entry.counter > self.latest:
+        if entry.counter > self.latest or entry.at >= END_OF_TIME:
             return None
         event = Event(
             id=entry.id, type=type, subject=entry.subject, workspace=entry.workspace,
@@ -197,7 +197,7 @@ class _Adopting:
         p, who = event.payload, told_by(event.origin)
         match event.type:
             case EventType.RECORDED:
-                lesson = {k: v for k, v in p["lesson"].items() if k != "parents"}
+                lesson = _given({k: v for k, v in p["lesson"].items() if k != "parents"})
                 lesson["source"] = str(Source.PEER)
                 standing = self._standing(lesson)
                 kept: JSON = {k: v for k, v in p.items() if k in ("created_at", "stage")}
@@ -220,6 +220,10 @@ class _Adopting:
                 return {k: p[k] for k in ("reason", "merged_into") if k in p}
             case EventType.JOINED:
                 return {"path": None, "team": p["team"], "org": p["org"]}
+            case EventType.APPLIED:
+                return _given(p) | {"created": p["created"]}
+            case EventType.REVERTED:
+                return _given(p)
         return p
 
     def _standing(self, lesson: JSON) -> str:
@@ -238,8 +242,11 @@ class _Adopting:
             return True
         if event.type in _BRINGS_BACK and event.subject in self.rejected:
             return False
-        if self.changed.get((event.subject, key), 0) >= MOST_CHANGES:
-            return event.type is EventType.FORGOTTEN
+        if (
+            event.type is not EventType.FORGOTTEN
+            and self.changed.get((event.subject, key), 0) >= MOST_CHANGES
+        ):
+            return False
         named = [event.subject]
         if event.type in LINKS and not event.redacted:
             named.append(event.payload["target"])
@@ -252,6 +259,12 @@ class _Adopting:
         own = {row.subject for log, row in self.txn.peers.about(archived) if log.key == key}
         others = [o for o in self.txn.peers.recorders(archived).values() if o != {key}]
         return named <= self.txn.peers.said(key, None, named) and archived <= own and not others
+
+
+def _given(payload: JSON) -> JSON:
+    """Where nothing is said, nothing stands: a list that is None is one to those who check it, and
+    none to those who read it."""
+    return {name: value for name, value in payload.items() if value is not None}
 
 
 def _fits(event: Event, channel: str) -> bool:

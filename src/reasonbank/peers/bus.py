@@ -96,6 +96,11 @@ ALONE = "alone with "
 another one that keeps in touch does not call in between."""
 ALONE_SECONDS = 30.0
 """For so long, unless it says so again: it may have been killed."""
+MOST_NOTED, NOTED_SECONDS = 10, 60.0
+"""Lines of the log about one peer in that time."""
+LONGEST_NOTE = 500
+HEARD = 5.0
+"""Seconds that somebody who is refused has to hear why."""
 ECHO = "echo "
 """What the epoch of a log begins with that nobody has."""
 STALLED = 60.0
@@ -170,13 +175,15 @@ class Bus:
         """One task at a time: what others offer must not crowd out what this machine is for."""
         self._pace = pace or Pace()
         self.talks: dict[bytes, Talk] = {}
-        self.joined: asyncio.Queue[Peer] = asyncio.Queue()
-        """Those who came with an invitation."""
+        self.joined: asyncio.Queue[Peer] = asyncio.Queue(1)
+        """Who came with an invitation, until somebody asks; as a rule nobody does."""
         self._transport = transport
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reasonbank-bus")
         self._running: set[asyncio.Task[None]] = set()
         self._listener: Listener | None = None
         self._seen: object = None
+        self._noted: dict[str, tuple[float, int, str]] = {}
+        """By key: since when, how many lines of the log are about it, and what the last says."""
         self._lacks: dict[str, float] = {}
         """Channels in which others know more of this bank than it does, and how long to wait."""
         self._waited: dict[tuple[bytes, str], float] = {}
@@ -207,7 +214,7 @@ class Bus:
             try:
                 await work()
             except ReasonBankError as error:
-                _log.warning("the bus: %s", error)
+                self._note(logging.WARNING, None, str(error))
             # Not all at the same moment.
             await asyncio.sleep(seconds * random.uniform(0.7, 1.3))  # nosec B311
 
@@ -289,7 +296,10 @@ class Bus:
             try:
                 talk = await self._call(peer, None)
             except ReasonBankError as error:
-                _log.info("%s: %s", peer.name, error)
+                self._note(logging.INFO, peer, str(error))
+            except Exception:  # noqa: BLE001
+                # A fault of this program: what one peer answers must not end the talk with others.
+                self._note(logging.ERROR, peer, "what it answered", exc_info=True)
             else:
                 # Two programs with one bank's key would else end each other's calls for ever.
                 if await talk.connection.until_ended() != ANEW:
@@ -375,10 +385,10 @@ class Bus:
             key = caller(said, connection.binding)
             peer = await self._do(membership.admit, self.context, key, said.name, said.token)
         except ReasonBankError as error:
-            with suppress(ConnectionEnded):
+            with suppress(ConnectionEnded, TimeoutError):
                 await control.send(wire.encode(Refused(type(error).__name__, str(error))))
                 await control.close()
-                await asyncio.wait_for(connection.until_ended(), 5)
+                await asyncio.wait_for(connection.until_ended(), HEARD)
             return
         connection.authenticated(key)
         talk = await self._begin(connection, peer, called=False)
@@ -388,7 +398,8 @@ class Bus:
             wire.encode(Welcome(wire.VERSION, self.identity.key, name, b"", channels))
         )
         if said.token:
-            self.joined.put_nowait(peer)
+            with suppress(asyncio.QueueFull):
+                self.joined.put_nowait(peer)
         await self._accept(talk)
         await self._end(talk)
 
@@ -431,7 +442,7 @@ class Bus:
         reason = await talk.connection.until_ended()
         for each in saying:
             each.cancel()  # Else it would wait for something to say for ever.
-        _log.info("%s: %s", talk.peer.name, reason)
+        self._note(logging.INFO, talk.peer, reason)
         await self._end(talk)
 
     async def _end(self, talk: Talk) -> None:
@@ -464,11 +475,11 @@ class Bus:
         except ConnectionEnded:
             pass
         except ReasonBankError as error:
-            _log.warning("%s: %s", talk.peer.name, error)
+            self._note(logging.WARNING, talk.peer, str(error))
             await talk.connection.close(str(error))
         except Exception:  # noqa: BLE001
             # A fault of this program: better to begin anew than to be deaf on one lane.
-            _log.exception("%s: what it said on %s", talk.peer.name, stream.lane)
+            self._note(logging.ERROR, talk.peer, f"what it said on {stream.lane}", exc_info=True)
             await talk.connection.close("something went wrong at this end")
 
     async def _hear(self, talk: Talk, lane: Lane, frame: Frame) -> None:
@@ -563,7 +574,7 @@ class Bus:
         assert self._solver is not None
         async with self._solving:
             try:
-                trace, spent = await self._solver(offer.task)
+                trace, spent = await self._solver(offer)
             except ReasonBankError as error:
                 trace, spent = in_vain(offer.task, str(error)), 0
         frames = await self._do(self.tasks.finished, offer, trace, spent)
@@ -658,6 +669,23 @@ class Bus:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, partial(work, *arguments))
 
+    def _note(self, level: int, peer: Peer | None, what: str, *, exc_info: bool = False) -> None:
+        """For whoever reads the log: a line, and no more of them than a person would read. Whoever
+        calls again and again, and lies each time in other words, fills no disk."""
+        now = asyncio.get_running_loop().time()
+        key = peer.key if peer is not None else ""
+        since, count, last = self._noted.get(key, (now, 0, ""))
+        if now - since > NOTED_SECONDS:
+            since, count, last = now, 0, ""
+        if what == last or count > MOST_NOTED:
+            return
+        self._noted[key] = (since, count + 1, what)
+        if count == MOST_NOTED:
+            what, exc_info = f"more than {MOST_NOTED} things to say; others go unsaid now", False
+        shown = "".join(letter if letter.isprintable() else " " for letter in what[:LONGEST_NOTE])
+        name = peer.name if peer is not None else "the bus"
+        _log.log(level, "%s: %s", name, shown, exc_info=exc_info)
+
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._running.add(task)
@@ -667,7 +695,7 @@ class Bus:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("the bus: %r", error)
+            self._note(logging.ERROR, None, repr(error))
 
 
 def status_of(context: Context) -> Status:

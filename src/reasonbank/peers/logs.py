@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from reasonbank.ledger.events import EventType
-from reasonbank.ledger.port import PeerLog, Writing, Written
+from reasonbank.ledger.port import LogEntry, PeerLog, Writing, Written
 from reasonbank.model import Principal
 from reasonbank.peers import merge, publish, wire
 from reasonbank.peers.adopt import adopt, adopt_new, entry_of
@@ -24,6 +24,7 @@ MOST_LOGS = 1_000
 MOST_BYTES = 256 * 1024 * 1024
 """That one peer brings."""
 _AT_ONCE = 500
+_FEW = 32
 
 
 class LedgerLogs:
@@ -59,8 +60,15 @@ class LedgerLogs:
         found = self._find(log)
         if found is None or (found.fork is not None and first >= found.fork):
             return None
-        rows = self.store.ledger.read().peers.entries(found.num, first, wire.MOST_ENTRIES)
+        rows = self._rows(found.num, first)
         return merge.packed(log, ((entry_of(row), row.signature) for row in rows))
+
+    def _rows(self, log: int, first: int) -> Iterator[LogEntry]:
+        """A few at a time: of long ones only so many fit into a segment."""
+        reading = self.store.ledger.read().peers
+        while rows := reading.entries(log, first, _FEW):
+            yield from rows
+            first += len(rows)
 
     def take(self, segment: Segment, via: bytes) -> Taken:
         while True:
@@ -79,8 +87,11 @@ class LedgerLogs:
             if log is not None and self._is_cut_off(log.via) and log.key != log.via:
                 self.store.write(partial(self._hear_anew, log, via.hex()))
             if not weighed.new:
-                if log is not None and weighed.missing is None:
-                    self._fill(log, segment)
+                try:
+                    if log is not None and weighed.missing is None:
+                        self._fill(log, segment, via.hex())
+                except Forged as error:
+                    return Taken(refused=str(error))
                 return Taken(missing=weighed.missing)
             before = self.store.ledger.read().vector_position()
             taken = self.store.write(partial(self._keep, log, segment, weighed.new, via.hex()))
@@ -102,8 +113,13 @@ class LedgerLogs:
             if segment.log.epoch == publish.epoch_of(self.store, txn.peers):
                 # Others know more of what this bank said than it does: it was set back.
                 publish.begin_anew(self.store, txn.peers)
-        elif (refused := _too_much(txn, log, segment.log, via)) is not None:
-            return Taken(refused=refused)
+        else:
+            if log is not None and log.via != via == log.key:
+                # Whose it is brings more of it, and answers for it from now on.
+                txn.peers.comes_through(log.num, via)
+                log = replace(log, via=via)
+            if (refused := _too_much(txn, log, segment.log, via)) is not None:
+                return Taken(refused=refused)
         log = log or txn.peers.begin(*_columns(segment.log), via=via)
         rows = [row_of(entry, link, None) for entry, link in new]
         rows[-1] = rows[-1]._replace(signature=segment.signature)
@@ -124,25 +140,27 @@ class LedgerLogs:
         rows = txn.peers.entries(log.num, 0, log.length)
         adopt(self.context, txn, self.key, [row.subject for row in rows])
 
-    def _fill(self, log: PeerLog, segment: Segment) -> None:
-        """What somebody left out who passed it on; nothing else differs from what is kept."""
+    def _fill(self, log: PeerLog, segment: Segment, via: str) -> None:
+        """What somebody left out who passed it on; nothing else differs from what is kept. Raises
+        Forged: the signature is over the digest of what an entry says, and whoever passes it on
+        could have put anything in its place."""
         told = {entry.seq: entry for entry in segment.entries if entry.payload is not None}
-        kept = self.store.ledger.read().peers.entries(
-            log.num, segment.entries[0].seq, len(segment.entries)
-        )
+        reading = self.store.ledger.read().peers
+        empty = reading.empty(log.num, min(told), max(told)) if told else {}
         rows = [
-            row._replace(salt=told[row.seq].salt, payload=told[row.seq].payload)
-            for row in kept
-            if row.payload is None
-            and row.seq in told
-            and row.link == merge.link_of(segment.log, told[row.seq])
+            row_of(told[seq], link, None)
+            for seq, link in sorted(empty.items())
+            if seq in told and link == merge.link_of(segment.log, told[seq])
         ]
 
         def work(txn: Writing) -> None:
-            txn.peers.fill(log.num, rows)
-            adopt(self.context, txn, self.key, [row.subject for row in rows])
+            # It takes as much room as if it had come with the entry.
+            if log.key == self.key or _too_much(txn, log, segment.log, via) is None:
+                txn.peers.fill(log.num, rows)
+                adopt(self.context, txn, self.key, [row.subject for row in rows])
 
         if rows:
+            merge.chained(segment)
             self.store.write(work)
             self.store.indexing.wake()
 
@@ -235,6 +253,9 @@ def _wire(log: PeerLog) -> Log:
 
 def _too_much(txn: Writing, known: PeerLog | None, log: Log, via: str) -> str | None:
     logs, size = txn.peers.brought_by(via)
+    if known is not None and known.via != via:
+        # Two who bring the same log have no more room than one.
+        size = max(size, txn.peers.brought_by(known.via)[1])
     if size > MOST_BYTES:
         return f"that peer has brought {size:,} bytes; {MOST_BYTES:,} are the most"
     if known is None:

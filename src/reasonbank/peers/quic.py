@@ -58,6 +58,10 @@ HALF_OPEN = 64
 FLUSH = 5.0
 """Seconds that a connection that is closed waits for what was sent to arrive."""
 LONGEST_REASON = 200
+RESET = 38
+"""Bytes of the answer to who goes on with a connection that is not known here any more. No shorter
+datagram is answered, and none of a connection is as short: two who forgot never answer each other.
+"""
 _LANES = tuple(Lane)
 _ONE_WAY = 2
 _RECORD = 12
@@ -479,7 +483,7 @@ class Link:
         elif isinstance(event, events.ConnectionIdRetired):
             self.on_id(event.connection_id, False)
         elif isinstance(event, events.ConnectionTerminated):
-            self._end(_why(event) or "nothing was heard of the other side any more")
+            self._end(_why(event) or "the other side does not know this connection any more")
             self.drop()
 
     def _complete(self, event: events.HandshakeCompleted) -> None:
@@ -732,6 +736,21 @@ class _Caller(_Socket):
         self.link.keep(ticket)
 
 
+class _Called(QuicConnection):
+    """The side of a connection that was called. It names beforehand the word that ends it, which
+    the same bank still knows when it was started anew: a caller goes on for a while with what is
+    gone, and would find that out only when nothing comes for long."""
+
+    word: bytes
+
+    def _create_tls(self, remote_source_cid: bytes | None) -> Any:
+        bridge = super()._create_tls(remote_source_cid)
+        bridge.stateless_reset_token = self.word
+        [(kind, _)] = bridge.tls.handshake_extensions
+        bridge.tls.handshake_extensions = [(kind, bridge.serialize_transport_parameters())]
+        return bridge
+
+
 class Door(_Socket):
     """A listener of QUIC: one socket, from which each connection gets what is meant for it."""
 
@@ -740,7 +759,7 @@ class Door(_Socket):
         on_connection: OnConnection,
         configuration: QuicConfiguration,
         given: Tickets,
-        key: bytes,
+        identity: Identity,
         limits: Limits,
         awake: Callable[[], float],
     ) -> None:
@@ -748,10 +767,11 @@ class Door(_Socket):
         self._on_connection = on_connection
         self._configuration = configuration
         self._given = given
-        self._key = key
+        self._key = identity.key
         self._limits = limits
         self._awake = awake
         self._secret = os.urandom(32)
+        self._lasting = hmac.digest(identity.seed, b"reasonbank reset", "sha256")
         self._by_id: dict[bytes, Link] = {}
         self._ids: dict[Link, set[bytes]] = {}
         self._half_open: set[Link] = set()
@@ -800,7 +820,10 @@ class Door(_Socket):
 
     def _link_of(self, datagram: bytes, address: Address) -> Link | None:
         if not datagram[:1] or not datagram[0] & 0x80:
-            return self._by_id.get(datagram[1 : 1 + ID_LENGTH])
+            name = datagram[1 : 1 + ID_LENGTH]
+            if (link := self._by_id.get(name)) is None and len(datagram) > RESET:
+                self._end_unknown(name, address)
+            return link
         try:
             header = pull_quic_header(datagram, 0, ID_LENGTH)
         except ValueError:
@@ -850,6 +873,15 @@ class Door(_Socket):
             return None
         return self._admit(destination, original, destination)
 
+    def _word(self, name: bytes) -> bytes:
+        """What ends the connection of this name."""
+        return hmac.digest(self._lasting, name, "sha256")[:16]
+
+    def _end_unknown(self, name: bytes, address: Address) -> None:
+        noise = bytearray(os.urandom(RESET - 16))
+        noise[0] = 0x40 | noise[0] & 0x3F  # As any other datagram of a connection.
+        self.send([bytes(noise) + self._word(name)], address)
+
     def _proof(self, address: Address, name: bytes, original: bytes) -> bytes:
         """That this address was answered: made again from what comes back, and kept nowhere."""
         said = repr(address).encode() + b"\0" + name + original
@@ -861,7 +893,7 @@ class Door(_Socket):
             oldest = next(iter(self._strangers))
             oldest.fail("others are waiting")
             oldest.drop()
-        quic = QuicConnection(
+        quic = _Called(
             configuration=self._configuration,
             original_destination_connection_id=original,
             retry_source_connection_id=retry,
@@ -870,6 +902,7 @@ class Door(_Socket):
                 bytes(ticket.ticket), _ticket_to_bytes(ticket)
             ),
         )
+        quic.word = self._word(quic.host_cid)
         link = Link(
             quic,
             self.send,
@@ -986,7 +1019,7 @@ class Quic:
         configuration = self._configuration(is_client=False)
         configuration.load_cert_chain(*certificate(self._identity))
         door = Door(
-            on_connection, configuration, self._given, self._identity.key, self._limits, self._awake
+            on_connection, configuration, self._given, self._identity, self._limits, self._awake
         )
         family, local = await _resolved(address)
         try:
@@ -1012,6 +1045,8 @@ class Quic:
 def _why(event: events.ConnectionTerminated) -> str:
     if "ALPN" in event.reason_phrase:
         return OTHER_VERSION
+    if event.reason_phrase == "Idle timeout":
+        return "nothing was heard of the other side any more"
     return event.reason_phrase
 
 

@@ -25,9 +25,9 @@ MOST_AT_A_TIME = 8
 LONGEST_RESULT = wire.LONGEST_FRAME // 2 - 1_000
 LONGEST_TASK = 60_000
 """Letters. What a peer is told must fit into what it reads."""
-Solver = Callable[[str], Awaitable[tuple[JSON, int]]]
-"""Does a task: what became of it as a trace, and what it cost in millionths of a dollar. Where it
-raises a ``ReasonBankError``, nothing came of it."""
+Solver = Callable[[TaskOffer], Awaitable[tuple[JSON, int]]]
+"""Does a task for as much as it may cost: what became of it as a trace, and what it did cost in
+millionths of a dollar. Where it raises a ``ReasonBankError``, nothing came of it."""
 
 
 class State(StrEnum):
@@ -163,7 +163,9 @@ class Tasks:
             return []
         wanted = TaskOffer(
             id=offer.id, ours=False, peer=peer.key, state=State.WANTED, task=offer.task,
-            most=offer.most, expires_at=offer.expires, workspace=self.context.view.workspace,
+            most=offer.most, workspace=self.context.view.workspace,
+            # Whoever says for how long may say a million years, which no calendar shows.
+            expires_at=min(offer.expires, self.context.now() + membership.LASTS),
         )  # fmt: skip
 
         def work(txn: Writing) -> None:

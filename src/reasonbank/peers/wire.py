@@ -246,5 +246,5 @@ def decode(data: bytes | bytearray | memoryview) -> Frame:
         raise BadFrame(f"a frame of {len(data):,} bytes is too long")
     try:
         return _decoder.decode(data)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadFrame(f"this is no frame: {error}") from None

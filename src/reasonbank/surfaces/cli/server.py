@@ -136,13 +136,16 @@ def _in_touch(bank: Bank, *, bus: bool, tasks: bool) -> Iterator[None]:
         yield
         return
     from reasonbank.peers import must_be_installed
-    from reasonbank.surfaces.doing_tasks import solver_of
 
     must_be_installed()
     from reasonbank.peers.membership import address_of, listens_at
     from reasonbank.peers.service import in_touch
 
-    solver = solver_of(bank) if tasks else None
+    solver = None
+    if tasks:
+        from reasonbank.surfaces.doing_tasks import solver_of
+
+        solver = solver_of(bank)
     with in_touch(bank.context, listens_at(bank.context), solver):
         click.echo(f"Other banks reach this one at {address_of(bank.context)}", err=True)
         yield
