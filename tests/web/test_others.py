@@ -1,7 +1,9 @@
 """Learning, sessions, work and settings: what they show, and what is done there."""
 
+import re
 from contextlib import contextmanager
 
+import pytest
 from playwright.sync_api import expect
 from tests.requirement import requirement
 from tests.surfaces.http_server import serving
@@ -105,10 +107,52 @@ def test_a_merge_is_edited_as_it_is_accepted(browser, tmp_path):
     with proposed(page, tmp_path / "project") as server:
         page.get_by_role("button", name="Merge and edit").click()
         form = page.get_by_role("dialog")
-        expect(form.get_by_label("When it applies")).to_have_value(SAME)
+        expect(form.get_by_label("When it applies")).to_have_value(
+            re.compile(f"^{SAME}\nMerged from 3")
+        )
         form.get_by_label("Title").fill("Restart the proxy first")
         form.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status").filter(has_text="Merged and saved")).to_be_visible()
         expect(page.get_by_role("heading", name="The bank proposes nothing.")).to_be_visible()
         [merged] = server.ask("GET", "/memories").json()
         assert (merged["title"], merged["revision"]) == ("Restart the proxy first", 2)
+        page.keyboard.press("u")
+        expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
+        titles = {each["title"] for each in server.ask("GET", "/memories").json()}
+        assert titles == {f"Restart the proxy, says {name}" for name in NAMES}
     page.close()
+
+
+@requirement("WEB-1")
+@pytest.mark.parametrize("answer", ["Merge", "Merge and edit", "Keep apart"])
+def test_what_has_changed_since_it_was_proposed_is_not_said_to_be_done(browser, tmp_path, answer):
+    page = browser.new_page()
+    with proposed(page, tmp_path / "project") as server:
+        gone = server.ask("GET", "/memories").json()[0]["id"]
+        assert server.ask("POST", f"/memories/{gone}/archive").status_code == 200
+        page.get_by_role("button", name=answer, exact=True).click()
+        expect(page.get_by_role("status").filter(has_text="Not merged")).to_be_visible()
+        # What is left of it is proposed instead.
+        expect(page.locator(".pane li")).to_have_count(2)
+        assert len(server.ask("GET", "/memories").json()) == 2
+    page.close()
+
+
+@requirement("WEB-1")
+def test_one_point_is_no_points_and_less_than_half_a_point_is_none(tab):
+    def nearly(difference):
+        def answer(route):
+            told = route.fetch().json()
+            told["memory"] |= {"difference": difference, "low": -0.1, "high": 0.1}
+            route.fulfill(json=told)
+
+        return answer
+
+    seen = tab()
+    seen.page.route("**/api/v1/report*", nearly(0.01))
+    page = seen.open("/learning")
+    expect(page.locator(".say")).to_contain_text("Tasks succeed 1 point more often")
+    page.unroute_all()
+    page.route("**/api/v1/report*", nearly(-0.001))
+    page.reload()
+    expect(page.get_by_role("row", name="Difference").locator("b")).to_have_text("+0")

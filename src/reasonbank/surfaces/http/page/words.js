@@ -3,7 +3,10 @@
 export const fixed = (number) => (number ?? 0).toFixed(2);
 /** Never 100 %: nobody is that sure. */
 export const percent = (share) => (share > 0.97 ? "> 97 %" : `${Math.round(share * 100)} %`);
-export const points = (share) => `${share < 0 ? "−" : "+"}${Math.abs(Math.round(share * 100))}`;
+export const points = (share) => {
+  const whole = Math.round(share * 100);
+  return `${whole < 0 ? "−" : "+"}${Math.abs(whole)}`;
+};
 export const count = (number) => Number(number ?? 0).toLocaleString("en-GB");
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 export const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");

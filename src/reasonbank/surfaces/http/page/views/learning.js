@@ -23,7 +23,7 @@ export async function show(page) {
       nodes: [lede,
         h("div.empty", h("h2", "No task has said how it went yet."),
           h("p", "When an agent reports how a task ended, the lessons that it was given are credited or blamed. Wired agents do that by themselves."),
-          command("reasonbank install"), h("p.tip", "Or by hand, for a session that searched before:"), command("reasonbank outcome --session ID --success")),
+          command("reasonbank install"), h("p.tip", "Or by hand, for a session that searched before:"), command("reasonbank outcome --session ID --succeeded")),
         h("div.halves", h("div", rest[0], rest[1]), h("div", rest[2]))],
     };
   }
@@ -40,16 +40,16 @@ export async function show(page) {
 
 function sentence({ difference, low, high }) {
   if (difference === null) return "What memory is worth cannot be told yet: no task has gone without it.";
-  const more = Math.abs(Math.round(difference * 100)), direction = difference >= 0 ? "more" : "less";
-  if (low > 0) return `Tasks succeed ${more} points more often with memory. The interval excludes 0: it helps.`;
-  if (high < 0) return `Tasks succeed ${more} points less often with memory. The interval excludes 0: it hurts.`;
-  return `Tasks succeed ${more} points ${direction} often with memory. The interval still includes 0, so this is not proven.`;
+  const more = plural(Math.abs(Math.round(difference * 100)), "point"), direction = difference >= 0 ? "more" : "less";
+  if (low > 0) return `Tasks succeed ${more} more often with memory. The interval excludes 0: it helps.`;
+  if (high < 0) return `Tasks succeed ${more} less often with memory. The interval excludes 0: it hurts.`;
+  return `Tasks succeed ${more} ${direction} often with memory. The interval still includes 0, so this is not proven.`;
 }
 
 function rested({ tasks, held_out: without, needed, hold_out_share: share }) {
   const more = needed?.tasks;
   return [
-    `${plural(tasks, "task")} ended; ${count(without)} of them went without memory, chosen at random.`,
+    `${plural(tasks, "task")} ended; ${count(without)} went without memory, chosen at random.`,
     more ? ` About ${count(more)} more would settle it, if the difference stays the same.` : "",
     without || share ? "" : " To compare, let a share of the tasks go without: the setting proof.hold_out.",
   ];
