@@ -242,7 +242,7 @@ function frame() {
       spaces.length > 0 && chooser(),
       h("nav.nav", { "aria-label": "Views" }, h("ul", { id: "nav" })),
       h("div.foot",
-        h("span.live", { id: "live", role: "status" }, "Live, changes appear by themselves"),
+        h("span.live.soon", { id: "live", role: "status" }, "Connecting…"),
         h("span", `${who}; you ${right}. `, session.needed && h("button.more", { type: "button", onclick: signOut }, "Sign out")),
         h("div.btns",
           h("button.btn", { type: "button", id: "theme", "aria-label": "Switch between light and dark", onclick: switchTheme }, darkNow() ? "Light" : "Dark"),
@@ -333,6 +333,7 @@ function connect() {
       if (up && shown && $("#main .away")) draw({ keep: true });
       const place = $("#live");
       if (!place) return;
+      place.classList.remove("soon");
       place.classList.toggle("lost", !up);
       fill(place, up ? "Live, changes appear by themselves" : "Not connected, trying again");
     },
