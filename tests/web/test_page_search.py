@@ -21,6 +21,7 @@ def test_hits_come_while_one_types_and_the_address_can_be_shared(tab, world):
     page.get_by_label("Ask what is known").press_sequentially(QUESTION)
     hit = page.locator(".hit").filter(has_text="leaked session").first
     expect(hit).to_contain_text("likely to help here")
+    expect(page).to_have_url(re.compile(re.escape(QUESTION.replace(" ", "+"))))
     again = tab()
     again.page.goto(page.url)
     expect(again.page.locator(".hit").filter(has_text="leaked session").first).to_be_visible()

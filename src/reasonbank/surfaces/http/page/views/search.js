@@ -427,9 +427,12 @@ function nothing(view, reply) {
       h("p.btns",
         page.may("write") && button("Record a lesson for this", () => record(page, { description: short(state.q.trim(), 1000) }), { look: "main" }),
         h("a.btn", { href: page.link("learning") }, "See all gaps")),
-      page.may("write") && [h("p.tip", "Or from the shell:"), command(`reasonbank remember "When ${short(state.q.trim().replaceAll('"', "'"), 60)}: …"`)]),
+      page.may("write") && [h("p.tip", "Or from the shell:"), command(`reasonbank remember "When ${quoted(short(state.q.trim(), 60))}: …"`)]),
   ];
 }
+
+/** Between the quotes of a shell, which does nothing with it: what was asked may be anybody's text. */
+const quoted = (text) => text.replaceAll('"', "'").replace(/[$`\\!%\p{C}]/gu, " ");
 
 function first(page) {
   const ways = [
