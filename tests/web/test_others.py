@@ -138,21 +138,31 @@ def test_what_has_changed_since_it_was_proposed_is_not_said_to_be_done(browser, 
     page.close()
 
 
+def telling(seen, **told):
+    """The report with these parts in place of its own."""
+
+    def answer(route):
+        report = route.fetch().json()
+        route.fulfill(json=report | {name: report[name] | part for name, part in told.items()})
+
+    seen.page.route("**/api/v1/report*", answer)
+    return seen.open("/learning")
+
+
 @requirement("WEB-1")
 def test_one_point_is_no_points_and_less_than_half_a_point_is_none(tab):
-    def nearly(difference):
-        def answer(route):
-            told = route.fetch().json()
-            told["memory"] |= {"difference": difference, "low": -0.1, "high": 0.1}
-            route.fulfill(json=told)
-
-        return answer
-
-    seen = tab()
-    seen.page.route("**/api/v1/report*", nearly(0.01))
-    page = seen.open("/learning")
+    page = telling(tab(), memory={"difference": 0.01, "low": -0.1, "high": 0.1})
     expect(page.locator(".say")).to_contain_text("Tasks succeed 1 point more often")
-    page.unroute_all()
-    page.route("**/api/v1/report*", nearly(-0.001))
-    page.reload()
+    page = telling(tab(), memory={"difference": -0.001, "low": -0.1, "high": 0.1})
     expect(page.get_by_role("row", name="Difference").locator("b")).to_have_text("+0")
+
+
+@requirement("WEB-1")
+def test_a_forecast_is_called_wrong_only_where_chance_would_hardly_do_that(tab):
+    once = {"low": 0.3, "high": 0.4, "count": 1, "predicted": 0.35, "observed": 1.0}
+    often = {"low": 0.4, "high": 0.5, "count": 40, "predicted": 0.45, "observed": 0.9}
+    page = telling(tab(), calibration={"bins": [once, often]})
+    dots = page.get_by_role("img", name="Forecast against what came true").locator("circle")
+    expect(dots).to_have_count(2)
+    expect(dots.nth(0)).to_have_class("f-a")
+    expect(dots.nth(1)).to_have_class("f-soft")

@@ -176,6 +176,8 @@ def test_learning_and_settings_say_that_there_is_something_new(page, small):
     small.ask("POST", "/sessions/one/outcome", json={"succeeded": True})
     page.get_by_role("button", name="More tasks have ended: count again").click()
     expect(page.get_by_text("1 task ended")).to_be_visible()
+    compared = page.get_by_role("region", name="With and without")
+    expect(compared).to_contain_text("1 from when no task went without on purpose")
     page.get_by_role("link", name="Settings").click()
     expect(page.get_by_role("heading", name="Audit")).to_be_visible()
     small.ask("POST", "/tokens", json={"scope": "read", "name": "watcher"})

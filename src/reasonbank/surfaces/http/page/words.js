@@ -25,12 +25,13 @@ export const day = (at) =>
   });
 export const clock = (at) => date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 
-/** "14:02" today, "yesterday", else the day. */
+/** "14:02" today, "yesterday", else the day; of what is still to come the time, too. */
 export function when(at) {
   if (!at) return "never";
   const midnight = new Date().setHours(0, 0, 0, 0);
   if (date(at) >= midnight && date(at) < midnight + DAY) return clock(at);
   if (date(at) >= midnight - DAY && date(at) < midnight) return "yesterday";
+  if (date(at) > midnight) return `${day(at)}, ${clock(at)}`;
   return day(at);
 }
 
