@@ -159,7 +159,7 @@ def test_one_point_is_no_points_and_less_than_half_a_point_is_none(tab):
 
 @requirement("WEB-1")
 def test_a_forecast_is_called_wrong_only_where_chance_would_hardly_do_that(tab):
-    once = {"low": 0.3, "high": 0.4, "count": 1, "predicted": 0.35, "observed": 1.0}
+    once = {"low": 0.3, "high": 0.4, "count": 1, "predicted": 0.85, "observed": 0.0}
     often = {"low": 0.4, "high": 0.5, "count": 40, "predicted": 0.45, "observed": 0.9}
     page = telling(tab(), calibration={"bins": [once, often]})
     dots = page.get_by_role("img", name="Forecast against what came true").locator("circle")

@@ -97,6 +97,7 @@ def test_what_is_not_known_says_so_with_the_nearest_and_can_be_recorded(browser,
         page.goto(server.address + "/search?q=how+do+zebras+sleep")
         expect(page.get_by_role("heading", name="Nothing is known about this yet")).to_be_visible()
         expect(page.locator("#results")).to_contain_text("Nearest: Retry uploads")
+        expect(page.locator("#results")).to_contain_text("is below the threshold")
         page.get_by_role("button", name="Record a lesson for this").click()
         form = page.get_by_role("dialog")
         expect(form.get_by_label("When it applies")).to_have_value("how do zebras sleep")

@@ -150,10 +150,11 @@ export function belief({ series, evidence, width, label }) {
 
 const Z = 1.645;
 
-/** Where a share lies nine times out of ten that was seen of so many (Wilson's interval). */
+/** Where a share lies nine times out of ten that was seen of so many, and be it of one (Wilson's
+ * interval with Yates's correction). */
 function between(share, of) {
-  const all = of + Z * Z, middle = (share * of + Z * Z / 2) / all, spread = Z * Math.sqrt(share * (1 - share) * of + Z * Z / 4) / all;
-  return { low: clamp(middle - spread), high: clamp(middle + spread) };
+  const edge = (way) => (2 * of * share + Z * Z + way * (1 + Z * Math.sqrt(Z * Z - 1 / of + 4 * of * share * (1 - share) - way * (4 * share - 2)))) / (2 * (of + Z * Z));
+  return { low: share > 0 ? clamp(edge(-1)) : 0, high: share < 1 ? clamp(edge(1)) : 1 };
 }
 
 /** Forecast against what came true; the dot's area is the number of uses. */
