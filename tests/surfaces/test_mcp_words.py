@@ -12,7 +12,7 @@ from tests.requirement import requirement
 from tests.surfaces.mcp_agent import NOBODY, connected
 
 import reasonbank
-from reasonbank.surfaces.cli import main
+from reasonbank.surfaces.cli.shell import main
 from reasonbank.surfaces.mcp.memory_tools import TOOLS
 from reasonbank.surfaces.mcp.words import TOOL_FOR, for_agents
 

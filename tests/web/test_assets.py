@@ -5,7 +5,10 @@ import re
 import tomllib
 from pathlib import Path
 
+import click
 from tests.requirement import requirement
+
+from reasonbank.surfaces.cli.shell import main
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "src/reasonbank/surfaces/http/page"
@@ -42,3 +45,30 @@ def test_the_package_takes_the_files_with_it():
     assert built["targets"]["wheel"]["packages"] == ["src/reasonbank"]
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert not {"page", "*.js", "*.css", "*.html", "*.svg"} & set(ignored)
+
+
+def options_of(words: list[str]) -> set[str]:
+    """What the command of these words takes; where a word is no command, it is an argument."""
+    found: click.Command = main
+    for word in words:
+        if isinstance(found, click.Group):
+            given = found.get_command(click.Context(found), word)
+            assert given is not None, words
+            found = given
+    params = found.get_params(click.Context(found))
+    return {option for param in params for option in (*param.opts, *param.secondary_opts)}
+
+
+TO_RUN = re.compile(r"[\"`'>]reasonbank ([^`'<;]*?)[\"`'<;]")
+
+
+@requirement("WEB-1")
+def test_every_command_that_it_tells_somebody_to_run_can_be_run():
+    sources = [path.read_text(encoding="utf-8") for path in FILES if path.suffix == ".js"]
+    told = {words for text in sources for words in TO_RUN.findall(text)}
+    assert len(told) > 10
+    for words in sorted(told):
+        parts = words.split()
+        options = {part for part in parts if part.startswith("--")}
+        names = [part for part in parts if re.fullmatch("[a-z]+", part)]
+        assert options <= options_of(names), words

@@ -1,8 +1,12 @@
 """Whatever a memory says stays text, and the page stays whole."""
 
+from urllib.parse import urlencode
+
 import pytest
 from playwright.sync_api import expect
 from tests.requirement import requirement
+from tests.surfaces.http_server import serving
+from tests.web.conftest import entrance
 
 from reasonbank.fields import LIMITS
 
@@ -74,3 +78,19 @@ def test_a_name_that_turns_the_direction_of_writing_turns_no_word_of_the_page(ta
         assert [each for each in sentences if "\u202e" in each] == [], path
     gone = world.server.ask("DELETE", f"/memories/{made['id']}?confirm=true")
     assert gone.status_code == 200
+
+
+@requirement("WEB-1")
+def test_a_question_that_is_copied_into_a_shell_is_only_text_there(browser, tmp_path):
+    asked = 'unheard of \\ $(one) `two` !! " ; three \x1b[201~\n'
+    page = browser.new_page()
+    with serving(tmp_path / "project") as server:
+        page.goto(entrance(server))
+        expect(page.get_by_role("heading", name="know nothing here yet")).to_be_visible()
+        page.goto(server.address + "/search?" + urlencode({"q": asked}))
+        run = page.locator("code", has_text="; three")
+        expect(run).to_contain_text("reasonbank remember")
+        told = run.inner_text().removeprefix("reasonbank remember ")
+        assert told[0] == told[-1] == '"'
+        assert not {*told[1:-1]} & {*'"$`\\!\x1b\n'}
+    page.close()

@@ -80,6 +80,7 @@ def test_an_edit_changes_nothing_that_was_left_alone(tab, world):
     form.get_by_label("What fails").fill("one\nthree")
     form.get_by_role("button", name="Save").click()
     expect(page.locator(".lesson .said")).to_contain_text("three")
+    expect(page.locator(".diff")).to_have_text(re.compile("^what fails: one\ntwothree$"))
     now = world.server.ask("GET", f"/memories/{made['id']}").json()
     made["error_context"]["failure_pattern"] = "one\nthree"
     for name in told:
@@ -221,6 +222,8 @@ def test_what_is_not_drawn_of_its_kin_and_rivals_is_named(tab, world):
 @requirement("WEB-1")
 def test_the_belief_in_a_new_memory_is_drawn_over_minutes(tab, world):
     page = tab().open(f"/memory/{recorded(world, 'Just born')}")
-    texts = page.get_by_role("img", name=re.compile("Confidence over")).locator("text")
+    chart = page.get_by_role("img", name=re.compile("Confidence over"))
+    expect(chart).to_be_visible()  # It is drawn once there is a width to draw it at.
+    texts = chart.locator("text")
     times = [text for text in texts.all_text_contents() if re.fullmatch("[0-9]{2}:[0-9]{2}", text)]
     assert len(times) == len(set(times)) == 5

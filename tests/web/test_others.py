@@ -3,6 +3,7 @@
 import re
 from contextlib import contextmanager
 
+import pytest
 from playwright.sync_api import expect
 from tests.requirement import requirement
 from tests.surfaces.http_server import serving
@@ -106,10 +107,62 @@ def test_a_merge_is_edited_as_it_is_accepted(browser, tmp_path):
     with proposed(page, tmp_path / "project") as server:
         page.get_by_role("button", name="Merge and edit").click()
         form = page.get_by_role("dialog")
-        expect(form.get_by_label("When it applies")).to_have_value(re.compile(f"^{SAME}"))
+        expect(form.get_by_label("When it applies")).to_have_value(
+            re.compile(f"^{SAME}\nMerged from 3")
+        )
         form.get_by_label("Title").fill("Restart the proxy first")
         form.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status").filter(has_text="Merged and saved")).to_be_visible()
         expect(page.get_by_role("heading", name="The bank proposes nothing.")).to_be_visible()
         [merged] = server.ask("GET", "/memories").json()
         assert (merged["title"], merged["revision"]) == ("Restart the proxy first", 2)
+        page.keyboard.press("u")
+        expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
+        titles = {each["title"] for each in server.ask("GET", "/memories").json()}
+        assert titles == {f"Restart the proxy, says {name}" for name in NAMES}
     page.close()
+
+
+@requirement("WEB-1")
+@pytest.mark.parametrize("answer", ["Merge", "Merge and edit", "Keep apart"])
+def test_what_has_changed_since_it_was_proposed_is_not_said_to_be_done(browser, tmp_path, answer):
+    page = browser.new_page()
+    with proposed(page, tmp_path / "project") as server:
+        gone = server.ask("GET", "/memories").json()[0]["id"]
+        assert server.ask("POST", f"/memories/{gone}/archive").status_code == 200
+        page.get_by_role("button", name=answer, exact=True).click()
+        expect(page.get_by_role("status").filter(has_text="Not merged")).to_be_visible()
+        # What is left of it is proposed instead.
+        expect(page.locator(".pane li")).to_have_count(2)
+        assert len(server.ask("GET", "/memories").json()) == 2
+    page.close()
+
+
+def telling(seen, **told):
+    """The report with these parts in place of its own."""
+
+    def answer(route):
+        report = route.fetch().json()
+        route.fulfill(json=report | {name: report[name] | part for name, part in told.items()})
+
+    seen.page.route("**/api/v1/report*", answer)
+    return seen.open("/learning")
+
+
+@requirement("WEB-1")
+def test_one_point_is_no_points_and_less_than_half_a_point_is_none(tab):
+    page = telling(tab(), memory={"difference": 0.01, "low": -0.1, "high": 0.1})
+    expect(page.locator(".say")).to_contain_text("Tasks succeed 1 point more often")
+    page = telling(tab(), memory={"difference": -0.001, "low": -0.1, "high": 0.1})
+    expect(page.get_by_role("row", name="Difference").locator("b")).to_have_text("+0")
+
+
+@requirement("WEB-1")
+def test_a_forecast_is_called_wrong_only_where_chance_would_hardly_do_that(tab):
+    once = {"low": 0.3, "high": 0.4, "count": 1, "predicted": 0.85, "observed": 0.0}
+    often = {"low": 0.4, "high": 0.5, "count": 40, "predicted": 0.45, "observed": 0.9}
+    page = telling(tab(), calibration={"bins": [once, often]})
+    dots = page.get_by_role("img", name="Forecast against what came true").locator("circle")
+    expect(dots).to_have_count(2)
+    expect(dots.nth(0)).to_have_class("f-a")
+    expect(dots.nth(1)).to_have_class("f-soft")

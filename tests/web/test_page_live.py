@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 from tests.requirement import requirement
-from tests.surfaces.http_server import serving
+from tests.surfaces.http_server import command, serving
 from tests.web.conftest import HERE, entrance
 
 
@@ -24,8 +24,10 @@ def test_what_is_written_before_the_stream_is_there_is_told_all_the_same(tab, wo
     opened.page.route("**/api/v1/events*", lambda route: held.append(route))
     page = opened.open("/")
     world.run("remember", "Seal the tungsten crate before it is weighed, or it drifts.")
+    expect(page.get_by_text("Connecting…")).to_be_visible()
     for route in held:
         route.continue_()
+    expect(page.get_by_text("Live, changes appear")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("^[0-9]+ new$"))).to_be_visible()
 
 
@@ -33,6 +35,7 @@ def test_what_is_written_before_the_stream_is_there_is_told_all_the_same(tab, wo
 def test_what_is_written_while_a_view_is_made_is_told_to_it(tab, world):
     opened, held = tab(), []
     page = opened.open("/work")
+    expect(page.locator("#count-review")).to_be_visible()  # The next number is of what comes.
     page.route("**/api/v1/browse*", lambda route: held.append(route))
     with page.expect_request("**/api/v1/browse*"):
         page.get_by_role("link", name="Search").click()
@@ -41,6 +44,27 @@ def test_what_is_written_while_a_view_is_made_is_told_to_it(tab, world):
     for route in held:
         route.continue_()
     expect(page.get_by_role("button", name=re.compile("^[0-9]+ new$"))).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_it_is_live_for_whoever_reaches_several_projects_and_not_the_servers_own(tab, world):
+    reached = [part for name in ("infra", "web-checkout")
+               for part in ("--workspace", str(world.folder / name))]  # fmt: skip
+    seen = tab(world.token("write", *reached))
+    page = seen.open("/")
+    page.get_by_label("Workspace").select_option(label="infra")
+    expect(page.get_by_text("Live, changes appear")).to_be_visible()
+    infra = page.get_by_label("Workspace").input_value()
+    seen.open(f"/?workspace={infra}")
+    expect(page.get_by_text("Live, changes appear")).to_be_visible()
+    lesson = "Grease the cadmium gear before it is turned, or it screams."
+    code, told = command(world.folder / "infra", "--bank", world.url, "remember", lesson)
+    assert code == 0, told
+    expect(page.get_by_role("button", name="1 new")).to_be_visible()
+    with page.expect_request(
+        lambda asked: "/events?workspace=" in asked.url and infra not in asked.url
+    ):
+        page.get_by_label("Workspace").select_option(label="web-checkout")
 
 
 @requirement("WEB-1")

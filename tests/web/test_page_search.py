@@ -21,6 +21,7 @@ def test_hits_come_while_one_types_and_the_address_can_be_shared(tab, world):
     page.get_by_label("Ask what is known").press_sequentially(QUESTION)
     hit = page.locator(".hit").filter(has_text="leaked session").first
     expect(hit).to_contain_text("likely to help here")
+    expect(page).to_have_url(re.compile(re.escape(QUESTION.replace(" ", "+"))))
     again = tab()
     again.page.goto(page.url)
     expect(again.page.locator(".hit").filter(has_text="leaked session").first).to_be_visible()
@@ -96,6 +97,7 @@ def test_what_is_not_known_says_so_with_the_nearest_and_can_be_recorded(browser,
         page.goto(server.address + "/search?q=how+do+zebras+sleep")
         expect(page.get_by_role("heading", name="Nothing is known about this yet")).to_be_visible()
         expect(page.locator("#results")).to_contain_text("Nearest: Retry uploads")
+        expect(page.locator("#results")).to_contain_text("is below the threshold")
         page.get_by_role("button", name="Record a lesson for this").click()
         form = page.get_by_role("dialog")
         expect(form.get_by_label("When it applies")).to_have_value("how do zebras sleep")

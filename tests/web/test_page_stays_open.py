@@ -18,6 +18,8 @@ window.look = (there) => {
 };
 """
 LIVE = "Live, changes appear"
+FETCHED = "name => performance.getEntriesByType('resource').some((one) => one.name.endsWith(name))"
+EVENTS = "**/api/v1/events*"
 
 
 def lesson(title, **more):
@@ -90,6 +92,7 @@ def test_more_tabs_than_a_browser_has_lines_to_a_server_all_work(browser, small)
 def test_a_view_that_could_not_be_shown_comes_with_the_server(page, small):
     page.goto(entrance(small))
     expect(page.get_by_text(LIVE)).to_be_visible()
+    page.wait_for_function(FETCHED, arg="/views/learning.js")
     port = small.port
     small.stop()
     page.get_by_role("link", name="Learning").click()
@@ -173,11 +176,34 @@ def test_learning_and_settings_say_that_there_is_something_new(page, small):
     small.ask("POST", "/sessions/one/outcome", json={"succeeded": True})
     page.get_by_role("button", name="More tasks have ended: count again").click()
     expect(page.get_by_text("1 task ended")).to_be_visible()
+    compared = page.get_by_role("region", name="With and without")
+    expect(compared).to_contain_text("1 from when no task went without on purpose")
     page.get_by_role("link", name="Settings").click()
     expect(page.get_by_role("heading", name="Audit")).to_be_visible()
     small.ask("POST", "/tokens", json={"scope": "read", "name": "watcher"})
     page.get_by_role("button", name="Something was written since").click()
     expect(page.get_by_role("button", name="Revoke watcher")).to_be_visible()
+
+
+@requirement("WEB-1")
+def test_settings_call_new_what_is_not_shown_yet_and_no_more(page, small):
+    def told(seq, what):
+        change = json.dumps({"seq": seq, "what": what})
+        body = f"event: hello\ndata: {{}}\n\nevent: change\nid: {seq}\ndata: {change}\n\n"
+        page.unroute_all()
+        page.route(EVENTS, lambda route: route.fulfill(body=body, content_type="text/event-stream"))
+        page.goto(small.address + "/settings")
+        expect(page.get_by_role("heading", name="Audit")).to_be_visible()
+        # By then all of it was heard.
+        expect(page.get_by_text("Not connected, trying again")).to_be_visible()
+        return page.get_by_role("button", name="Something was written since")
+
+    page.goto(entrance(small))
+    expect(page.get_by_text(LIVE)).to_be_visible()
+    last = small.ask("GET", "/audit").json()[0]["seq"]
+    expect(told(last, "workspace.renamed")).to_have_count(0)
+    expect(told(last + 99, "memory.used")).to_have_count(0)
+    expect(told(last + 99, "token.created")).to_have_count(1)
 
 
 @requirement("WEB-1", "SEC-5")

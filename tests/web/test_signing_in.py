@@ -112,6 +112,38 @@ def test_the_workspace_that_was_chosen_is_remembered(tab, world):
 
 
 @requirement("WEB-1")
+def test_an_address_shows_the_project_that_it_showed_before(tab, world):
+    page = tab().open("/learning")
+    here = page.get_by_label("Workspace").locator("option:checked")
+    expect(here).to_have_text(HERE)
+    page.get_by_label("Workspace").select_option(label="infra")
+    expect(page).to_have_url(re.compile("learning[?]workspace="))
+    page.go_back()
+    expect(here).to_have_text(HERE)
+
+
+@requirement("WEB-1")
+def test_what_was_done_in_one_project_is_taken_back_there_and_nowhere_else(tab, world):
+    told = {"title": "Back and forth", "description": "When chosen", "content": "Look first.",
+            "outcome": "success"}  # fmt: skip
+    id = world.server.ask("POST", "/memories", json=told).json()["id"]
+    page = tab().open(f"/memory/{id}")
+    page.get_by_role("button", name="Archive").click()
+    expect(page.get_by_role("button", name="Restore")).to_be_visible()
+    page.get_by_label("Workspace").select_option(label="infra")
+    expect(page.get_by_role("heading", name=re.compile("know [0-9]{2} lessons"))).to_be_visible()
+    page.locator("main").focus()
+    page.keyboard.press("u")
+    expect(page.get_by_role("status").filter(has_text=f"That was in {HERE}")).to_be_visible()
+    page.get_by_label("Workspace").select_option(label=HERE)
+    expect(page.get_by_role("heading", name=re.compile("know [0-9]+,[0-9]{3}"))).to_be_visible()
+    page.locator("main").focus()
+    page.keyboard.press("u")
+    expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
+    assert world.server.ask("GET", f"/memories/{id}").json()["state"] == "active"
+
+
+@requirement("WEB-1")
 def test_workspaces_of_one_name_are_told_apart(browser, tmp_path):
     page = browser.new_page()
     bank = f"sqlite:///{tmp_path / 'own.db'}"

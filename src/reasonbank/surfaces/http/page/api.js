@@ -21,6 +21,7 @@ export class Unreachable extends Error {
 
 let workspace = null;
 let signedOut = () => {};
+let moved = () => {}; // What is told is told to a workspace.
 
 /** Hears when the server no longer knows who this is: a token was revoked, a session has ended. */
 export const whenSignedOut = (told) => { signedOut = told; };
@@ -29,7 +30,9 @@ export const chosen = () => workspace;
 /** Whether something that is new is of the workspace that is looked at. */
 export const isHere = (event) => !workspace || !event.workspace || event.workspace === workspace;
 export function choose(id) {
+  const other = id !== workspace;
   workspace = id;
+  if (other) moved();
   try { id ? localStorage.setItem(WORKSPACE, id) : localStorage.removeItem(WORKSPACE); } catch { /* No storage. */ }
 }
 export function remembered() {
@@ -126,7 +129,7 @@ export function events({ after, told, many, state }) {
   };
   function open() {
     clearTimeout(timer);
-    source = new EventSource(`${ROOT}/events${query({ after: last })}`);
+    source = new EventSource(`${ROOT}/events${query({ workspace, after: last })}`);
     source.addEventListener("hello", () => {
       tries = 0;
       state(true);
@@ -142,9 +145,15 @@ export function events({ after, told, many, state }) {
   }
   document.addEventListener("visibilitychange", seen);
   if (!document.hidden) open();
+  moved = () => {
+    if (!source) return;
+    hangUp();
+    open();
+  };
   return {
     close: () => {
       closed = true;
+      moved = () => {};
       document.removeEventListener("visibilitychange", seen);
       clearTimeout(unseen);
       hangUp();

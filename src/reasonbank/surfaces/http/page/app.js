@@ -27,7 +27,7 @@ let spaces = [];
 let shown = null; // What the view on the screen answered: {nodes, keys, live, state, …}.
 let missed = null; // What was told while a view was made, which may have asked before.
 let leaving = null; // Aborts what that view still waits for.
-let undo = null; // What `u` takes back.
+let undo = null; // What `u` takes back, and in which workspace: {back, where}.
 let stream = null;
 
 // ---- Where we are
@@ -59,11 +59,19 @@ function link(path, params = {}) {
   return `/${path}${query.size ? `?${query}` : ""}`;
 }
 
+/** The address names the workspace that it shows, so that it shows the same to whoever gets it. */
+function nameSpace() {
+  const query = new URLSearchParams(location.search);
+  if (!api.chosen() || spaces.length < 2 || query.has("workspace")) return;
+  query.set("workspace", api.chosen());
+  history.replaceState(history.state, "", `${location.pathname}?${query}`);
+}
+
 const may = (right) => RIGHTS.indexOf(session.right) >= RIGHTS.indexOf(right);
 
 /** Something was done; `back` takes it back. */
 function done(text, back = null) {
-  undo = back;
+  undo = back && { back, where: api.chosen() };
   say(back ? `${text}. Undo with u` : text);
   refreshCounts();
 }
@@ -226,6 +234,7 @@ async function meet() {
   if ($("#space")) fill($("#space"), options());
   else if (spaces.length) $(".brand").after(chooser());
   nav(route().view);
+  nameSpace();
   if (!first) return;
   refreshCounts();
   draw({ keep: true });
@@ -242,7 +251,7 @@ function frame() {
       spaces.length > 0 && chooser(),
       h("nav.nav", { "aria-label": "Views" }, h("ul", { id: "nav" })),
       h("div.foot",
-        h("span.live", { id: "live", role: "status" }, "Live, changes appear by themselves"),
+        h("span.live.soon", { id: "live", role: "status" }, "Connecting…"),
         h("span", `${who}; you ${right}. `, session.needed && h("button.more", { type: "button", onclick: signOut }, "Sign out")),
         h("div.btns",
           h("button.btn", { type: "button", id: "theme", "aria-label": "Switch between light and dark", onclick: switchTheme }, darkNow() ? "Light" : "Dark"),
@@ -302,9 +311,10 @@ document.addEventListener("keydown", (event) => {
 });
 
 async function takeBack() {
-  const back = undo;
+  if (!undo) return say("There is nothing to undo");
+  const { back, where } = undo, place = spaces.find((one) => one.id === where);
+  if (where !== api.chosen() && place) return say(`That was in ${spaceName(place)}: choose it, and u takes it back`);
   undo = null;
-  if (!back) return say("There is nothing to undo");
   try {
     await back();
     say("Undone");
@@ -333,6 +343,7 @@ function connect() {
       if (up && shown && $("#main .away")) draw({ keep: true });
       const place = $("#live");
       if (!place) return;
+      place.classList.remove("soon");
       place.classList.toggle("lost", !up);
       fill(place, up ? "Live, changes appear by themselves" : "Not connected, trying again");
     },
@@ -390,6 +401,7 @@ async function start() {
   const wanted = [route().params.get("workspace"), api.remembered(), session.workspace];
   api.choose(wanted.find((id) => spaces.some((one) => one.id === id)) ?? spaces[0]?.id ?? null);
   const elsewhere = outOfReach(wanted[0]);
+  nameSpace();
   frame();
   connect();
   refreshCounts();

@@ -3,7 +3,7 @@
 // again when that changes, so that type never scales.
 
 import { fill, h, s } from "./dom.js";
-import { clock, count, day, fixed, percent, short } from "./words.js";
+import { clock, count, day, fixed, percent, plural, short } from "./words.js";
 
 const pc = (share) => `${Math.round(share * 1000) / 10}%`;
 const clamp = (share) => Math.max(0, Math.min(1, share));
@@ -148,6 +148,15 @@ export function belief({ series, evidence, width, label }) {
   );
 }
 
+const Z = 1.645;
+
+/** Where a share lies nine times out of ten that was seen of so many, and be it of one (Wilson's
+ * interval with Yates's correction). */
+function between(share, of) {
+  const edge = (way) => (2 * of * share + Z * Z + way * (1 + Z * Math.sqrt(Z * Z - 1 / of + 4 * of * share * (1 - share) - way * (4 * share - 2)))) / (2 * (of + Z * Z));
+  return { low: share > 0 ? clamp(edge(-1)) : 0, high: share < 1 ? clamp(edge(1)) : 1 };
+}
+
 /** Forecast against what came true; the dot's area is the number of uses. */
 export function calibration(bins, width) {
   const size = Math.min(width, 320), left = 34, bottom = 34, side = size - left - 10;
@@ -162,12 +171,10 @@ export function calibration(bins, width) {
     ]),
     s("line.axis.zero", { x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
     bins.map((bin) => {
-      const spread = Math.sqrt(Math.max(0.02, bin.observed * (1 - bin.observed)) / (bin.count + 2));
-      const off = Math.abs(bin.predicted - bin.observed) > 1.64 * spread;
-      const edge = (sign) => y(clamp(bin.observed + sign * 1.64 * spread));
+      const { low, high } = between(bin.observed, bin.count), off = bin.predicted < low || bin.predicted > high;
       return s("g",
-        s("title", `${bin.count} uses: forecast ${percent(bin.predicted)}, came true ${percent(bin.observed)}`),
-        s("line.whisk", { class: off ? "w-soft" : "", x1: x(bin.predicted), x2: x(bin.predicted), y1: edge(-1), y2: edge(1) }),
+        s("title", `${plural(bin.count, "use")}: forecast ${percent(bin.predicted)}, came true ${percent(bin.observed)}`),
+        s("line.whisk", { class: off ? "w-soft" : "", x1: x(bin.predicted), x2: x(bin.predicted), y1: y(low), y2: y(high) }),
         s("circle", { class: off ? "f-soft" : "f-a", cx: x(bin.predicted), cy: y(bin.observed), r: tenth(3 + 5 * Math.sqrt(bin.count / most)) }));
     }),
     s("text", { x: x(0.5), y: side + bottom + 10, "text-anchor": "middle" }, "forecast (across), came true (up)"));

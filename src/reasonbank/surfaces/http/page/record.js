@@ -49,9 +49,9 @@ export async function record(page, from = {}) {
 }
 
 /** Resolves to the memory as it is then; null if nothing was changed. */
-export function edit(memory) {
+export function edit(memory, title = "Edit", lede = "The earlier revision is kept.") {
   const told = memory.error_context;
-  return form("Edit", "The earlier revision is kept.", fields(memory), "Save", (values, first) => {
+  return form(title, lede, fields(memory), "Save", (values, first) => {
     const changed = (of) => Object.fromEntries(Object.entries(of(values)).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(of(first)[name])));
     const changes = changed(given), warns = changed(context);
     if (Object.keys(warns).length && (told || values.outcome === "failure")) {

@@ -3,7 +3,10 @@
 export const fixed = (number) => (number ?? 0).toFixed(2);
 /** Never 100 %: nobody is that sure. */
 export const percent = (share) => (share > 0.97 ? "> 97 %" : `${Math.round(share * 100)} %`);
-export const points = (share) => `${share < 0 ? "−" : "+"}${Math.abs(Math.round(share * 100))}`;
+export const points = (share) => {
+  const whole = Math.round(share * 100);
+  return `${whole < 0 ? "−" : "+"}${Math.abs(whole)}`;
+};
 export const count = (number) => Number(number ?? 0).toLocaleString("en-GB");
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 export const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");
@@ -22,12 +25,13 @@ export const day = (at) =>
   });
 export const clock = (at) => date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 
-/** "14:02" today, "yesterday", else the day. */
+/** "14:02" today, "yesterday", else the day; of what is still to come the time, too. */
 export function when(at) {
   if (!at) return "never";
   const midnight = new Date().setHours(0, 0, 0, 0);
   if (date(at) >= midnight && date(at) < midnight + DAY) return clock(at);
   if (date(at) >= midnight - DAY && date(at) < midnight) return "yesterday";
+  if (date(at) > midnight) return `${day(at)}, ${clock(at)}`;
   return day(at);
 }
 

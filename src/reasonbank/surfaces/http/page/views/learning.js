@@ -23,7 +23,7 @@ export async function show(page) {
       nodes: [lede,
         h("div.empty", h("h2", "No task has said how it went yet."),
           h("p", "When an agent reports how a task ended, the lessons that it was given are credited or blamed. Wired agents do that by themselves."),
-          command("reasonbank install"), h("p.tip", "Or by hand, for a session that searched before:"), command("reasonbank outcome --session ID --success")),
+          command("reasonbank install"), h("p.tip", "Or by hand, for a session that searched before:"), command("reasonbank outcome --session ID --succeeded")),
         h("div.halves", h("div", rest[0], rest[1]), h("div", rest[2]))],
     };
   }
@@ -32,7 +32,7 @@ export async function show(page) {
     nodes: [
       lede, h("p.say", sentence(memory)), h("p.tip", rested(report)),
       h("div.halves",
-        h("div", compared(memory), forecasts(report.calibration)),
+        h("div", compared(report), forecasts(report.calibration)),
         h("div", rest)),
       lessons(page, report)],
   };
@@ -40,16 +40,16 @@ export async function show(page) {
 
 function sentence({ difference, low, high }) {
   if (difference === null) return "What memory is worth cannot be told yet: no task has gone without it.";
-  const more = Math.abs(Math.round(difference * 100)), direction = difference >= 0 ? "more" : "less";
-  if (low > 0) return `Tasks succeed ${more} points more often with memory. The interval excludes 0: it helps.`;
-  if (high < 0) return `Tasks succeed ${more} points less often with memory. The interval excludes 0: it hurts.`;
-  return `Tasks succeed ${more} points ${direction} often with memory. The interval still includes 0, so this is not proven.`;
+  const more = plural(Math.abs(Math.round(difference * 100)), "point"), direction = difference >= 0 ? "more" : "less";
+  if (low > 0) return `Tasks succeed ${more} more often with memory. The interval excludes 0: it helps.`;
+  if (high < 0) return `Tasks succeed ${more} less often with memory. The interval excludes 0: it hurts.`;
+  return `Tasks succeed ${more} ${direction} often with memory. The interval still includes 0, so this is not proven.`;
 }
 
 function rested({ tasks, held_out: without, needed, hold_out_share: share }) {
   const more = needed?.tasks;
   return [
-    `${plural(tasks, "task")} ended; ${count(without)} of them went without memory, chosen at random.`,
+    `${plural(tasks, "task")} ended; ${count(without)} went without memory, chosen at random.`,
     more ? ` About ${count(more)} more would settle it, if the difference stays the same.` : "",
     without || share ? "" : " To compare, let a share of the tasks go without: the setting proof.hold_out.",
   ];
@@ -57,7 +57,12 @@ function rested({ tasks, held_out: without, needed, hold_out_share: share }) {
 
 const ends = (from, to) => h("span.ends", h("span", from), h("span", to));
 
-function compared(memory) {
+const NOT_COMPARED = {
+  not_drawn: "from when no task went without on purpose", found_nothing: "for which nothing was found", not_ended_with: "with memory that did not say how they ended",
+  not_ended_without: "without memory that did not", told_by_memory: "told of by single memories only",
+};
+
+function compared({ memory, not_counted: left }) {
   const rate = (won, all) => {
     const share = (won + 1) / (all + 2), spread = 1.96 * Math.sqrt(share * (1 - share) / (all + 3));
     return { value: all ? won / all : 0, low: Math.max(0, share - spread), high: Math.min(1, share + spread), lo: 0, hi: 1, zero: null };
@@ -68,7 +73,9 @@ function compared(memory) {
     h("b", percent(won / all)),
   ];
   if (!memory.with_memory && !memory.without) {
-    return part("With and without", "", h("p.soft", "None of these tasks asked the bank before it ended, so none counts as with or without memory."));
+    const told = Object.entries(NOT_COMPARED).filter(([name]) => left[name]).map(([name, why]) => `${count(left[name])} ${why}`);
+    return part("With and without", "", h("p.soft", told.length ? `Nothing can be compared yet. Tasks that do not count: ${told.join("; ")}.`
+      : "None of these tasks asked the bank before it ended, so none counts as with or without memory."));
   }
   const reach = memory.difference === null ? 0.5 : Math.min(1, Math.max(0.5, Math.abs(memory.low), Math.abs(memory.high)));
   return part("With and without", "bars are 95 % intervals", table([{ name: "Tasks" }, { name: "95 % interval" }, { name: "Success", num: true }], [

@@ -233,7 +233,11 @@ function rivalry({ page, memory, belief, rivals }) {
 
 // ---- History
 
-const TEXTS = ["title", "description", "content"];
+const TEXTS = {
+  title: (memory) => memory.title, description: (memory) => memory.description, content: (memory) => memory.content,
+  "kind of error": (memory) => memory.error_context?.error_type, "what fails": (memory) => memory.error_context?.failure_pattern,
+  instead: (memory) => memory.error_context?.corrective_guidance,
+};
 
 function revisions(view) {
   const { page, path, history, memory } = view;
@@ -264,15 +268,16 @@ function revisions(view) {
 }
 
 function difference(before, after) {
-  const told = TEXTS.filter((name) => before[name] !== after[name]).map((name) => [name, brief(changes(before[name] ?? "", after[name] ?? ""))]);
-  const plain = ["state", "outcome", "scope", "tags", "domain"].filter((name) => String(before[name] ?? "") !== String(after[name] ?? ""));
+  const told = Object.entries(TEXTS).map(([name, of]) => [name, of(before) ?? "", of(after) ?? ""])
+    .filter(([, one, other]) => one !== other).map(([name, one, other]) => [name, brief(changes(one, other))]);
+  const plain = ["state", "outcome", "scope", "tags", "domain", "task_type", "difficulty"].filter((name) => String(before[name] ?? "") !== String(after[name] ?? ""));
   if (!told.length && !plain.length) return null;
   return h("div.diff", { dir: "auto", tabindex: 0, role: "group", "aria-label": "What changed" },
     told.map(([name, pieces], i) => [
-      i > 0 && "\n", told.length > 1 && h("span.soft", `${name}: `),
+      i > 0 && "\n", (told.length > 1 || name !== "content") && h("span.soft", `${name}: `),
       pieces.map(([what, text]) => (what === "same" ? text : h(what === "new" ? "ins" : "del", text))),
     ]),
-    plain.map((name, i) => [(i > 0 || told.length > 0) && "\n", h("span.soft", `${name}: `), h("del", String(before[name] ?? "none")), " ", h("ins", String(after[name] ?? "none"))]));
+    plain.map((name, i) => [(i > 0 || told.length > 0) && "\n", h("span.soft", `${name.replace("_", " ")}: `), h("del", String(before[name] ?? "none")), " ", h("ins", String(after[name] ?? "none"))]));
 }
 
 // ---- Genealogy

@@ -231,43 +231,45 @@ function picks({ list, items, picked }) {
 // ---- Deciding
 
 const back = (ids) => () => Promise.all(ids.map((id) => api.post(`/memories/${api.part(id)}/restore`)));
+const backOf = (batch) => () => api.post(`/batches/${api.part(batch)}/undo`);
 
-/** Each answers with what takes it back, or null. */
+/** What was merged has the id that was proposed for it; `why` the others were not. */
+async function merged(ids, items) {
+  const { batch, created_memories: done, skipped } = await api.post("/consolidate", { only: ids, force: true });
+  const left = items.filter((item) => !done.includes(item.id));
+  const told = skipped.find((one) => left.some(({ cluster }) => cluster.members.every(({ id }) => one.ids.includes(id))));
+  return {
+    done, back: done.length > 0 && backOf(batch),
+    why: left.length > 0 && `Not merged: ${told?.reason ?? "what would become one has changed since"}`,
+  };
+}
+
+/** What takes it back, if anything does; and what was done, where that is not all. */
 const ANSWERS = {
-  accept: async (ids) => {
-    await api.post("/review/accept", { ids });
-    return null;
-  },
+  accept: async (ids) => { await api.post("/review/accept", { ids }); },
   reject: async (ids) => {
     await api.post("/review/reject", { ids, reason: "rejected in review" });
-    return back(ids);
+    return { back: back(ids) };
   },
   keep: async (ids) => {
     for (const id of ids) await api.post(`/memories/${api.part(id)}/feedback`, { helpful: true, comment: "kept in review" });
-    return null;
   },
   archive: async (ids) => {
     for (const id of ids) await api.post(`/memories/${api.part(id)}/archive`, { reason: "in review" });
-    return back(ids);
+    return { back: back(ids) };
   },
-  merge: async (ids) => {
-    const { batch } = await api.post("/consolidate", { only: ids, force: true });
-    return batch && (() => api.post(`/batches/${api.part(batch)}/undo`));
-  },
+  merge: merged,
   // What was merged and taken apart again is not proposed a second time.
-  apart: async (ids) => {
-    const { batch } = await api.post("/consolidate", { only: ids, force: true });
-    if (batch) await api.post(`/batches/${api.part(batch)}/undo`);
-    return null;
+  apart: async (ids, items) => {
+    const { done, back, why } = await merged(ids, items);
+    if (back) await back();
+    return { done, why };
   },
   // For good: nothing was shared that could come back.
-  unshared: async (ids) => {
-    await api.post("/promote", { reject: ids });
-    return null;
-  },
+  unshared: async (ids) => { await api.post("/promote", { reject: ids }); },
   share: async (ids) => {
     const { batch } = await api.post("/promote", { accept: ids });
-    return batch && (() => api.post(`/batches/${api.part(batch)}/undo`));
+    return batch ? { back: backOf(batch) } : { done: [], why: "Not shared: it has changed since" };
   },
 };
 
@@ -286,9 +288,10 @@ async function decide(view, yes) {
   let problem = null;
   try {
     for (const [answer, items] of groups) {
-      const undo = await ANSWERS[answer](items.map((item) => item.id));
-      gone.push(...items.map((item) => item.id));
-      if (undo) undos.push(undo);
+      const ids = items.map((item) => item.id), { back, done = ids, why } = (await ANSWERS[answer](ids, items)) ?? {};
+      gone.push(...done);
+      if (back) undos.push(back);
+      if (why) problem = new Error(why);
     }
   } catch (error) {
     problem = error;
@@ -331,12 +334,15 @@ async function changeMerged(view, item) {
   if (view.busy || !may(view.page, item)) return;
   view.busy = true;
   try {
-    const { batch, created_memories: [id] } = await api.post("/consolidate", { only: [item.id], force: true });
-    if (!id) return view.page.redraw(); // It was merged meanwhile.
-    view.page.done("Merged", () => api.post(`/batches/${api.part(batch)}/undo`));
-    const now = await edit(await api.get(`/memories/${api.part(id)}`));
-    if (now) view.page.done("Merged and saved", takeBack(now));
-    dropped(view, [item.id]);
+    const { back, done: [id], why } = await merged([item.id], [item]);
+    if (!id) {
+      say(why);
+      return view.page.redraw();
+    }
+    dropped(view, [id]);
+    view.page.done("Merged", back);
+    const now = await edit(await api.get(`/memories/${api.part(id)}`), "Edit what they became", "They are merged already: Cancel leaves it as the bank wrote it.");
+    view.page.done(now ? "Merged and saved" : "Merged", back);
   } catch (error) {
     say(capital(error.message));
   } finally {

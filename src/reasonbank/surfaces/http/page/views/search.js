@@ -415,10 +415,10 @@ function nothing(view, reply) {
   return [
     told([[h("b", "0"), ` of ${count(reply.considered)} relevant enough`], `${Math.round(reply.milliseconds)} ms`]),
     h("div.empty",
-      h("h2", "Nothing is known about this yet."),
-      h("p", "Agents that ask this get no answer rather than noise.",
-        gap && ` It was asked ${plural(gap.asked, "time")} in ${plural(1 + gap.wordings.length, "wording")}, last ${when(gap.last_asked)}.`),
-      reply.nearest && h("p", "Nearest: ", memoryLink(page, reply.nearest.id, reply.nearest.title), " ", h("span.soft", `fits ${fixed(reply.nearest.relevance)}, too little`)),
+      h("h2", reply.memories.length ? "Nothing that is known is surely about this." : "Nothing is known about this yet."),
+      h("p", reply.memories.length ? "Agents that ask this hear that what is close is perhaps about something else; unasked they get none of it." : "Agents that ask this get no answer rather than noise.",
+        gap && ` It was asked ${gap.asked > 1 ? `${count(gap.asked)} times in ${plural(1 + gap.wordings.length, "wording")}, last` : "once,"} ${when(gap.last_asked)}.`),
+      reply.nearest && h("p", "Nearest: ", memoryLink(page, reply.nearest.id, reply.nearest.title), " ", h("span.soft", `fits ${fixed(reply.nearest.relevance)}: ${reply.nearest.reason}`)),
       reply.hint && h("p", reply.hint),
       reply.memories.length > 0 && h("p", button(reply.memories.length === 1 ? "Show the closest lesson" : `Show the ${count(reply.memories.length)} closest lessons`, () => {
         state.all = true;
@@ -427,9 +427,12 @@ function nothing(view, reply) {
       h("p.btns",
         page.may("write") && button("Record a lesson for this", () => record(page, { description: short(state.q.trim(), 1000) }), { look: "main" }),
         h("a.btn", { href: page.link("learning") }, "See all gaps")),
-      page.may("write") && [h("p.tip", "Or from the shell:"), command(`reasonbank remember "When ${short(state.q.trim().replaceAll('"', "'"), 60)}: …"`)]),
+      page.may("write") && [h("p.tip", "Or from the shell:"), command(`reasonbank remember "When ${quoted(short(state.q.trim(), 60))}: …"`)]),
   ];
 }
+
+/** Between the quotes of a shell, which does nothing with it: what was asked may be anybody's text. */
+const quoted = (text) => text.replaceAll('"', "'").replace(/[$`\\!%\p{C}]/gu, " ");
 
 function first(page) {
   const ways = [

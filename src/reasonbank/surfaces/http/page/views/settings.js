@@ -12,9 +12,10 @@ export async function show(page) {
   const whole = page.may("admin") && page.session.whole;
   const health = h("div", part("Health", "", h("p.soft", { role: "status" }, "Checking every part…")));
   examine(page, health);
-  const [about, audit, tokens, { workspaces }] = await Promise.all([
+  const { workspaces, seq } = await api.session();
+  const [about, audit, tokens] = await Promise.all([
     api.get("/about", {}, page.signal), api.get("/audit", { limit: LOGGED }, page.signal),
-    whole ? api.get("/tokens", {}, page.signal) : null, api.session()]);
+    whole ? api.get("/tokens", {}, page.signal) : null]);
   // How many lessons each has by now, and where it belongs.
   if (workspaces) page.spaces.splice(0, page.spaces.length, ...workspaces);
   const titles = await titled(page, audit);
@@ -26,7 +27,7 @@ export async function show(page) {
       h("div.halves", h("div", places(page), bank(about)), health),
       tokens && keys(page, tokens),
       log(page, audit, titles)],
-    live: newer(page, (event) => event.what !== "work", "Something was written since: look again"),
+    live: newer(page, (event) => event.seq > seq && event.what !== "memory.used", "Something was written since: look again"),
   };
 }
 
