@@ -384,9 +384,7 @@ class Bus:
         talk = await self._begin(connection, peer, called=False)
         channels = sorted(talk.may_read | talk.may_write)
         name = membership.name_of(self.context)
-        await control.send(
-            wire.encode(Welcome(wire.VERSION, self.identity.key, name, b"", channels))
-        )
+        await control.send(wire.encode(Welcome(wire.VERSION, self.identity.key, name, channels)))
         if said.token:
             self.joined.put_nowait(peer)
         await self._accept(talk)
