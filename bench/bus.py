@@ -36,7 +36,7 @@ from reasonbank.peers.quic import Link, Quic
 from reasonbank.peers.wire import Lane
 
 ONE_WAY = 0.010
-WELCOME = wire.encode(wire.Welcome(1, HOME.key, "home", b"", []))
+WELCOME = wire.encode(wire.Welcome(1, HOME.key, "home", []))
 NEEDS = {"aioquic": ("aioquic",), "http2": ("hypercorn", "httpx", "h2")}
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -24,7 +24,6 @@ from bench.learning_parameters import parameters
 from bench.learning_vectors import Embedded
 
 Floats = NDArray[np.float32]
-Parameters = Mapping[str, float]
 
 
 class Space:

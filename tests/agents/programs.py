@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(os.environ.get("REASONBANK_AGENTS", Path(__file__).parents[2] / ".cache/agents"))
-NODE = Path(sys.executable).parent / "node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

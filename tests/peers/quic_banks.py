@@ -71,7 +71,7 @@ class Home:
                     self.heard_early.append(frame)
                 if isinstance(frame, wire.Hello):
                     link.authenticated(caller(frame, link.binding))
-                    data = wire.encode(wire.Welcome(1, self.identity.key, "home", b"", []))
+                    data = wire.encode(wire.Welcome(1, self.identity.key, "home", []))
                 await stream.send(data)
             await stream.close()
         except NotWhoItSays as error:

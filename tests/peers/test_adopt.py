@@ -920,11 +920,9 @@ def test_a_project_is_shared_by_its_name_whatever_its_folder(bank_of):
     anna, bert = bank_of("anna"), bank_of("bert")
     channel = membership.share_project(anna.bank.context, "shop")
     lesson = anna.bank.record(a_lesson("Of the shop", scope=Scope.PROJECT))
+    membership.share_project(bert.bank.context, "shop")
     network = Network(channels=(channel,))
     network.join(anna, bert)
-    assert bert.titles() == set()
-    membership.share_project(bert.bank.context, "shop")
-    bert.logs.adopt_all(channel=channel)
     found = bert.knows(lesson.id)
     assert (found.title, found.standing) == ("Of the shop", Standing.UNTESTED)
     assert found.workspace == bert.bank.view.workspace

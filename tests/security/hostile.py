@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable
 
 from reasonbank.model import Step, Trace
 
@@ -28,9 +27,6 @@ UNSEEN = [
     "\U000e0041",
 ]
 LINE_ENDS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"]
-
-Family = Callable[[random.Random], tuple[str, ...]]
-"""Texts: those of the task and of the steps."""
 
 
 def guessed(rng: random.Random) -> str:

@@ -38,6 +38,8 @@ def test_who_this_bank_is_and_whom_it_learns_from_is_told(pair):
     assert (peer["name"], peer["key"], peer["state"]) == ("bob", pair.key, "on probation")
     assert peer["channels"] == ["team:local/default"] and peer["seen_at"] >= peer["added_at"]
     assert peer["entries"] == peer["brought"] > 0 and peer["waiting"] == 1
+    [listed] = pair.run("peer", "list")
+    assert listed["added_at"] == peer["added_at"]
     assert told["invitations"] == told["offers"] == []
 
 
@@ -46,6 +48,7 @@ def test_an_invitation_that_nobody_took_and_a_task_that_is_offered_are_listed(pa
     pair.run("peer", "offer", "Tidy the changelog", "--most", "0.5")
     told = pair.server.ask("GET", "/peers").json()
     assert [invitation["name"] for invitation in told["invitations"]] == ["carla"]
+    assert pair.run("peer", "status")["invitations"] == told["invitations"]
     [offer] = told["offers"]
     assert (offer["task"], offer["ours"], offer["peer"]) == ("Tidy the changelog", True, None)
     assert (offer["state"], offer["most"], offer["spent"]) == ("open", 0.5, 0.0)

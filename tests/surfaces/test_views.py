@@ -93,6 +93,20 @@ def test_a_look_finds_what_a_search_finds_and_says_how_far_it_is_trusted(api):
     assert found["considered"] >= len(found["memories"]) and found["milliseconds"] >= 0
 
 
+@requirement("RET-3", "RET-8")
+def test_the_parts_of_a_score_add_up_by_the_weights_that_are_set(tmp_path):
+    weights = {"SIMILARITY": "0.6", "RECENCY": "0.6", "ERROR_MATCH": "0"}
+    settings = {f"REASONBANK_SEARCH_{name}": weight for name, weight in weights.items()}
+    with serving(tmp_path, **settings) as server:
+        assert server.ask("POST", "/memories", json=LESSON).status_code == 201
+        query = {"query": "an upload breaks off half-way"}
+        found = server.ask("POST", "/look", json=query).json()
+    assert found["weights"] == {"similarity": 0.5, "recency": 0.5, "error_match": 0.0}
+    [hit] = found["memories"]
+    added = sum(weight * hit["parts"][name] for name, weight in found["weights"].items())
+    assert hit["parts"]["composite"] == pytest.approx(added, abs=1e-4)
+
+
 def test_what_was_left_out_is_named_with_how_near_it_was_and_why(api):
     record(api)
     record(api, "Knead the dough", content="Ten minutes.", description="When baking bread")
@@ -187,7 +201,9 @@ def test_lessons_are_filtered_and_what_they_are_about_is_counted(api, many):
     assert told["domains"] == [{"name": "numbers", "count": 7}]
 
 
-@pytest.mark.parametrize("cursor", ["x", "1", "-1.2", "1.2.3", "9" * 50 + ".1"])
+@pytest.mark.parametrize(
+    "cursor", ["x", "1", "-1.2", "1.2.3", "9" * 50 + ".1", "9" * 19 + ".1", "1." + "9" * 19]
+)
 def test_a_cursor_that_no_page_gave_is_refused(api, cursor):
     assert api.get("/browse", params={"cursor": cursor}).status_code == 400
 
@@ -204,6 +220,7 @@ def test_evidence_narrows_the_interval_and_the_series_ends_with_it(api):
     now = told["now"]
     assert now["high"] - now["low"] < begun["high"] - begun["low"]
     assert now["rated_helpful"] == 6
+    assert told["archived_below"] == 0.3
     first, last = told["series"][0], told["series"][-1]
     assert first["confidence"] == 0.8
     assert last["confidence"] == pytest.approx(now["confidence"], abs=1e-6)

@@ -73,9 +73,12 @@ def test_what_a_peer_brought_is_reviewed_by_its_name(browser, pair):
         expect(page.get_by_text("Only what bob brought.")).to_be_visible()
         expect(page.locator(".pick .sub")).to_contain_text("ben at bob")
         expect(page.locator(".pane .facts")).to_contain_text("ben at bob")
+        unasked = "no agent is given it unasked until somebody here confirms it"
+        expect(page.locator(".pane .note")).to_contain_text(unasked)
         page.get_by_role("link", name="Evidence, history and kin").click()
         expect(page.get_by_role("heading", name=TITLE)).to_be_visible()
         expect(page.locator(".head .meta")).to_contain_text("by ben at bob")
+        expect(page.get_by_role("region", name="Trust")).to_contain_text(unasked)
         facts = page.get_by_role("region", name="Where it came from")
         expect(facts).to_contain_text("ben at bob")
         expect(facts).to_contain_text("Written byanother bank")

@@ -47,10 +47,10 @@ def _schema(fields: JSON, optional: JSON, most: int) -> JSON:
     return closed({"memories": lessons})
 
 
-def schema_of(outcome: Outcome, most: int = MOST_BY_SESSION) -> JSON:
+def schema_of(outcome: Outcome) -> JSON:
     """What an answer must look like; a warning says how to recognise what it warns of."""
     error = {} if outcome is Outcome.SUCCESS else _ERROR
-    return _schema(LESSON | _SPAN | error, {}, most)
+    return _schema(LESSON | _SPAN | error, {}, MOST_BY_SESSION)
 
 
 CONTRAST = _schema(
@@ -102,10 +102,11 @@ def session_memories(answer: Any, trace: Trace) -> list[Memory]:
     return [_memory(lesson, Outcome(lesson["outcome"]), trace) for lesson in answer["memories"]]
 
 
-def question(trace: Trace, outcome: Outcome, most: int = MOST_BY_SESSION) -> list[Message]:
+def question(trace: Trace, outcome: Outcome) -> list[Message]:
     """Something that went half well has more to warn of than to recommend."""
     form = "success" if outcome is Outcome.SUCCESS else "failure"
-    return [system(words("learn", form, most=most)), user(prompt(*account(trace)))]
+    told = words("learn", form, most=MOST_BY_SESSION)
+    return [system(told), user(prompt(*account(trace)))]
 
 
 async def distil(model: Model, trace: Trace, outcome: Outcome) -> Any:

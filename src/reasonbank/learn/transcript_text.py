@@ -35,9 +35,9 @@ after {learned} teach.
 """
 
 
-def account(trace: Trace, *, budget: int = BUDGET) -> tuple[Fenced | Prompt, ...]:
+def account(trace: Trace) -> tuple[Fenced | Prompt, ...]:
     """The task, and a record of what was done; of a session that has grown, its new part."""
-    record = fenced("record", steps(trace, budget=budget), final_score=trace.final_score)
+    record = fenced("record", steps(trace), final_score=trace.final_score)
     if learned := learned_steps(trace):
         return task(trace), record, fixed(_CONTINUED, learned=learned)
     return task(trace), record

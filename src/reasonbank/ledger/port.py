@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SINCE = "since"
+"""The meter whose total is the time of the last reset."""
 SEAL = "opens "
 """What a token's seal begins with; what was noted of older ones holds nothing of them."""
-"""The meter whose total is the time of the last reset."""
 
 # Masses, then the track record, then the day of the newest.
 PACKED_EVIDENCE = struct.Struct(f"<{2 * len(SLOTS) + 1}d")

@@ -394,9 +394,7 @@ class Bus:
         talk = await self._begin(connection, peer, called=False)
         channels = sorted(talk.may_read | talk.may_write)
         name = membership.name_of(self.context)
-        await control.send(
-            wire.encode(Welcome(wire.VERSION, self.identity.key, name, b"", channels))
-        )
+        await control.send(wire.encode(Welcome(wire.VERSION, self.identity.key, name, channels)))
         if said.token:
             with suppress(asyncio.QueueFull):
                 self.joined.put_nowait(peer)

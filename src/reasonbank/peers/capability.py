@@ -74,9 +74,6 @@ class Capability:
     caps: tuple[int, ...]
     """What may be spent by all together who hold what was made from each block."""
 
-    def allows(self, operation: Operation, channel: str) -> bool:
-        return operation in self.operations and channel in self.channels
-
 
 @dataclass(frozen=True)
 class Rights:

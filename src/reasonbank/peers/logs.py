@@ -212,22 +212,22 @@ class LedgerLogs:
         assert isinstance(proof, Fork)
         return proof
 
-    def adopt_all(self, keys: Sequence[str] | None = None, channel: str | None = None) -> int:
-        """Make anew something of what these said, after a person said more about them."""
+    def adopt_all(self, key: str) -> None:
+        """Make anew something of what a bank said, after a person said more about it."""
         reading = self.store.ledger.read().peers
         subjects: dict[str, None] = {}
         for log in reading.logs():
-            wanted = (keys is None or log.key in keys) and channel in (None, log.channel)
-            if wanted:
+            if log.key == key:
                 for first in range(0, log.length, _AT_ONCE):
                     rows = reading.entries(log.num, first, _AT_ONCE)
                     subjects |= dict.fromkeys(row.subject for row in rows)
         ids = list(subjects)
-        parts = [ids[at : at + _AT_ONCE] for at in range(0, len(ids), _AT_ONCE)]
-        return sum(map(self._adopt, parts))
+        for at in range(0, len(ids), _AT_ONCE):
+            part = ids[at : at + _AT_ONCE]
+            self.store.write(partial(self._adopt, part))
 
-    def _adopt(self, subjects: list[str]) -> int:
-        return self.store.write(lambda txn: adopt(self.context, txn, self.key, subjects))
+    def _adopt(self, subjects: list[str], txn: Writing) -> int:
+        return adopt(self.context, txn, self.key, subjects)
 
     def _find(self, log: Log) -> PeerLog | None:
         return self.store.ledger.read().peers.log(*_columns(log))

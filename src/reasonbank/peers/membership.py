@@ -161,8 +161,8 @@ def listed(context: Context) -> list[JSON]:
             "hand": hand_of(peer.key), "waiting": reading.waiting(hand_of(peer.key)),
             "memories": told.get("memories"), "version": told.get("version"),
             "load": told.get("load"),
-            "added_at": str(from_micros(peer.added_at)),
-            "seen_at": None if peer.seen_at is None else str(from_micros(peer.seen_at)),
+            "added_at": from_micros(peer.added_at),
+            "seen_at": None if peer.seen_at is None else from_micros(peer.seen_at),
         })  # fmt: skip
     return found
 
@@ -624,7 +624,7 @@ def trust(context: Context, name: str, *, trusted: bool) -> tuple[Peer, int]:
     context.write(work)
     if not trusted:
         return peer, 0
-    LedgerLogs(context, identity_of(context)).adopt_all([peer.key])
+    LedgerLogs(context, identity_of(context)).adopt_all(peer.key)
     return peer, context.write(lambda txn: _accept_all(context, txn, peer.key))
 
 

@@ -113,13 +113,11 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
 
 
 class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
-    """``token`` is what the other may do here, where it came with an invitation; ``channels`` are
-    those that both may talk about."""
+    """``channels`` are those that both may talk about."""
 
     version: Number
     key: Key
     name: Name
-    token: Token
     channels: Annotated[list[Name], Meta(max_length=1000)]
 
 

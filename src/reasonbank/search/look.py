@@ -13,6 +13,7 @@ from reasonbank.safety.patterns import compile
 from reasonbank.search.answer import recall
 from reasonbank.search.gaps import asked
 from reasonbank.search.gather import Question
+from reasonbank.settings import Search
 from reasonbank.store import beliefs
 from reasonbank.store.context import Context
 from reasonbank.store.nearby import hint
@@ -34,6 +35,7 @@ class Looked:
     """An explained answer, how far each hit is trusted, and what was left out, nearest first.
 
     ``asked``: this very question was asked before, in vain, perhaps in other words as well.
+    ``weights``: of each part in the composite score, 1 in all.
     """
 
     reply: Reply
@@ -41,6 +43,7 @@ class Looked:
     dropped: tuple[LeftOut, ...]
     reasons: tuple[tuple[str, int], ...]
     asked: Gap | None
+    weights: dict[str, float]
     milliseconds: float
 
     def to_json(self) -> JSON:
@@ -53,6 +56,7 @@ class Looked:
             "left_out": [{"reason": reason, "count": count} for reason, count in self.reasons],
             "nearest": None if self.reply.sure else plain(self._nearest()),
             "asked": plain(self.asked),
+            "weights": self.weights,
             "hint": self.reply.hint,
             "milliseconds": round(self.milliseconds, 1),
         }
@@ -95,8 +99,18 @@ def look(
         dropped=_dropped(context, reading, reply),
         reasons=tuple(Counter(_general(reason) for _, reason in reply.dropped).most_common()),
         asked=asked(context, query),
+        weights=_weights(settings.search),
         milliseconds=1000 * (time.perf_counter() - started),
     )
+
+
+def _weights(search: Search) -> dict[str, float]:
+    given = {
+        "similarity": search.similarity, "recency": search.recency,
+        "error_match": search.error_match,
+    }  # fmt: skip
+    total = sum(given.values())
+    return {name: round(weight / total, 6) for name, weight in given.items()}
 
 
 def _dropped(context: Context, reading: Reading, reply: Reply) -> tuple[LeftOut, ...]:
@@ -111,7 +125,7 @@ def _dropped(context: Context, reading: Reading, reply: Reply) -> tuple[LeftOut,
     )
 
 
-_OWN_NUMBER = compile(r"^(relevance|nearness|confidence) [\d.]+ is ")
+_OWN_NUMBER = compile(r"^(relevance|nearness|confidence) -?[\d.]+ is ")
 _OWN_RIVAL = compile(r"^(redundant with|outdated by) \S+$")
 
 

@@ -75,13 +75,15 @@ class Point:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverTime:
     """``series`` begins when the memory was made; ``evidence`` is what moved it, oldest first.
-    ``left_out`` counts pieces that are older than these."""
+    ``left_out`` counts pieces that are older than these. Below ``archived_below`` maintenance
+    archives it."""
 
     now: Believed
     created_at: datetime
     series: tuple[Point, ...]
     evidence: tuple[Evidence, ...]
     left_out: int
+    archived_below: float
 
 
 def of(context: Context, reading: Reading, row: Row) -> Believed:
@@ -136,6 +138,7 @@ def over_time(context: Context, id: str) -> OverTime:
         series=tuple(_series(context, reading, row)),
         evidence=tuple(reversed(kept)),
         left_out=len(pieces) - len(kept),
+        archived_below=context.settings.belief.prune_below,
     )
 
 

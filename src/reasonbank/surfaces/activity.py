@@ -6,10 +6,8 @@ import os
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
-from typing import Annotated
 
 from reasonbank.arguments import TraceId
-from reasonbank.fields import Whole
 from reasonbank.health import Health
 from reasonbank.ledger.port import Reading
 from reasonbank.model import JobState, Outcome, State, Trace, from_micros
@@ -19,12 +17,7 @@ from reasonbank.store.context import Context, reasoner_of
 from reasonbank.store.statistics import Queue, queue_of
 from reasonbank.surfaces.agents import AGENTS
 from reasonbank.surfaces.call import Call
-
-MOST = 200
-WEEK = 7 * 86_400_000_000
-
-Page = Annotated[int, Whole(1, MOST), "Maximum number of results."]
-
+from reasonbank.surfaces.views import WEEK, Page
 
 # Sessions
 

@@ -124,9 +124,16 @@ def peers(call: Call) -> Peers:
     return Peers(
         own=OwnBank(**own | {"channels": tuple(own["channels"])}),
         peers=tuple(map(_shown, membership.listed(context))),
-        invitations=tuple(map(_invitation, membership.open_invitations(context))),
+        invitations=tuple(invitations(context)),
         offers=tuple(offers(context)),
     )
+
+
+def invitations(context: Context) -> list[InvitationShown]:
+    """Those that somebody may still come with."""
+    from reasonbank.peers import membership
+
+    return [_invitation(one) for one in membership.open_invitations(context)]
 
 
 def offers(context: Context) -> list[OfferShown]:
@@ -137,11 +144,7 @@ def offers(context: Context) -> list[OfferShown]:
 
 
 def _shown(told: JSON) -> PeerShown:
-    seen = told["seen_at"]
-    return PeerShown(**told | {
-        "channels": tuple(told["channels"]), "added_at": datetime.fromisoformat(told["added_at"]),
-        "seen_at": None if seen is None else datetime.fromisoformat(seen),
-    })  # fmt: skip
+    return PeerShown(**told | {"channels": tuple(told["channels"])})
 
 
 def _invitation(one: Invitation) -> InvitationShown:

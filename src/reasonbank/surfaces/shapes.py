@@ -549,6 +549,7 @@ class LookedAt(TypedDict):
     dropped: list[NearlyFound]
     left_out: list[Reason]
     nearest: NearlyFound | None
+    weights: dict[str, float]
     hint: str | None
     milliseconds: float
 

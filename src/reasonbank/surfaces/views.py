@@ -248,7 +248,8 @@ def _by_trust(
 
 def _numbers(cursor: str) -> tuple[int, int]:
     first, _, second = cursor.partition(".")
-    if not (first.isdecimal() and second.isdecimal() and len(cursor) <= 40):
+    # No more than a database can count.
+    if not all(part.isdecimal() and len(part) < 19 for part in (first, second)):
         raise InvalidInput("cursor", "is not one that a page ended with")
     return int(first), int(second)
 

@@ -17,7 +17,6 @@ from urllib.parse import parse_qsl, unquote
 from reasonbank.errors import InvalidSetting
 
 SCHEMA = "reasonbank"
-SCHEMES = ("postgresql", "postgres")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _OPTIONS = re.compile(r"\?(?=[a-z_]{1,63}=)")
 # What is said by the program itself, and what another part of it takes.

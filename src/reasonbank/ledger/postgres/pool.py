@@ -39,11 +39,11 @@ Handle = psycopg.Connection[tuple[Any, ...]]
 
 
 class Pool:
-    def __init__(self, address: Address, *, read_only: bool = False, most: int = MOST) -> None:
+    def __init__(self, address: Address, *, read_only: bool = False) -> None:
         self.address = address
         self._read_only = read_only
         self._context = adapters()
-        self._free = threading.BoundedSemaphore(most)
+        self._free = threading.BoundedSemaphore(MOST)
         self._lock = threading.Lock()
         self._idle: list[Handle] = []
         self._lent: set[Handle] = set()

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from reasonbank.errors import InvalidInput, ReasonBankError, Refused
-from reasonbank.model import Scope, counted, from_micros
+from reasonbank.model import Scope, counted
 from reasonbank.peers import must_be_installed
 from reasonbank.surfaces.cli.shell import Shell, command, main, say, tell
 
 if TYPE_CHECKING:
     from reasonbank.bank import Bank
-    from reasonbank.ledger.port import Invitation
     from reasonbank.peers.bus import Bus, Talk
     from reasonbank.peers.membership import Invited
+    from reasonbank.surfaces.peers import InvitationShown
 
 T = TypeVar("T")
 MILLION = 1_000_000
@@ -279,11 +279,12 @@ def _heard(new: int, unfinished: str | None) -> str:
 @command("list", group=peer)
 def list_(shell: Shell) -> None:
     """List the banks that this one knows."""
+    from reasonbank.surfaces import peers
     from reasonbank.surfaces.show import tables
 
     with shell.bank() as bank:
         found = _members().listed(bank.context)
-        open_ones = _members().open_invitations(bank.context)
+        open_ones = peers.invitations(bank.context)
 
     def draw() -> None:
         tables.peers(found)
@@ -295,6 +296,7 @@ def list_(shell: Shell) -> None:
 @command("status", group=peer)
 def status(shell: Shell) -> None:
     """Say who this bank is, who it knows, and how they are."""
+    from reasonbank.surfaces import peers
     from reasonbank.surfaces.show import tables
 
     members = _members()
@@ -302,26 +304,20 @@ def status(shell: Shell) -> None:
     with shell.bank() as bank:
         told = members.about(bank.context)
         found = members.listed(bank.context)
-        open_ones = members.open_invitations(bank.context)
+        open_ones = peers.invitations(bank.context)
 
     def draw() -> None:
         _drawn(told)
         _draw_invitations(open_ones)
         tables.peers(found)
 
-    invitations = [
-        {"id": each.id, "name": each.name, "created_at": str(from_micros(each.created_at)),
-         "expires_at": str(from_micros(each.expires_at))}
-        for each in open_ones
-    ]  # fmt: skip
-    shell.show({**told, "peers": found, "invitations": invitations}, draw)
+    shell.show({**told, "peers": found, "invitations": open_ones}, draw)
 
 
-def _draw_invitations(found: Sequence[Invitation]) -> None:
+def _draw_invitations(found: Sequence[InvitationShown]) -> None:
     for each in found:
         for_whom = f" for {each.name}" if each.name else ""
-        until = from_micros(each.expires_at)
-        say(f"invitation {each.id[:8]}{for_whom} is open until {until:%Y-%m-%d %H:%M}; "
+        say(f"invitation {each.id[:8]}{for_whom} is open until {each.expires_at:%Y-%m-%d %H:%M}; "
             f"`peer revoke {each.id[:8]}` takes it back")  # fmt: skip
 
 

@@ -95,8 +95,8 @@ CORE: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The few that make the loop, and what agents with little room are told that they take."""
 LOADED = {"anthropic/alwaysLoad": True}
-WAITS = ". It waits for a person (`reasonbank review`); until then only who searches finds it"
 """To Claude Code: not to be looked for first, as are tools of which there are many."""
+WAITS = ". It waits for a person (`reasonbank review`); until then only who searches finds it"
 
 
 def tool(

@@ -497,10 +497,10 @@ def tokens(found: Sequence[StoredToken]) -> None:
 def peers(found: Sequence[JSON]) -> None:
     table = _table("name:w", "key", "state", "shares:w", "said", "brought", "last seen")
     for each in found:
-        seen = each["seen_at"]
+        seen = f"{each['seen_at']:%Y-%m-%d %H:%M}" if each["seen_at"] else "never"
         table.add_row(_text(each["name"]), each["key"][:8], each["state"],
                       _text("\n".join(each["channels"])), f"{each['entries']:,}",
-                      f"{each['brought']:,}", seen[:16] if seen else "never")  # fmt: skip
+                      f"{each['brought']:,}", seen)  # fmt: skip
     _print(table if found else "No other bank yet: `reasonbank peer invite` finds one.")
 
 

@@ -110,7 +110,7 @@ const SHORTEST = 6e5; // Ten minutes, of a memory that is new.
 const LANE = { outcome: 0, explicit: 1, stability: 1, usage: 2 };
 
 /** Belief day by day, with every piece of evidence below it. `at` is in milliseconds. */
-export function belief({ series, evidence, width, label }) {
+export function belief({ series, evidence, archivedBelow, width, label }) {
   const [height, left, right, top, bottom] = [232, 32, 12, 10, 66];
   const first = series[0].at, last = Math.max(series.at(-1).at, first + SHORTEST), said = last - first < 864e5 ? clock : day;
   const wide = width - left - right, high = height - top - bottom;
@@ -122,14 +122,14 @@ export function belief({ series, evidence, width, label }) {
   const dates = Array.from({ length: roomy ? 5 : 3 }, (_, i, all = roomy ? 4 : 2) => first + (last - first) * i / all);
   const end = series.at(-1);
   return drawing(label, { class: "chart", width, height, viewBox: `0 0 ${width} ${height}` },
-    [0, 0.3, 0.6, 1].map((v) => [
+    [0, archivedBelow, 0.6, 1].map((v) => [
       s("line.axis", { class: v % 1 ? "zero" : "", x1: left, x2: width - right, y1: y(v), y2: y(v) }),
       s("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, v),
     ]),
     s("path.f-band", { d: path((p) => p.high) + back + "Z" }),
     s("path.f-line", { d: path((p) => p.confidence) }),
     roomy && s("text", { x: width - right - 2, y: y(0.6) - 4, "text-anchor": "end" }, "proven when the lower edge is above 0.6"),
-    roomy && s("text", { x: width - right - 2, y: y(0.3) - 4, "text-anchor": "end" }, "archived below 0.3"),
+    roomy && s("text", { x: width - right - 2, y: y(archivedBelow) - 4, "text-anchor": "end" }, `archived below ${archivedBelow}`),
     s("circle.f-point", { cx: x(end.at), cy: y(end.confidence), r: 5 }),
     evidence.map((one) => {
       const at = x(one.at), under = top + high + 10 + LANE[one.kind] * 12;

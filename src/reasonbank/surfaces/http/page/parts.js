@@ -33,6 +33,7 @@ export const marks = (memory, { warning = true } = {}) => [
   warning && memory.outcome === "failure" && mark("Warning", "m-warn"),
   memory.belief?.trust === "quarantined" && mark("Quarantined", "m-bad"),
   memory.belief?.trust === "probation" && mark("On probation", "dashed"),
+  memory.suspicious?.length > 0 && mark("Suspicious", "m-bad", `Its text ${memory.suspicious.join(", ")}`),
   memory.state === "archived" && mark("Archived", "dashed"),
   memory.scope !== "project" && mark(memory.scope === "org" ? "Org" : "Team"),
 ];

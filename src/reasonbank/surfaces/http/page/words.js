@@ -93,6 +93,11 @@ export const HANDS = {
   person: "a person", agent: "an agent", model: "a language model", import: "an import", peer: "another bank", bank: "the bank itself",
 };
 
+/** What becomes of a lesson on probation. Unasked it is given to the agents of whoever's it is alone. */
+export const onProbation = (kind) => (["agent", "model"].includes(kind)
+  ? "prompts give it with a warning until tasks go well with it or a person accepts it."
+  : "searches find it, marked; no agent is given it unasked until somebody here confirms it.");
+
 /** Workspaces by what they are called; of those that are called the same, the folder above tells
  * them apart, or else the id. */
 export function called(spaces) {

@@ -6,7 +6,7 @@ import { $, h, s } from "../dom.js";
 import { brief, changes } from "../lines.js";
 import { ask, button, kind, kindName, marks, memoryLink, part, say, warningBox, why } from "../parts.js";
 import { edit, takeBack } from "../record.js";
-import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, plural, short, spaceName, straight, tagged, writer } from "../words.js";
+import { HANDS, SCOPES, TRUST, capital, count, day, fixed, lasting, onProbation, plural, short, spaceName, straight, tagged, writer } from "../words.js";
 
 const LONG = 6000;
 const NEWEST = 10; // Of the revisions; the others are drawn when they are asked for.
@@ -148,7 +148,7 @@ function overTime({ belief }) {
   const strong = now.tasks_succeeded + now.tasks_failed + now.rated_helpful + now.rated_unhelpful + now.code_kept + now.code_reverted;
   const age = (series.at(-1).at - series[0].at) / 1000;
   return part("Belief over time", `${plural(strong, "piece")} of evidence in ${lasting(Math.max(age, 60))}`, [
-    figure((width) => beliefChart({ series, evidence, width, label: `Confidence over ${lasting(age)}: it began at ${fixed(series[0].confidence)} and is now ${fixed(belief.now.confidence)}` })),
+    figure((width) => beliefChart({ series, evidence, archivedBelow: belief.archived_below, width, label: `Confidence over ${lasting(age)}: it began at ${fixed(series[0].confidence)} and is now ${fixed(belief.now.confidence)}` })),
     h("p.meta",
       key(s("svg", { width: 10, height: 9, "aria-hidden": "true" }, s("path.f-good", { d: "M1 8l4-8 4 8z" })), "for it"),
       key(s("svg", { width: 10, height: 9, "aria-hidden": "true" }, s("path.f-bad", { d: "M1 0l4 8 4-8z" })), "against it"),
@@ -162,14 +162,14 @@ const STARTED = {
   distilled_failure: "because it was learned from a failure",
 };
 
-function trust({ page, belief, memory }) {
+function trust({ page, belief, memory, origin }) {
   const { now } = belief;
   return h("section.first", { "aria-label": "Trust" }, h("h2", "Trust"), h("div.trust",
     h("div", h("b", fixed(now.confidence)), " ", h("span.mid", TRUST[now.trust]?.name)),
     range({ ...now, prior: now.initial }, 14),
     h("p.tip", `Nine times out of ten between ${fixed(now.low)} and ${fixed(now.high)}. It started at ${fixed(now.initial)}`,
       STARTED[memory.source] ? `, ${STARTED[memory.source]}.` : "."),
-    now.trust === "probation" && h("p.note", "On probation: prompts give it with a warning until tasks go well with it or a person accepts it."),
+    now.trust === "probation" && h("p.note", `On probation: ${onProbation(origin.principal)}`),
     ["probation", "quarantined"].includes(now.trust) && page.session.person && h("p", h("a", { href: page.link("review") }, "Accept or reject it in Review")),
     now.trust === "quarantined" && h("p.note.m-bad", "Quarantined: no prompt gets it until a person accepts it.")));
 }

@@ -5,7 +5,7 @@ import { range } from "../charts.js";
 import { $, $$, fill, h } from "../dom.js";
 import { ask, button, choice, failed, field, form, head, key, mark, memoryLink, say, textField, warningBox } from "../parts.js";
 import { edit, takeBack } from "../record.js";
-import { TRUST, because, capital, count, day, fixed, plural, short, straight, tagged, when, writer } from "../words.js";
+import { TRUST, because, capital, count, day, fixed, onProbation, plural, short, straight, tagged, when, writer } from "../words.js";
 
 const LIMIT = 200;
 const TABS = {
@@ -76,7 +76,6 @@ function resume(view, before) {
 
 const WHY = {
   waiting: "No prompt gets it until a person accepts it.",
-  untested: "Prompts give it with a warning. It is cleared by tasks that go well with it, or by a person.",
   hidden: "Searches do not show it.",
 };
 
@@ -84,7 +83,7 @@ async function waiting(page, hand) {
   const [listed, doubted] = await Promise.all([
     api.get("/review", { limit: LIMIT + 1, hand }, page.signal),
     hand ? { memories: [], cursor: null } : api.get("/browse", { trust: "doubted", limit: LIMIT }, page.signal)]);
-  const found = listed.slice(0, LIMIT).map(({ kind = "hidden", ...one }) => ({ ...one, kind, author: writer(one.author, one.peer), why: `${capital(one.reason)}. ${WHY[kind]}` }));
+  const found = listed.slice(0, LIMIT).map(({ kind = "hidden", ...one }) => ({ ...one, kind, author: writer(one.author, one.peer), why: `${capital(one.reason)}. ${WHY[kind] ?? capital(onProbation(one.hand?.split(":")[0]))}` }));
   const known = new Set(found.map((one) => one.id));
   for (const memory of doubted.memories) {
     if (known.has(memory.id)) continue;

@@ -27,7 +27,7 @@ export async function show(page) {
     onclick: (event) => { state.at = Number(event.target.closest(".hit")?.dataset.i ?? state.at); },
   });
   const rail = h("aside.rail", { "aria-label": "Help with reading" });
-  const view = { page, state, results, rail };
+  const view = { page, state, results, rail, weights: {} };
   const counted = api.get("/overview", {}, page.signal).then((overview) => { view.overview = overview; });
   const input = h("input", {
     id: "q", type: "search", autocomplete: "off", spellcheck: "false", maxlength: 20000, value: state.q,
@@ -216,6 +216,7 @@ async function found(view, counted) {
   const { state, page } = view;
   const reply = await api.post("/look", { query: state.q.trim(), limit: state.filter.trust ? ALL : HITS, ...asked(state.filter) }, page.signal);
   await counted;
+  view.weights = reply.weights;
   const rows = reply.memories.filter((hit) => !state.filter.trust || hit.belief.trust === state.filter.trust).slice(0, HITS);
   rail(view, reply);
   const [sure, near] = [rows.filter((hit) => !hit.weak), rows.filter((hit) => hit.weak)];
@@ -339,14 +340,14 @@ function hitRow(view, hit, i) {
       h("div.row",
         h("button.more", { type: "button", "aria-expanded": String(open), onclick: () => explain(view, i) }, open ? "Hide score" : "Score, explain"),
         h("b", fixed(hit.score))),
-      scoreBar(made(hit))),
-    open && breakdown(hit));
+      scoreBar(made(hit, view.weights))),
+    open && breakdown(hit, view.weights));
 }
 
 /** What the score is the sum of. What experience adds is the rest, so that it always adds up. */
-function made(hit) {
+function made(hit, weights) {
   const parts = { similarity: 0, recency: 0, error_match: 0, confidence: 1, scope: 1, boost: 1, composite: hit.score, ...hit.parts };
-  const match = 0.8 * parts.similarity, recency = 0.1 * parts.recency, error = 0.1 * parts.error_match;
+  const match = weights.similarity * parts.similarity, recency = weights.recency * parts.recency, error = weights.error_match * parts.error_match;
   const experience = parts.composite - match - recency - error;
   return {
     parts, composite: parts.composite, score: hit.score,
@@ -359,8 +360,8 @@ function made(hit) {
   };
 }
 
-function breakdown(hit) {
-  const { added, composite, score, parts } = made(hit);
+function breakdown(hit, weights) {
+  const { added, composite, score, parts } = made(hit, weights);
   let at = 0;
   const kept = composite * parts.confidence, scoped = kept * parts.scope;
   const row = (name, bar, number, note) => h("tr", h("td", name), h("td", bar), h("td.num", number), h("td.soft", note));
@@ -454,16 +455,6 @@ const LEGEND = {
   score: { composite: 0.76, score: 0.55, added: [{ value: 0.56, tint: "f-a" }, { value: 0.12, tint: "f-b" }, { value: 0.08, tint: "f-c" }] },
 };
 
-/** How near each was does not matter when they are counted. */
-function reasons(leftOut) {
-  const counts = new Map();
-  for (const { reason, count: number } of leftOut) {
-    const plain = reason.replace(/ -?\d+\.\d+ is below/, " is below");
-    counts.set(plain, (counts.get(plain) ?? 0) + number);
-  }
-  return [...counts].sort(([, a], [, b]) => b - a);
-}
-
 async function rail(view, reply) {
   const { page, overview } = view;
   view.gaps ??= api.get("/gaps", { limit: 5 }, page.signal).catch(() => []);
@@ -475,7 +466,7 @@ async function rail(view, reply) {
         h("div", h("dt", "Trust"), h("dd", "How well all the evidence supports it.", range(LEGEND.belief), "The dot is the confidence, the bar where it lies nine times out of ten. Evidence makes the bar shorter.")),
         h("div", h("dt", "Score"), h("dd", scoreBar(LEGEND.score), "Match, experience, recency; hatched is what trust and scope take off."))))),
     reply?.left_out.length > 0 && h("section", h("details", { open: true }, h("summary", h("h2", "Left out")),
-      h("ul.list", reasons(reply.left_out).map(([reason, number]) => h("li", h("span", capital(reason)), h("b", count(number))))),
+      h("ul.list", reply.left_out.map(({ reason, count: number }) => h("li", h("span", capital(reason)), h("b", count(number))))),
       h("ul.list", reply.dropped.slice(0, 4).map((one) => h("li", memoryLink(page, one.id, one.title), h("span.soft", one.relevance === null ? "" : fixed(one.relevance))))))),
     !reply && h("section", h("h2", "This week"), h("ul.list",
       h("li", h("a", { href: page.link("search", { sort: "newest" }) }, "Learned"), h("b", count(overview.learned_this_week))),
