@@ -23,7 +23,7 @@ export async function show(page) {
       nodes: [lede,
         h("div.empty", h("h2", "No task has said how it went yet."),
           h("p", "When an agent reports how a task ended, the lessons that it was given are credited or blamed. Wired agents do that by themselves."),
-          command("reasonbank install"), h("p.tip", "Or by hand, for a session that searched before:"), command("reasonbank outcome --succeeded --session ID")),
+          command("reasonbank install"), h("p.tip", "Or by hand, for a session that searched before:"), command("reasonbank outcome --session ID --succeeded")),
         h("div.halves", h("div", rest[0], rest[1]), h("div", rest[2]))],
     };
   }
