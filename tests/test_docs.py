@@ -9,10 +9,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from reasonbank.surfaces.cli.shell import main
-from tests.requirement import requirement
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "reasonbank"
@@ -70,18 +66,6 @@ def test_the_python_on_a_page_runs(page, tmp_path):
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-
-
-@requirement("WEB-1")
-def test_the_commands_that_the_page_names_are_there():
-    files = sorted((PACKAGE / "surfaces" / "http" / "page").rglob("*.js"))
-    told = "".join(file.read_text() for file in files)
-    named = set(re.findall(r"[\"`']reasonbank ([a-z][^\"`'$]*)", told))
-    assert {"install", "peer join TOKEN"} <= named
-    for line in named:
-        # The names of its options are looked at before its help is shown.
-        done = CliRunner().invoke(main, [*line.split(), "--help"])
-        assert done.exit_code == 0, f"reasonbank {line}: {done.output}"
 
 
 @pytest.mark.parametrize(

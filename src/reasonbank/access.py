@@ -211,13 +211,6 @@ class TokenStore:
         self._bank = bank
         self._ledger = bank.store.ledger
         self._clock = bank.store.clock
-        self._needed = False
-
-    @property
-    def exist(self) -> bool:
-        """True once any was ever made: a revoked or expired one must not open the door."""
-        self._needed = self._needed or self._ledger.read().has_tokens()
-        return self._needed
 
     @property
     def for_others(self) -> bool:

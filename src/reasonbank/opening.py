@@ -600,9 +600,9 @@ def check_model(settings: Settings, environment: Mapping[str, str] | None = None
             check_key(key, embed.base_url, provider=PROVIDERS["openai-compatible"], setting=setting)
 
 
-def model_status(settings: Settings, environment: Mapping[str, str] | None = None) -> int | str:
+def model_status(settings: Settings) -> int | str:
     """What the model's server answers, or why it does not; a missing key is ``KeyRefused``."""
     from reasonbank.llm.http import status_of
 
-    provider, key = _provider(settings, environment)
+    provider, key = _provider(settings, os.environ)
     return status_of(settings.llm.base_url or provider.base_url, provider=provider, key=key)

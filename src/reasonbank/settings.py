@@ -508,9 +508,8 @@ def user_folder(variable: str, fallback: str, environment: Mapping[str, str]) ->
     return home / fallback / "reasonbank"
 
 
-def default_url(environment: Mapping[str, str] | None = None) -> str:
-    environment = os.environ if environment is None else environment
-    return f"sqlite:///{user_folder('XDG_DATA_HOME', '.local/share', environment) / 'bank.db'}"
+def default_url() -> str:
+    return f"sqlite:///{user_folder('XDG_DATA_HOME', '.local/share', os.environ) / 'bank.db'}"
 
 
 def _read(path: Path) -> Mapping[str, Any]:

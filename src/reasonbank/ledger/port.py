@@ -823,7 +823,6 @@ class Reading(VectorReading, Protocol):
     def tokens(self) -> list[Token]:
         """All that were ever made, oldest first: revoked and expired ones stay."""
 
-    def has_tokens(self) -> bool: ...
     def statistics(self, view: View | None) -> JSON: ...
     def recorded_since(self, view: View | None, at: int) -> int:
         """How many memories were made since then; None is everywhere."""

@@ -697,7 +697,7 @@ class LedgerContract(QueueContract, VectorContract):
         assert ("searches", 0, 5) in reading.meters()
         assert [m.question for m in reading.unanswered.of("here")] == ["9?", "why?"]
         assert reading.unanswered.of("here")[1] == replace(entry, last=5, asked=2, vector=b"\1")
-        assert reading.token("t") and reading.has_tokens() and reading.token("?") is None
+        assert reading.token("t") and reading.token("?") is None
         assert ledger.write(lambda txn: txn.unanswered.drop("here", ["why?", "never"])) == 1
         assert ledger.write(lambda txn: txn.unanswered.drop_before(10)) == 1
 

@@ -92,9 +92,6 @@ class AdministrationQueries(Queries):
         found = self.db.all(f"select {TOKEN} from tokens order by created_at, id")
         return records(Token, TOKEN, found)
 
-    def has_tokens(self) -> bool:
-        return self.db.one("select 1 from tokens limit 1") is not None
-
     def statistics(self, view: View | None) -> JSON:
         within = "1 = 1" if view is None else f"realm in {self._within(view)}"
 
