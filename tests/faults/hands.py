@@ -39,6 +39,8 @@ def environment(folder: Path) -> dict[str, str]:
         "USER": "tester",
         "REASONBANK_URL": f"sqlite:///{folder / 'bank.db'}",
         "REASONBANK_EMBED_MODEL": "hashed",
+        # One agent through all doors: what a person confirmed it could not always change.
+        "CLAUDECODE": "1",
     }
 
 

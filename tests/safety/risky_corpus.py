@@ -428,6 +428,8 @@ NONE = [
     'Siehe https://intern.acme.de/seiten/steuern wegen der Rundung.',
     'CORS allows https://app.acme.com only; the preview has another origin and is refused.',
     'The staging API is https://api.staging.acme.com; its data is reset each night.',
+    'The staging API (at https://api.staging.acme.com) is reset each night.',
+    'The header Allow-Origin https://app.acme.com lets the page in.',
     'kubectl apply -f manifests/agent.yaml puts the agent in.',
     'kubectl delete pod kestrel-0 restarts it with the new secret.',
     'privileged ports below 1024 need the capability NET_BIND_SERVICE.',

@@ -20,7 +20,7 @@ from tests.requirement import requirement
 from tests.tidy.conftest import merged
 
 from reasonbank import Bank
-from reasonbank.errors import ReasonBankError
+from reasonbank.errors import Forbidden, ReasonBankError
 from reasonbank.model import (
     Filter,
     Memory,
@@ -380,6 +380,7 @@ def test_what_an_agent_adds_to_the_tags_of_a_persons_lesson_is_not_taken_for_the
     with a_chain(0) as chain:
         bank = chain.banks[PLACES[0]]
         memory = chain.person(bank).record(a_memory())
-        bank.seen_by(author="ann", surface="mcp").update(memory.id, tags=(HOSTILE_TAG,))
-        assert HOSTILE_TAG not in bank.inject(memory.title).prompt
-        assert bank.get(memory.id).standing == "waiting"
+        with pytest.raises(Forbidden, match="wait for a person"):
+            bank.seen_by(author="ann", surface="mcp").update(memory.id, tags=(HOSTILE_TAG,))
+        given = bank.inject(memory.title).prompt
+        assert memory.content in given and HOSTILE_TAG not in given

@@ -170,12 +170,27 @@ def test_what_is_confirmed_and_what_was_told_an_hour_ago_makes_room(bank, clock)
 
 
 @requirement("SEC-1")
-def test_what_an_agent_rewrites_counts_as_what_it_tells(bank, person):
+def test_what_an_agent_rewrites_counts_as_what_it_tells(bank):
     mine = told(bank, 5)
     agent = bank.seen_by(surface="mcp", principal=Principal.AGENT)
     assert agent.update(mine[0].id, content="Say it better.").standing is Standing.UNTESTED
-    proven = person.record(a_memory(title="proven"))
-    assert agent.update(proven.id, content="Say the opposite.").standing is Standing.WAITING
+    theirs = by(bank, "another").record(a_memory(title="theirs"))
+    assert agent.update(theirs.id, content="Say the opposite.").standing is Standing.WAITING
+
+
+@requirement("SEC-1")
+def test_what_would_wait_for_a_person_takes_the_place_of_nothing_that_is_confirmed(bank, person):
+    proven = [person.record(a_memory(title=f"proven {n}")) for n in range(8)]
+    agent = bank.seen_by(surface="mcp", principal=Principal.AGENT)
+    with pytest.raises(Forbidden, match="record it as a lesson of its own"):
+        agent.update(proven[0].id, content=RISKY)
+    for memory in proven[:5]:
+        agent.update(memory.id, content="Say the opposite.")
+    for memory in proven[5:]:
+        with pytest.raises(Forbidden, match="would have to wait for a person"):
+            agent.update(memory.id, content="Say the opposite.")
+        assert agent.get(memory.id) == memory, "nothing of it has changed"
+    assert person.update(proven[7].id, content=RISKY).standing is Standing.CONFIRMED
 
 
 @requirement("SEC-1")

@@ -276,7 +276,7 @@ _BARE_ROLE = patterns.compile(
 )
 # An address that a program is given: behind its name or an option.
 _GIVEN = patterns.compile(
-    r"(?:[`;|&(]\s{0,3}(?:[a-z][\w.-]{1,30})|(?:^|\s)[A-Z][a-z]{1,20}-[A-Z]\w{1,30}|\s-{1,2}[a-z][\w-]{0,30})[ =][\"']?\z"
+    r"(?:[`;|&]\s{0,3}[a-z][\w.-]{1,30}|(?:^|\s)(?:Add|Connect|Copy|Enter|Find|Get|Import|Install|Invoke|New|Publish|Push|Receive|Register|Save|Send|Start|Update)-[A-Z]\w{1,30}|\s-{1,2}[a-z][\w-]{0,30})[ =][\"']?\z"
 )
 _SERVES = patterns.compile(rf"^[`\"']? as (?:[\w-]+ ){{0,5}}{_ROLES}\b")
 # A name with dots that is a host, wherever it stands: modules and products have other endings or fewer parts.

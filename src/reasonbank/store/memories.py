@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reasonbank.errors import Forgotten, InvalidInput, NotFound, Refused
+from reasonbank.errors import Forbidden, Forgotten, InvalidInput, NotFound, Refused
 from reasonbank.fields import checked
 from reasonbank.ledger.events import EventType, lesson, revisions
 from reasonbank.ledger.port import Filter, Reading, Row, Writing
@@ -81,8 +81,19 @@ def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
                 name, f"cannot be changed; these can: {', '.join(sorted(REVISABLE))}"
             )
 
+    def work(txn: Writing) -> Memory:
+        before = context.own_row(txn, id).probation
+        memory = update_in(context, txn, id, changes)
+        # Or who is misled could silence all that is known, one by one.
+        if memory.standing is Standing.WAITING and not before:
+            raise Forbidden(
+                f"memory {id} is confirmed, and this change would have to wait for a person; "
+                "record it as a lesson of its own"
+            )
+        return memory
+
     with context.span("update_memory", id):
-        memory = context.write(lambda txn: update_in(context, txn, id, changes))
+        memory = context.write(work)
     context.store.indexing.wake()
     return memory
 
