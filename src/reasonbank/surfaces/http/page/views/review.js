@@ -390,15 +390,19 @@ async function renewed(view, item) {
 // ---- Taking back
 
 async function revert(page) {
-  // What one would else have to know by its number is offered by its name.
-  const [{ authors }, batches, { sessions }] = await Promise.all([api.get("/overview"), api.get("/batches", { limit: 100 }), api.get("/sessions", { limit: 100 })]);
-  const known = (id, options) => h("datalist", { id }, options.map(([value, text]) => h("option", { value }, text)));
-  const imports = batches.filter(({ kind, steps, undone }) => kind === "import" && undone < steps);
+  const { authors } = await api.get("/overview");
+  // What one would else have to know by its number is offered by its name, as soon as that is there.
+  const known = (id, asked, options) => {
+    const list = h("datalist", { id });
+    asked.then((told) => fill(list, options(told).map(([value, text]) => h("option", { value }, text)))).catch(() => {});
+    return list;
+  };
+  const open = ({ kind, steps, undone }) => kind === "import" && undone < steps;
   const asked = await form("Revert a batch", "Takes back all that one author, session or import wrote, and what was made from it. Nothing happens before you have seen what would.", [
     choice("Author", "author", [["", "Not by author"], ...authors.map(({ name, count: number }) => [name, `${writer(name)}, ${plural(number, "memory", "memories")}`])]),
     h("div.pair", textField("Session", "session", "", { list: "sessions", autocomplete: null }), textField("Import or other batch", "batch", "", { list: "imports", autocomplete: null })),
-    known("sessions", sessions.map((one) => [one.id, `${short(one.task, 80)}, ${when(one.created_at)}`])),
-    known("imports", imports.map((one) => [one.batch, `${plural(one.created.length, "memory", "memories")}, ${when(one.at)}`])),
+    known("sessions", api.get("/sessions", { limit: 100 }), ({ sessions }) => sessions.map((one) => [one.id, `${short(one.task, 80)}, ${when(one.created_at)}`])),
+    known("imports", api.get("/batches", { limit: 100 }), (batches) => batches.filter(open).map((one) => [one.batch, `${plural(one.created.length, "memory", "memories")}, ${when(one.at)}`])),
     field("Since", h("input", { name: "since", type: "date" })),
   ], "Show what would happen", async (values) => {
     const what = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
