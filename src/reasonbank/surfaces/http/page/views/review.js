@@ -39,7 +39,7 @@ export async function show(page) {
     title: "Review",
     nodes: [
       head("Review", "What agents wrote and the bank proposes, before it is trusted. Nothing here is lost by saying no.",
-        page.may("admin") && button("Revert a batch…", () => revert(page))),
+        page.may("admin") && button("Revert a batch…", () => revert(page).catch((error) => say(capital(error.message))))),
       h("nav.tabs", { "aria-label": "Kinds" }, Object.entries(TABS).map(([name, { name: title }]) =>
         (name !== "proposals" || page.may("write")) && h("a", { href: page.link("review", { tab: name === "all" ? null : name, hand }), "aria-current": name === tab && "page" },
           title, tab !== "proposals" && name !== "proposals" && h("span", `${count(of(name).length)}${more && of(name).length ? "+" : ""}`)))),
