@@ -75,7 +75,7 @@ function resume(view, before) {
 // ---- What waits
 
 const WHY = {
-  waiting: "No prompt gets it until a person accepts it.",
+  waiting: "No agent is given it unasked until a person accepts it; who asks is told that it waits.",
   untested: "Prompts give it with a warning. It is cleared by tasks that go well with it, or by a person.",
   hidden: "Searches do not show it.",
 };
