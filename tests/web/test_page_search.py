@@ -126,6 +126,11 @@ def test_ten_thousand_are_read_page_by_page(tab):
     expect(page.locator(".hit").nth(60)).to_be_attached()
     titles = page.locator(".hit h2 a").all_text_contents()
     assert len(titles) == len(set(titles))
+    # Of each word of trust, and be it one of ten thousand, there is something to see.
+    ends = "all => all.map((one) => [one.x.baseVal.value, one.width.baseVal.value])"
+    strip = page.locator(".strip").evaluate("one => one.getBoundingClientRect().width")
+    bars = page.locator(".strip rect").evaluate_all(ends)
+    assert len(bars) > 3 and all(width >= 2 and x + width <= strip for x, width in bars)
 
 
 @requirement("WEB-1")

@@ -88,8 +88,14 @@ def test_a_revert_shows_what_would_happen_before_it_does(tab, world):
             "outcome": "success"}  # fmt: skip
     id = world.server.ask("POST", "/memories", token=token, json=told).json()["id"]
     page = tab().open("/review")
-    page.get_by_role("button", name="Revert a batch…").click()
+    held = []
+    page.route("**/api/v1/batches*", lambda route: held.append(route))
+    with page.expect_request("**/api/v1/batches*"):
+        page.get_by_role("button", name="Revert a batch…").click()
     form = page.get_by_role("dialog")
+    expect(form).to_be_visible()  # With a large import among them, these take long to list.
+    for route in held:
+        route.continue_()
     expect(form.locator("#imports option")).to_have_text(re.compile("^3 memories"))
     expect(form.locator("#sessions option").first).to_be_attached()
     form.get_by_label("Author").select_option("rogue")

@@ -69,18 +69,19 @@ export const span = (from, to, tint) =>
       width: pc(Math.max(0.004, Math.abs(to - from))),
     }));
 
+const SEEN = 0.007; // Of the width: one among ten thousand can be seen, too.
+
 /** All that is known, by how far it is trusted. */
 export function strip(groups) {
   const all = groups.reduce((sum, group) => sum + group.count, 0) || 1;
+  const shares = groups.map((group) => Math.max(SEEN, group.count / all)), whole = shares.reduce((sum, share) => sum + share, 0);
   let x = 0;
   return drawing(
     groups.map((group) => `${group.count} ${group.name}`).join(", ") || "no lesson",
     { class: "strip", width: "100%", height: 10 },
-    groups.filter((group) => group.count).map((group) => {
-      const share = group.count / all;
-      const bar = s("rect", {
-        class: group.tint, x: pc(x), y: 0, width: pc(Math.max(0.004, share - 0.003)), height: 10,
-      });
+    groups.map((group, i) => {
+      const share = shares[i] / whole;
+      const bar = s("rect", { class: group.tint, x: pc(x), y: 0, width: pc(share - 0.003), height: 10 });
       x += share;
       return bar;
     }),

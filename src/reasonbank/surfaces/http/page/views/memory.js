@@ -171,7 +171,7 @@ function trust({ page, belief, memory, origin }) {
       STARTED[memory.source] ? `, ${STARTED[memory.source]}.` : "."),
     now.trust === "probation" && h("p.note", `On probation: ${onProbation(origin.principal)}`),
     ["probation", "quarantined"].includes(now.trust) && page.session.person && h("p", h("a", { href: page.link("review") }, "Accept or reject it in Review")),
-    now.trust === "quarantined" && h("p.note.m-bad", "Quarantined: no prompt gets it until a person accepts it.")));
+    now.trust === "quarantined" && h("p.note.m-bad", "Quarantined: no agent is given it unasked until a person accepts it, and who asks is told that it waits.")));
 }
 
 function reasons({ belief }) {

@@ -39,7 +39,7 @@ export async function show(page) {
     title: "Review",
     nodes: [
       head("Review", "What agents wrote and the bank proposes, before it is trusted. Nothing here is lost by saying no.",
-        page.may("admin") && button("Revert a batch…", () => revert(page))),
+        page.may("admin") && button("Revert a batch…", () => revert(page).catch((error) => say(capital(error.message))))),
       h("nav.tabs", { "aria-label": "Kinds" }, Object.entries(TABS).map(([name, { name: title }]) =>
         (name !== "proposals" || page.may("write")) && h("a", { href: page.link("review", { tab: name === "all" ? null : name, hand }), "aria-current": name === tab && "page" },
           title, tab !== "proposals" && name !== "proposals" && h("span", `${count(of(name).length)}${more && of(name).length ? "+" : ""}`)))),
@@ -75,7 +75,7 @@ function resume(view, before) {
 // ---- What waits
 
 const WHY = {
-  waiting: "No prompt gets it until a person accepts it.",
+  waiting: "No agent is given it unasked until a person accepts it; who asks is told that it waits.",
   hidden: "Searches do not show it.",
 };
 
@@ -389,15 +389,19 @@ async function renewed(view, item) {
 // ---- Taking back
 
 async function revert(page) {
-  // What one would else have to know by its number is offered by its name.
-  const [{ authors }, batches, { sessions }] = await Promise.all([api.get("/overview"), api.get("/batches", { limit: 100 }), api.get("/sessions", { limit: 100 })]);
-  const known = (id, options) => h("datalist", { id }, options.map(([value, text]) => h("option", { value }, text)));
-  const imports = batches.filter(({ kind, steps, undone }) => kind === "import" && undone < steps);
+  const { authors } = await api.get("/overview");
+  // What one would else have to know by its number is offered by its name, as soon as that is there.
+  const known = (id, asked, options) => {
+    const list = h("datalist", { id });
+    asked.then((told) => fill(list, options(told).map(([value, text]) => h("option", { value }, text)))).catch(() => {});
+    return list;
+  };
+  const open = ({ kind, steps, undone }) => kind === "import" && undone < steps;
   const asked = await form("Revert a batch", "Takes back all that one author, session or import wrote, and what was made from it. Nothing happens before you have seen what would.", [
     choice("Author", "author", [["", "Not by author"], ...authors.map(({ name, count: number }) => [name, `${writer(name)}, ${plural(number, "memory", "memories")}`])]),
     h("div.pair", textField("Session", "session", "", { list: "sessions", autocomplete: null }), textField("Import or other batch", "batch", "", { list: "imports", autocomplete: null })),
-    known("sessions", sessions.map((one) => [one.id, `${short(one.task, 80)}, ${when(one.created_at)}`])),
-    known("imports", imports.map((one) => [one.batch, `${plural(one.created.length, "memory", "memories")}, ${when(one.at)}`])),
+    known("sessions", api.get("/sessions", { limit: 100 }), ({ sessions }) => sessions.map((one) => [one.id, `${short(one.task, 80)}, ${when(one.created_at)}`])),
+    known("imports", api.get("/batches", { limit: 100 }), (batches) => batches.filter(open).map((one) => [one.batch, `${plural(one.created.length, "memory", "memories")}, ${when(one.at)}`])),
     field("Since", h("input", { name: "since", type: "date" })),
   ], "Show what would happen", async (values) => {
     const what = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
