@@ -223,6 +223,8 @@ def test_what_is_not_drawn_of_its_kin_and_rivals_is_named(tab, world):
 def test_the_belief_in_a_new_memory_is_drawn_over_minutes(tab, world):
     page = tab().open(f"/memory/{recorded(world, 'Just born')}")
     chart = page.get_by_role("img", name=re.compile("Confidence over"))
+    region = page.get_by_role("region", name="Belief over time")
+    expect(region).to_contain_text("nothing has spoken for it or against it yet")
     expect(chart).to_be_visible()  # It is drawn once there is a width to draw it at.
     texts = chart.locator("text")
     times = [text for text in texts.all_text_contents() if re.fullmatch("[0-9]{2}:[0-9]{2}", text)]

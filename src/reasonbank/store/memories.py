@@ -81,24 +81,16 @@ def update(context: Context, id: str, changes: Mapping[str, Any]) -> Memory:
                 name, f"cannot be changed; these can: {', '.join(sorted(REVISABLE))}"
             )
 
-    def work(txn: Writing) -> Memory:
-        before = context.own_row(txn, id).probation
-        memory = update_in(context, txn, id, changes)
-        # Or who is misled could silence all that is known, one by one.
-        if memory.standing is Standing.WAITING and not before:
-            raise Forbidden(
-                f"memory {id} is confirmed, and this change would have to wait for a person; "
-                "record it as a lesson of its own"
-            )
-        return memory
-
     with context.span("update_memory", id):
-        memory = context.write(work)
+        memory = context.write(lambda txn: update_in(context, txn, id, changes, may_wait=False))
     context.store.indexing.wake()
     return memory
 
 
-def update_in(context: Context, txn: Writing, id: str, changes: Mapping[str, Any]) -> Memory:
+def update_in(
+    context: Context, txn: Writing, id: str, changes: Mapping[str, Any], *, may_wait: bool = True
+) -> Memory:
+    """``may_wait``: also what is confirmed may be made to wait for a person by the change."""
     from reasonbank.store.reviewing import must_be_free  # It stores what it changes.
 
     row = context.own_row(txn, id)
@@ -112,6 +104,12 @@ def update_in(context: Context, txn: Writing, id: str, changes: Mapping[str, Any
     if changed:
         told: JSON = {"changes": changed}
         if standing := probation.revised(context, txn, old, fit):
+            # Or who is misled could silence all that is known, one by one.
+            if standing is Standing.WAITING and not (may_wait or row.probation):
+                raise Forbidden(
+                    f"memory {id} is confirmed, and this change would have to wait for a person; "
+                    "record it as a lesson of its own"
+                )
             told["standing"] = str(standing)
         context.append(txn, EventType.REVISED, id, told)
     return context.memory(txn, context.row(txn, id))

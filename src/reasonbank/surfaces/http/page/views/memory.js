@@ -147,7 +147,7 @@ function overTime({ belief }) {
   const { now } = belief;
   const strong = now.tasks_succeeded + now.tasks_failed + now.rated_helpful + now.rated_unhelpful + now.code_kept + now.code_reverted;
   const age = (series.at(-1).at - series[0].at) / 1000;
-  return part("Belief over time", `${plural(strong, "piece")} of evidence in ${lasting(Math.max(age, 60))}`, [
+  return part("Belief over time", strong ? `${plural(strong, "piece")} of evidence in ${lasting(Math.max(age, 60))}` : "nothing has spoken for it or against it yet", [
     figure((width) => beliefChart({ series, evidence, archivedBelow: belief.archived_below, width, label: `Confidence over ${lasting(age)}: it began at ${fixed(series[0].confidence)} and is now ${fixed(belief.now.confidence)}` })),
     h("p.meta",
       key(s("svg", { width: 10, height: 9, "aria-hidden": "true" }, s("path.f-good", { d: "M1 8l4-8 4 8z" })), "for it"),
