@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -199,6 +200,18 @@ def merged(machine: Machine, lessons: Sequence[Lesson]) -> Taking:
     return [("--author", "mallory")]
 
 
+def rewritten(machine: Machine, lessons: Sequence[Lesson]) -> Taking:
+    """An agent puts one into the place of what is known of each subject, as far as it may."""
+    honest = {lesson.subject: lesson.content for lesson in honest_lessons()}
+    with machine.served() as server:
+        ids = {memory["content"]: memory["id"] for memory in server.memories("shop")}
+    with machine.mcp() as agent:
+        for subject, content in {lesson.subject: lesson.content for lesson in lessons}.items():
+            with suppress(RuntimeError):  # It is refused.
+                agent("memory_update", memory_id=ids[honest[subject]], content=content)
+    return [("--author", "mallory")]
+
+
 def promoted(machine: Machine, lessons: Sequence[Lesson]) -> Taking:
     """Their author reports forty successes, and knows the same in a second project."""
     with machine.mcp() as agent:
@@ -254,6 +267,7 @@ ROUTES: dict[str, Callable[[Machine, Sequence[Lesson]], Taking]] = {
     "imported from another bank": imported_from_a_bank,
     "imported from AGENTS.md": imported_as_markdown,
     "merged into a proven lesson": merged,
+    "rewritten over MCP": rewritten,
     "promoted by its author, 40 successes": promoted,
     "promoted by its author, 40 days": promoted_slowly,
     "given to tasks that went well": rode_along,
