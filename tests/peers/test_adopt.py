@@ -17,7 +17,6 @@ from reasonbank.ledger.port import Peer
 from reasonbank.model import LinkType, Principal, Scope, Source, Standing, State, Trace, new_id
 from reasonbank.peers import adopt, logs, membership
 from reasonbank.peers.publish import epoch_of
-from reasonbank.peers.wire import Segment
 from reasonbank.store import memories
 
 YEAR = 365 * 86_400_000_000
@@ -658,6 +657,11 @@ def test_what_is_malformed_is_kept_passed_on_and_made_nothing_of(liar):
     assert bank.logs.head(liar.log).length == 8
 
 
+def blank(segment):
+    entries = [structs.replace(entry, salt=None, payload=None) for entry in segment.entries]
+    return structs.replace(segment, entries=entries)
+
+
 @requirement("BUS-4")
 def test_what_somebody_left_out_who_passed_it_on_its_owner_tells(three):
     anna, bert, carl, network = three
@@ -665,8 +669,7 @@ def test_what_somebody_left_out_who_passed_it_on_its_owner_tells(three):
     anna.logs.publish([TEAM])
     [head] = anna.logs.heads([TEAM])
     whole = anna.logs.segment(head.log, 0)
-    blank = [structs.replace(entry, salt=None, payload=None) for entry in whole.entries]
-    carl.logs.take(Segment(whole.log, blank, whole.signature), bert.key)
+    carl.logs.take(blank(whole), bert.key)
     with pytest.raises(NotFound):
         carl.knows(shared.id)
     [want] = carl.logs.met(anna.key, [TEAM])
@@ -681,11 +684,6 @@ def test_what_somebody_left_out_who_passed_it_on_its_owner_tells(three):
     with pytest.raises(NotFound):
         carl.knows(shared.id)
     assert b"uv pip compile" not in _all_bytes(carl)
-
-
-def blank(segment):
-    entries = [structs.replace(entry, salt=None, payload=None) for entry in segment.entries]
-    return structs.replace(segment, entries=entries)
 
 
 @requirement("BUS-2", "BUS-5")
